@@ -243,9 +243,7 @@ PIECES = (
     ),
     Piece(
         "rest by orthogonality",
-        " ".join(
-            f"{CLASSES}{f}:orthogonal_rest" for f in ("bounds", "taylor_bound", "variance_pieces")
-        ),
+        " ".join(f"{CLASSES}{f}:orthogonal_rest" for f in ("bounds", "taylor_bound")),
         _far,
         "classes",
     ),

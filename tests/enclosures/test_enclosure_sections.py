@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import backend_from_name, to_numpy
+from gpcert.enclosures.evaluation import SectionModel, has_sections
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.sections import SectionModel, has_sections
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.kernels.expansions.base import Combination

@@ -12,7 +12,6 @@ from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.committee import Committee
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.mean import first_order
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MeanOnly
 from gpcert.quantities import Mean, PairVotes
@@ -96,7 +95,7 @@ def test_the_first_order_bounds_the_mean(seed, kind, size):
         functions = [(value - exact(posterior.offset[output])) / scale for value in values]
         for sign in (1, -1):
             level = np.asarray([float(rng.normal())])
-            enclosure = first_order(local.kernel, evaluation.expansion, model, sign)
+            enclosure = local.first_order(evaluation.expansion, model, (output, sign))
             assert enclosure.rate == 0.5
             q = float(enclosure.minimum(level).lower[0])
             assert not math.isnan(q)
@@ -112,7 +111,7 @@ def test_values_at_centres_are_enclosed(seed, f):
     region = Ball(rng.normal(size=f), 0.1)
     local = local_model(posterior, region, Backend(), False)
     evaluation = Evaluation(local, region.root())
-    lows, highs = local.center_range(evaluation.expansion)
+    lows, highs = local.center_range(evaluation.expansion, range(4))
     center = evaluation.cells.points_full(evaluation.cells.center)[0]
     for c in range(4):
         mean = mean_in_balls(posterior, center, c)
@@ -226,7 +225,7 @@ def test_the_first_order_is_sharp_on_a_diagonal(points, weights, size):
     local = local_model(posterior, region, Backend(), False)
     evaluation = Evaluation(local, region.root())
     model = local.linear_model(evaluation.expansion, 0)
-    enclosure = first_order(local.kernel, evaluation.expansion, model, 1)
+    enclosure = local.first_order(evaluation.expansion, model, (0, 1))
     q = float(enclosure.minimum(np.zeros(1)).lower[0])
     vertex = np.full(f, size)
     truth = mean_in_balls(posterior, vertex, 0) / exact(local.unit.mean_scale[0])

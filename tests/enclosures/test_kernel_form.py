@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.kernel_form import (
+from gpcert.enclosures.classes.covariances import (
     SHARP_DEGREE,
     _higher_degrees,
     form_enclosures,

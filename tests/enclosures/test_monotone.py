@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
-from gpcert.enclosures import monotone
-from gpcert.enclosures.monotone import FormFunction, monotone_signs
+from gpcert.enclosures.classes import faces as monotone
+from gpcert.enclosures.classes.faces import FormFunction, monotone_signs
 from gpcert.kernels import SquaredExponential
 from gpcert.regions import Ball
 from gpcert.testing.arb_reference import flint

@@ -15,7 +15,7 @@ import pytest
 from gpcert.api import parallel
 from gpcert.errors import InputError
 from gpcert.experiments import ExperimentResult, experiment_named, names, redraw, reproduce, run
-from gpcert.experiments.base import Piece, Sources
+from gpcert.experiments.base import SOURCES, Piece, Sources
 
 
 def test_a_run_writes_tables_figures_findings_and_where_they_come_from(toy, tmp_path):
@@ -144,12 +144,11 @@ def test_figures_and_findings_come_from_saved_tables_without_computing(toy, tmp_
 
 
 def test_a_quick_run_asks_for_no_file_and_no_download():
-    from gpcert.experiments.base import OFFLINE
-
+    offline = {name for name, source in SOURCES.items() if source.offline}
     for name in names():
         for scale in ("smallest", "quick"):
             used = {each for piece in experiment_named(name).work(scale) for each in piece.data}
-            assert used <= set(OFFLINE), name
+            assert used <= offline, name
 
 
 def test_wrong_names_and_scales_are_refused(toy, tmp_path):

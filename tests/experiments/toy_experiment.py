@@ -26,7 +26,7 @@ def compute(settings, arguments, sources):
     COMPUTED.append(k)
     if k in FAILS:
         FAILS[k]()
-    return {"squares": [{"k": k, "square": k * k, "dim": sources.load("digits38").dim}]}
+    yield "squares", {"k": k, "square": k * k, "dim": sources.load("digits38").dim}
 
 
 def findings(tables):

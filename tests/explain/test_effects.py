@@ -10,7 +10,7 @@ import gpcert
 from gpcert import explain
 from gpcert.attacks.functions import plain_function
 from gpcert.errors import InputError
-from gpcert.explain.predictions import predictions
+from gpcert.explain.arguments import predictions
 from gpcert.kernels import ActiveDimensions, Constant, Linear, Matern, SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Mean, Probability

@@ -9,7 +9,7 @@ import pytest
 import gpcert
 from gpcert import explain
 from gpcert.errors import InputError, MissingExtraError
-from gpcert.explain.predictions import predictions
+from gpcert.explain.arguments import predictions
 from gpcert.kernels import SquaredExponential
 from gpcert.search import StopReason, solve
 

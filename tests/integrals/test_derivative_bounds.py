@@ -14,7 +14,7 @@ import scipy.special
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
+from gpcert.integrals.moments import UNIMODAL_BOUNDS
 from gpcert.testing.arb_reference import flint
 
 arb, fmpz_poly = flint().arb, flint().fmpz_poly

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from gpcert.integrals import gumbel_rule, gumbel_transforms
+from gpcert.integrals import gumbel_rule
 from gpcert.testing.effort import variants
 
 BITS = 200
@@ -54,10 +54,10 @@ def test_lattice_error(s, ratio):
 
 def replaced(d, s, step):
     """Nodes and weights that stand for N(d, s^2), in extended precision and without ends."""
-    if s >= gumbel_transforms.COARSE * step:
+    if s >= gumbel_rule.COARSE * step:
         x = EXTENDED(step) * np.arange(-2000, 2001)
         return x, step / s * np.exp(-(((x - d) / s) ** 2) / 2) / np.sqrt(8 * np.arctan(EXTENDED(1)))
-    z = EXTENDED(gumbel_transforms.SPACING) * np.arange(-14, 15)
+    z = EXTENDED(gumbel_rule.SPACING) * np.arange(-14, 15)
     return d + s * z, (z[1] - z[0]) * np.exp(-z * z / 2) / np.sqrt(8 * np.arctan(EXTENDED(1)))
 
 
@@ -66,7 +66,7 @@ def test_transforms_against_sums_in_extended_precision(step):
     d = np.array([3.0, -4.0, 11.0, 9.0, 6.0, -90.0, -20.0])
     s = np.array([0.0, 0.3, 0.37, 0.38, 5.0, 2.0, 12.0])
     grid = gumbel_rule.Grid(step, 4)
-    found = gumbel_transforms.transforms(d, s, grid)
+    found = gumbel_rule.transforms(d, s, grid)
     t = (step * np.arange(grid.nodes)).astype(EXTENDED)
     for k in range(len(d)):
         x, weight = replaced(EXTENDED(d[k]), EXTENDED(s[k]), step)

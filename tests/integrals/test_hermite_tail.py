@@ -6,7 +6,7 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.integrals.hermite_tail import hermite_tail
+from gpcert.enclosures.classes.remainder import hermite_tail
 from gpcert.testing.effort import examples
 
 

@@ -8,7 +8,7 @@ from flint import acb, arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.integrals.logistic_moments import LOGISTIC_MOMENT_ERROR, logistic_moments
+from gpcert.integrals.softmax_moments import LOGISTIC_MOMENT_ERROR, logistic_moments
 from gpcert.likelihoods.logistic import Logistic
 from gpcert.likelihoods.softmax import Softmax
 from gpcert.rounding import gamma

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import owens_t
 
 from gpcert.arrays import to_numpy
-from gpcert.integrals.orthant import (
+from gpcert.integrals.sectors import (
     GAUSS_LEGENDRE,
     bivariate_orthant,
     owen_t,

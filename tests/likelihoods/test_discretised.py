@@ -12,7 +12,7 @@ from scipy.special import expit, logit, ndtr
 import gpcert
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.errors import InputError
-from gpcert.integrals.gaussian_integral import gaussian_integral_range
+from gpcert.integrals.special import gaussian_integral_range
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.likelihoods.discretised import Discretised

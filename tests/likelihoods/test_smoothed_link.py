@@ -16,9 +16,9 @@ from gpcert.likelihoods import (
     SklearnLogistic,
     likelihood_from_config,
 )
+from gpcert.likelihoods.base import monotone_minimum
+from gpcert.likelihoods.logistic import SMOOTHING_BOUNDS, split_segment
 from gpcert.likelihoods.probit import StepLink
-from gpcert.likelihoods.segments import monotone_minimum
-from gpcert.likelihoods.smoothed_link import SMOOTHING_BOUNDS, split_segment
 from gpcert.testing.balls import BITS
 from gpcert.testing.likelihood_contract import LikelihoodContract, variances
 

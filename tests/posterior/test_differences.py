@@ -8,12 +8,12 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.coupling import coupling_excess
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Gaussian, Logistic, MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.rounding import on_grid
+from gpcert.spectral import coupling_excess
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint, kernel_reference
 from gpcert.testing.effort import examples
 from tests.posterior.coupled_cases import apart_posterior, coupled_posterior

@@ -8,8 +8,8 @@ import pytest
 import gpcert
 from gpcert.arrays import Backend
 from gpcert.deadline import OutOfTime
+from gpcert.enclosures.evaluation import SectionModel
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.sections import SectionModel
 from gpcert.errors import InputError, SoundnessError
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Mean, Probability

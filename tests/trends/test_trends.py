@@ -11,7 +11,7 @@ from gpcert.archive import write_arrays
 from gpcert.attacks.functions import Latent
 from gpcert.committee import Committee, load_model
 from gpcert.errors import InputError
-from gpcert.explain.predictions import features_seen
+from gpcert.explain.arguments import features_seen
 from gpcert.kernels import ActiveDimensions, Matern, Product, SquaredExponential, Sum
 from gpcert.likelihoods import Gaussian, MeanOnly, MultinomialProbit, Probit, Softmax
 from gpcert.regions import LinearMap

@@ -44,9 +44,9 @@ from gpcert.adapters.canonical import (
 from gpcert.arrays import finite_array
 from gpcert.errors import UnsupportedModelError
 from gpcert.extras import library
+from gpcert.frames import spread_of
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood, Softmax
-from gpcert.spread import spread_of
 
 gpflow: Any = library("gpflow")
 gk: Any = gpflow.kernels

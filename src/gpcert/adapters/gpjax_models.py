@@ -22,9 +22,9 @@ from gpcert.adapters.jax_models import compared, points
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.extras import library
+from gpcert.frames import spread_of
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood
 from gpcert.posterior import Posterior
-from gpcert.spread import spread_of
 from gpcert.triangular import Inverse
 
 gpx: Any = library("gpjax")

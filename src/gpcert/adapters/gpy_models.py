@@ -29,11 +29,11 @@ from gpcert.adapters.canonical import PriorMean, in_units, join_outputs
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.extras import library
+from gpcert.frames import spread_of
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import scaled_by
 from gpcert.likelihoods import Gaussian, Likelihood, Probit
 from gpcert.posterior import Posterior
-from gpcert.spread import spread_of
 
 GPy: Any = library("GPy")
 gk: Any = GPy.kern

@@ -55,9 +55,9 @@ from gpcert.adapters.gpytorch_prior import (
 )
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.frames import spread_of
 from gpcert.likelihoods import Gaussian, Likelihood, Probit, Softmax
 from gpcert.posterior import Posterior
-from gpcert.spread import spread_of
 
 gv: Any = gpytorch.variational
 gl: Any = gpytorch.likelihoods

@@ -50,10 +50,10 @@ from gpcert.adapters.sklearn_kernels import TREE, convert_kernel
 from gpcert.arrays import finite_array
 from gpcert.committee import Committee, Scheme
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.frames import spread_of
 from gpcert.kernels import Kernel, Linear, Polynomial, SquaredExponential
 from gpcert.likelihoods import MeanOnly, SignOnly, SklearnLogistic
 from gpcert.posterior import Posterior
-from gpcert.spread import spread_of
 from gpcert.triangular import Inverse, triangular_inverse
 
 SCHEMES: dict[type, Scheme] = {

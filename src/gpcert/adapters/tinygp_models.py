@@ -22,10 +22,10 @@ from gpcert.adapters.jax_models import compared, points
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.extras import library
+from gpcert.frames import spread_of
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import product_of
 from gpcert.posterior import Posterior
-from gpcert.spread import spread_of
 from gpcert.triangular import Inverse
 
 jax: Any = library("jax")

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
+from gpcert.archive import from_json, to_json
 from gpcert.certificates.schema import decode, encode
 from gpcert.certificates.text import Shown, fields_shown, shortened
 from gpcert.committee import Model, load_model
 from gpcert.errors import InputError
 from gpcert.extras import Axes
-from gpcert.json_text import from_json, to_json
 
 if TYPE_CHECKING:
     from gpcert.certificates.boxes import BoxBounds

@@ -38,11 +38,8 @@ def certify(
     files: Files,
 ) -> None:
     """Prove or refute that the decision at each point holds in a whole ball around it."""
-    model, points = inputs.read()
-    where = {"radius": radius_of(radius, model), **ball.arguments(model)}
-    found = certify_many(
-        model, points.X, **where, **decision.arguments(model), **search.arguments()
-    )
+    model, points, words = inputs.read(ball, decision, search)
+    found = certify_many(model, points.X, radius_of(radius, model), **words)
     columns = ["decision", "status", "margin >=", "margin <=", "moved by", "boxes", "ms"]
     summary = f"{len(found)} points: {found.summary}"
     title = f"Certificates, l_{ball.norm} radius {radius}"
@@ -83,19 +80,18 @@ def ranges(
     files: Files,
 ) -> None:
     """Bound the smallest and the largest prediction in a ball around each point."""
-    model, points = inputs.read()
+    model, points, words = inputs.read(ball, search)
     found = prediction_range_many(
         model,
         points.X,
         radius_of(radius, model),
-        **ball.arguments(model),
         tol=tol,
         quantity=quantity,
         beta=beta,
         output=label_of(label, model, quantity),
         sides=sides,
         all_outputs=label is None and sides == "both",
-        **search.arguments(),
+        **words,
     )
     met = sum(item.converged for item in found)
     summary = f"{len(found)} ranges: {met} within the tolerance {tol:g}, {len(found) - met} wider"
@@ -126,8 +122,7 @@ def radius(
     files: Files,
 ) -> None:
     """Bracket the radius up to which the decision at each point is proved robust."""
-    model, points = inputs.read()
-    words = {**ball.arguments(model), **decision.arguments(model), **search.arguments()}
+    model, points, words = inputs.read(ball, decision, search)
     found = certified_radius_many(model, points.X, rtol=rtol, max_radius=max_radius, **words)
     met = sum(item.reason is StopReason.CONVERGED for item in found)
     summary = f"{len(found)} radii: {met} within the tolerance {rtol:g}, {len(found) - met} wider"

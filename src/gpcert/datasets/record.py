@@ -60,7 +60,7 @@ def shuffled_split(
         parts = train_test_split(X, y, test_size=test_size, stratify=y, random_state=random_state)
     except ValueError as error:
         raise InputError(f"test_size: expected a share that can be split off; {error}") from error
-    X_train, X_test, y_train, y_test = parts
+    X_train, X_test, y_train, y_test = map(np.asarray, parts)
     return Dataset(X_train, y_train, X_test, y_test, name)
 
 

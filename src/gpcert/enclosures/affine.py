@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, namespace
-from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.mean import TwoSided, Units
 from gpcert.quantities import Mean, OutputQuantity, Quantity, Std, Variance
@@ -75,14 +74,8 @@ def _least(both: TwoSided, sign: int, units: Units) -> AffineBound:
     size = up(xp.sum(xp.abs(b) * geometry.half, axis=1), b.shape[1] + 4)
     tiny = TINY * xp.sum(geometry.cells.half + geometry.half, axis=1)
     lost = up(gamma(8) * size + tiny, 4)
-    least = _lowered(enclosure, -b, size, lost).minimum().lower
+    least = enclosure.tilted(-b, size, lost).minimum().lower
     return AffineBound(units.below(least), slope)
-
-
-def _lowered(enclosure: Enclosure, slope: Array, size: Array, lost: Array) -> Enclosure:
-    zero = namespace(lost).zeros_like(lost)
-    found = enclosure.shifted(zero, size, slope)
-    return found.lowered(up(lost * enclosure.heaviest, 2))
 
 
 def _above_chord(line: AffineBound, low: Array, high: Array, evaluation: Evaluation) -> AffineBound:

@@ -22,8 +22,7 @@ from array_api_compat import device
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.enclosures.polynomials import (
     CubicTerm,
-    LevelBound,
-    QuadraticMinimum,
+    Minimum,
     above_level,
     add_identity,
     at_level,
@@ -168,6 +167,11 @@ class Enclosure:
         moved = moved._bent(2.0 * constant * rates)
         return moved.lowered(up(lines * chord * self.geometry.rho2, 4))
 
+    def tilted(self, slope: PerCellAndFeature, size: PerCell, lost: PerCell) -> Enclosure:
+        """Of `q + slope.d` down to `lost` (B,) less; slope and size as in `shifted`."""
+        zero = namespace(lost).zeros_like(lost)
+        return self.shifted(zero, size, slope).lowered(up(lost * self.heaviest, 2))
+
     def where(self, mask: PerCell, other: Enclosure) -> Enclosure:
         """This one under the mask (B,), the other elsewhere."""
         self._check_alike(other)
@@ -278,7 +282,7 @@ class Enclosure:
         error = xp.where(xp.isfinite(self.error), self.error, xp.zeros_like(self.error))
         return (self.at(d) - error) * xp.exp(-self.rate * xp.sum(d**2, axis=1))
 
-    def minimum(self, level: PerCell | None = None, steps: int = 2) -> LevelBound:
+    def minimum(self, level: PerCell | None = None, steps: int = 2) -> Minimum:
         """Certified lower bound of q over the cells, by testing `q >= level`; -inf where nothing is
         known.
 
@@ -291,10 +295,10 @@ class Enclosure:
         starts at the vertex against the gradient, and is improved where the weight of the distance
         from the level may cost a `FELT` share of the way down from the centre.
         """
-        xp, half = namespace(self.value), self.geometry.half
+        xp = namespace(self.value)
         if level is not None:
             return self._tested(level)
-        level = self.value_at(xp.where(self.gradient > 0, -half, half))
+        level = self.value_at(self._vertex)
         level = xp.where(xp.isfinite(level), level, self.value)
         best = self._tested(level)
         for _ in range(steps - 1 if self.rate > 0 else 0):
@@ -305,7 +309,7 @@ class Enclosure:
             level = xp.where(asked, best.lower, level)
             again = self._tested(level)
             better = asked & (again.lower > best.lower)
-            best = LevelBound(
+            best = Minimum(
                 xp.where(better, again.lower, best.lower),
                 xp.where(better[:, None], again.point, best.point),
             )
@@ -319,23 +323,24 @@ class Enclosure:
         bend = level_bend(level, self.rate, self.geometry.rho2)
         return at_level(self.hessian, self.error, bend, (self.geometry.half, self.geometry.rho2))
 
-    def _tested(self, level: Array) -> LevelBound:
+    def _tested(self, level: Array) -> Minimum:
         geometry, coefficients = self.geometry, (self.value, self.gradient, self.hessian)
         if self.hessian is not None and geometry.is_plain and geometry.cells.is_box:
             widths = (geometry.half, geometry.rho2)
             return tested_on_boxes(coefficients, self.error, level, self.rate, widths)
         hessian, slack = self.at_level(level)
-        minimum = self._polynomial_minimum(hessian)
-        sides = (self.value, minimum.lower, slack)
-        return LevelBound(above_level(sides, level, self.rate, geometry.rho2), minimum.point)
-
-    def _polynomial_minimum(self, hessian: Array | None) -> QuadraticMinimum:
-        """Of `gradient.d + d^T hessian d / 2` over the cells; a linear one at a vertex, exactly."""
         if hessian is not None:
-            return quadratic_minimum(self.geometry, self.gradient, hessian)
-        xp, half = namespace(self.value), self.geometry.half
-        vertex = xp.where(self.gradient > 0, -half, half)
-        return QuadraticMinimum(self.geometry.least(self.gradient), vertex)
+            least = quadratic_minimum(geometry, self.gradient, hessian)
+        else:  # a linear one is least at a vertex, exactly
+            least = Minimum(geometry.least(self.gradient), self._vertex)
+        sides = (self.value, least.lower, slack)
+        return Minimum(above_level(sides, level, self.rate, geometry.rho2), least.point)
+
+    @property
+    def _vertex(self) -> Array:
+        """(B, f): the vertex of each cell against the gradient."""
+        half = self.geometry.half
+        return namespace(half).where(self.gradient > 0, -half, half)
 
 
 def plain_geometry(cells: Cells) -> Geometry:

@@ -1,28 +1,38 @@
-"""One batch of cells, its enclosures computed on demand and shared by all goals; and which optional
-bounds are worth their cost: decided by what they gained, not by a flag."""
+"""One batch of cells, its enclosures computed on demand and shared by all goals; which optional
+bounds are worth their cost, decided by what they gained, not by a flag; and batches of intervals of
+t on many sections `x + t e_j` of a model.
+
+Proofs: docs/mathematics.md, statements 1.2 and 15.2.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Annotated, NamedTuple
 
-from gpcert.arrays import Backend, PerCell, PerFeature
+import numpy as np
+
+from gpcert.arrays import Backend, Inputs, PerCell, PerFeature
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.local_posterior import (
+    CHEAP_WORK,
     LocalCommittee,
     LocalModel,
     LocalPosterior,
     Memo,
     local_model,
+    remembered,
 )
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
+from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.posterior import Posterior
-from gpcert.regions import Ball, Cells
+from gpcert.regions import Ball, Box, Cells
 from gpcert.several import Several
 
 PATIENCE = 3
@@ -33,6 +43,16 @@ FEW_CELLS = 16
 
 FIRST_REST = 4
 """Batches of the first rest; each further rest is twice as long."""
+
+
+class _Learnt(NamedTuple):
+    """Of one bound: batches in a row without a gain, batches left to rest, length of the next rest,
+    and whether the last batch gained."""
+
+    idle: int = 0
+    resting: int = 0
+    rest: int = FIRST_REST
+    gained: bool = False
 
 
 @dataclass(eq=False)
@@ -47,40 +67,33 @@ class Portfolio:
     True
     """
 
-    idle: dict[Hashable, int] = field(default_factory=dict)
-    resting: dict[Hashable, int] = field(default_factory=dict)
-    rest: dict[Hashable, int] = field(default_factory=dict)
-    useful: dict[Hashable, bool] = field(default_factory=dict)
+    learnt: dict[Hashable, _Learnt] = field(default_factory=dict)
 
     def copy(self) -> Portfolio:
         """The same, to be learnt from apart."""
-        return Portfolio(dict(self.idle), dict(self.resting), dict(self.rest), dict(self.useful))
+        return Portfolio(dict(self.learnt))
 
     def wants(self, name: Hashable) -> bool:
         """Whether to compute the bound called `name` for the next batch."""
-        left = self.resting.get(name, 0)
-        if left > 0:
-            self.resting[name] = left - 1
-            return False
-        return True
+        known = self.learnt.get(name, _Learnt())
+        if known.resting > 0:
+            self.learnt[name] = known._replace(resting=known.resting - 1)
+        return known.resting == 0
 
     def gained(self, name: Hashable) -> bool:
         """Whether the bound tightened a cell when it was last computed."""
-        return self.useful.get(name, False)
+        return self.learnt.get(name, _Learnt()).gained
 
     def report(self, name: Hashable, gained: bool) -> None:
         """Say whether the bound tightened any cell of the batch."""
-        self.useful[name] = gained
+        known = self.learnt.get(name, _Learnt())
         if gained:
-            self.idle[name] = 0
-            self.rest[name] = FIRST_REST
-            return
-        self.idle[name] = self.idle.get(name, 0) + 1
-        if self.idle[name] >= PATIENCE:
-            length = self.rest.get(name, FIRST_REST)
-            self.resting[name] = length
-            self.rest[name] = 2 * length
-            self.idle[name] = 0
+            known = known._replace(idle=0, rest=FIRST_REST)
+        elif known.idle + 1 < PATIENCE:
+            known = known._replace(idle=known.idle + 1)
+        else:
+            known = known._replace(idle=0, resting=known.rest, rest=2 * known.rest)
+        self.learnt[name] = known._replace(gained=gained)
 
 
 class Evaluation(Memo):
@@ -155,11 +168,9 @@ class Evaluation(Memo):
         checkpoint()
         return self.local.expand(self.cells)
 
+    @remembered
     def mean(self, output: int) -> MeanEnclosure:
         """Enclosures of g_c and -g_c."""
-        return self.once(("mean", output), lambda: self._mean(output))
-
-    def _mean(self, output: int) -> MeanEnclosure:
         # rough kernels live by it, and the large cells of a search's first batches do not show it
         few = self.local.kernel.weight_rate == 0.0 and len(self.cells) <= FEW_CELLS
         wanted = self.wants("pointwise")
@@ -174,15 +185,22 @@ class Evaluation(Memo):
         been asked for, as at single points."""
         if self.knows("mean", output):
             return self.mean(output).output_at_center
-        key = ("center range", output)
-        return self.once(key, lambda: self.local.mean_at_center(self.expansion, output))
+        local, expansion = self.local, self.expansion
+        both = self.once(("center range", output), lambda: local.center_range(expansion, [output]))
+        low, high = (end[:, 0] for end in both)
+        return low, high
 
+    @remembered
     def variance(self, output: int) -> VarianceEnclosure:
         """Enclosures of v_c and -v_c."""
-        stacked = self.variances
+        stacked, local = self.variances, self.local
         if stacked is not None:
-            return stacked.output(output)
-        return self.once(("variance", output), lambda: self._variance(output))
+            return stacked.outputs[output]
+        options = local.variance_options(self.expansion, output, self.optional, self.wants)
+        enclosure = local.variance(self.expansion, output, options)
+        if options.pointwise:
+            self.report("pointwise variance", enclosure.pointwise_gained)
+        return enclosure
 
     @property
     def variances(self) -> StackedVariances | None:
@@ -196,14 +214,6 @@ class Evaluation(Memo):
         if options.pointwise:
             self.report("pointwise variance", found.whole.pointwise_gained)
         return found
-
-    def _variance(self, output: int) -> VarianceEnclosure:
-        local, expansion = self.local, self.expansion
-        options = local.variance_options(expansion, output, self.optional, self.wants)
-        enclosure = local.variance(expansion, output, options)
-        if options.pointwise:
-            self.report("pointwise variance", enclosure.pointwise_gained)
-        return enclosure
 
     def wants(self, name: str) -> bool:
         """Whether to compute the optional bound called `name`."""
@@ -227,3 +237,82 @@ def evaluation_at(model: Model, x: PerFeature, variance: bool) -> Evaluation:
     """The evaluation of that cell; `variance` says whether variances are asked of it."""
     region = Ball(x, 0.0)
     return Evaluation(local_model(model, region, Backend(), variance), region.root())
+
+
+MOST_CELLS = 2048
+"""Cells of one batch, however small the model is."""
+
+
+def has_sections(model: Model) -> bool:
+    """Whether the model's kernels are known on many sections at once; trends are not."""
+    return all(
+        member.kernel.has_sections and member.features is None and not member.has_trend
+        for member in model.members
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SectionModel:
+    """The model's members without a place, and the sections as each of them sees them.
+
+    All is in unit form (`gpcert.unit_form`), as in `LocalPosterior`.
+
+    A member's function on a section has at most the norm that it has over all features: restricting
+    a function of a reproducing kernel's space to a subset never lengthens it (Aronszajn 1950,
+    *Theory of reproducing kernels*, part I, section 5).
+    """
+
+    model: Model
+    members: tuple[LocalPosterior, ...]
+    sections: tuple[Sections, ...]
+    hull: Box
+    """All of t that is asked about: it is of positive length, and sets the batches' units."""
+    backend: Backend
+
+    @staticmethod
+    def parts_of(model: Model, backend: Backend, variance: bool) -> tuple[LocalPosterior, ...]:
+        """What does not depend on the sections, once per model."""
+        parts = []
+        for member in model.members:
+            nowhere = Ball(member.points[0], 0.0)  # its kernel and norms are not used
+            parts.append(LocalPosterior.build(member, nowhere, backend, variance))
+        return tuple(parts)
+
+    @staticmethod
+    def on(
+        parts: tuple[LocalPosterior, ...],
+        model: Model,
+        X: Inputs,
+        sections: tuple[np.ndarray, np.ndarray],
+        extent: Annotated[np.ndarray, "Q"],
+        backend: Backend,
+    ) -> SectionModel:
+        """The sections (rows of X, features), asked about for |t| <= extent (Q,)."""
+        found = tuple(
+            part.unit.kernel.sections(part.unit.points, X, sections, extent) for part in parts
+        )
+        reach = float(extent.max(initial=0.0)) or 1.0
+        return SectionModel(model, parts, found, Box([-reach], [reach]), backend)
+
+    def evaluation(
+        self,
+        question: Annotated[np.ndarray, "B"],
+        low: np.ndarray,
+        high: np.ndarray,
+        optional: bool = True,
+        learnt: Portfolio | None = None,
+    ) -> Evaluation:
+        """Enclosures over the intervals [low, high] (B, 1) of the sections `question` (B,)."""
+        bound = tuple(
+            replace(part, kernel=sections.batch(question, self.backend), one_batch=True)
+            for part, sections in zip(self.members, self.sections, strict=True)
+        )
+        local = bound[0] if isinstance(self.model, Posterior) else LocalCommittee(bound)
+        cells = Cells(self.hull, self.backend.asarray(low), self.backend.asarray(high))
+        return Evaluation(local, cells, optional, learnt)
+
+    @property
+    def cells_at_once(self) -> int:
+        """As many as leave the derivatives' covariance cheap."""
+        largest = max(len(part.posterior.points) for part in self.members)
+        return int(np.clip(CHEAP_WORK / largest**2, 16, MOST_CELLS))

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, Index, PerCell, PerRow, Rows, namespace, to_numpy
+from gpcert.arrays import Array, Index, PerCell, PerRow, namespace, to_numpy
 from gpcert.deadline import checkpoint
-from gpcert.enclosures.enclosure import Enclosure, LevelBound
-from gpcert.enclosures.polynomials import apply, box_minimum
+from gpcert.enclosures.enclosure import Enclosure
+from gpcert.enclosures.polynomials import Minimum, apply, box_minimum
 from gpcert.kernels.nodes.moments import dense
 from gpcert.rounding import TINY, U, gamma, up
 
@@ -57,22 +57,6 @@ class _Parts(NamedTuple):
     def take(self, mask: Index) -> _Parts:
         index = namespace(self.low).asarray(np.flatnonzero(mask), device=self.low.device)
         return _Parts(self.cell[mask], self.low[index], self.high[index])
-
-    def split(self, axis: PerRow, middle: Rows) -> _Parts:
-        xp = namespace(self.low)
-        features = xp.arange(self.low.shape[1], device=self.low.device)
-        at = axis[:, None] == features[None, :]
-        return _joined(
-            _Parts(self.cell, self.low, xp.where(at, middle, self.high)),
-            _Parts(self.cell, xp.where(at, middle, self.low), self.high),
-        )
-
-
-def _joined(first: _Parts, second: _Parts) -> _Parts:
-    xp = namespace(first.low)
-    cell = np.concatenate([first.cell, second.cell])
-    low, high = (xp.concat([a, b], axis=0) for a, b in zip(first[1:], second[1:], strict=True))
-    return _Parts(cell, low, high)
 
 
 def at_least(polynomial: CellPolynomial, need: PerCell) -> PerCell:
@@ -197,8 +181,17 @@ class _Local(NamedTuple):
         loss = self.half * (bends - own + self.cubes)
         whole = open_ & ~flat
         index = xp.asarray(np.flatnonzero(whole), device=self.need.device)
-        halves = self.parts.take(whole).split(xp.argmax(loss, axis=1)[index], self.middle[index])
-        return _joined(faces, halves)
+        halves, middle = self.parts.take(whole), self.middle[index]
+        axis = xp.argmax(loss, axis=1)[index]
+        at = axis[:, None] == xp.arange(f, device=self.need.device)[None, :]
+        found = (
+            faces,
+            halves._replace(high=xp.where(at, middle, halves.high)),
+            halves._replace(low=xp.where(at, middle, halves.low)),
+        )
+        cell = np.concatenate([each.cell for each in found])
+        low, high = (xp.concat([each[side] for each in found], axis=0) for side in (1, 2))
+        return _Parts(cell, low, high)
 
 
 def _along(tensor: Array, vector: Array) -> Array:
@@ -254,7 +247,7 @@ class Level:
 
     lowest: Callable[[Array, Array], Array]
     model: Enclosure
-    best: LevelBound
+    best: Minimum
 
     def reached(self, lower: PerCell, enough: float) -> PerCell:
         """Bounds `lower` (B,) of the goal, raised where sub-boxes prove what is enough.

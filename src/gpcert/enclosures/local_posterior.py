@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from functools import wraps
+from typing import Annotated, Any, TypeVar, cast
+
+import numpy as np
 
 from gpcert.arrays import Array, Backend, PerCell, PerCellAndClass, namespace
 from gpcert.committee import Model
@@ -19,16 +22,14 @@ from gpcert.enclosures.mean import (
     LocalTrend,
     MeanEnclosure,
     Units,
-    first_order,
     mean_enclosure,
 )
 from gpcert.enclosures.precision import LocalPrecision, Precision
 from gpcert.enclosures.square import OperatorBounds
-from gpcert.enclosures.stacked import ClassPrecisions, StackedVariances, repeated, stacked_variances
+from gpcert.enclosures.stacked import ClassPrecisions, StackedVariances
 from gpcert.enclosures.variance import (
     VarianceEnclosure,
     VarianceOptions,
-    center_of_variance,
     center_value,
     variance_enclosure,
 )
@@ -40,6 +41,8 @@ from gpcert.regions.frame import widths_as_units
 from gpcert.regions.image import Image
 from gpcert.rounding import down, up, up_float
 from gpcert.unit_form import UnitForm
+
+Asked = TypeVar("Asked", bound=Callable[..., Any])
 
 Term = tuple[int, int]
 """An output and the sign that it is taken with."""
@@ -73,6 +76,17 @@ class Memo:
         return key in self._answers
 
 
+def remembered(method: Asked) -> Asked:
+    """A method of a class with `once`, computed once for each of its arguments; its name is the
+    first part of the key."""
+
+    @wraps(method)
+    def once(self: Any, *args: Hashable) -> Any:
+        return self.once((method.__name__, *args), lambda: method(self, *args))
+
+    return cast("Asked", once)
+
+
 @dataclass(frozen=True, eq=False)
 class LocalPosterior:
     """Everything that does not change from cell to cell, on the backend.
@@ -93,7 +107,7 @@ class LocalPosterior:
     sliced: bool = False
     """Whether the region fixes features, so that its functions may be shorter than on the whole."""
     one_batch: bool = False
-    """Whether the kernel is that of the cells of one batch, in their order (see `sections`)."""
+    """Whether the kernel is that of the cells of one batch, in their order (see `SectionModel`)."""
     memo: Memo = field(default_factory=Memo, init=False)
 
     @staticmethod
@@ -112,8 +126,12 @@ class LocalPosterior:
         precisions, operator = None, OperatorBounds(0.0, 1.0)
         if variance:
             _ = unit.variance_scale
-            operator = OperatorBounds.of(unit)
-            precisions = _local_precisions(unit, kernel.variance, backend)
+            operator = OperatorBounds(unit.excess, unit.gain)
+            if isinstance(unit, PairUnits):
+                precisions = ClassPrecisions.build(unit, backend)
+            else:
+                build, count = LocalPrecision.build, range(unit.precision_count)
+                precisions = tuple(build(unit, c, kernel.variance, backend) for c in count)
         return LocalPosterior(
             posterior=posterior,
             unit=unit,
@@ -185,48 +203,37 @@ class LocalPosterior:
     def first_order(self, expansion: Expansion, model: LinearModel, term: Term) -> Enclosure:
         """Of `sign g_c` for `term` = (c, sign), from the `linear_model`."""
         output, sign = term
-        found = first_order(self.kernel, expansion, model, sign)
+        geometry = expansion.geometry
+        lost = up(model.remainder + model.errors[:, 0] + geometry.rho * model.errors[:, 1], 6)
+        coefficients = (sign * model.value, sign * model.gradient, None)
+        found = Enclosure.of(geometry, coefficients, lost, self.kernel.weight_rate)
         trend = self.cell_trend(expansion, output)
         return found if trend is None else trend.added(found, sign)
 
-    def center_range(self, expansion: Expansion) -> tuple[PerCellAndClass, PerCellAndClass]:
-        """Certified range (B, m) of all means at the centres."""
+    def mean_centers(
+        self, expansion: Expansion, outputs: Sequence[int]
+    ) -> tuple[PerCellAndClass, PerCellAndClass]:
+        """(B, K): g_c at the centres and their errors, of one output or of all: a product with the
+        weights, where `mean` would also take slopes and curvatures."""
         xp = namespace(expansion.geometry.rho2)
-        values, errors = self.kernel.center_values(expansion, xp.stack(self.weights))
-        shift = self.kernel.center_shift(expansion)
-        if shift is not None:
-            norms = [self.norm(c) for c in range(len(self.weights))]
-            moved = shift[:, None] * xp.asarray(norms, dtype=xp.float64, device=shift.device)
-            errors = up(errors + moved, 3)
-        return self._center_range(expansion, values, errors, range(len(self.weights)))
-
-    def mean_at_center(self, expansion: Expansion, output: int) -> tuple[PerCell, PerCell]:
-        """Certified range (B,) of the mean at the centres alone, in the output's units: a product
-        with the weights, where `mean` would also take slopes and curvatures."""
-        values, errors = (part[:, None] for part in self.mean_center(expansion, output))
-        low, high = self._center_range(expansion, values, errors, [output])
-        return low[:, 0], high[:, 0]
-
-    def mean_center(self, expansion: Expansion, output: int) -> tuple[PerCell, PerCell]:
-        """(B,): g_c at the centres, and its error."""
-        kernel, seen, weights = self._seen_by(output, expansion)
-        values, errors = (part[:, 0] for part in kernel.center_values(seen, weights[None]))
+        if len(outputs) == 1:
+            kernel, seen, weights = self._seen_by(outputs[0], expansion)
+            weights = weights[None]
+        else:
+            kernel, seen, weights = self.kernel, expansion, xp.stack(self.weights)
+        values, errors = kernel.center_values(seen, weights)
         shift = kernel.center_shift(seen)
         if shift is not None:
-            errors = up(errors + self.norm(output) * shift, 3)
+            norms = [self.norm(c) for c in outputs]
+            moved = shift[:, None] * xp.asarray(norms, dtype=xp.float64, device=shift.device)
+            errors = up(errors + moved, 3)
         return values, errors
 
-    def variance_center(self, expansion: Expansion, output: int) -> tuple[PerCell, PerCell]:
-        """(B,): about max(v_c, 0) at the centres, in unit form, and its error."""
-        precision = self._precision(output, expansion)
-        found = center_of_variance(self.kernel, expansion, precision, self.operator)
-        dip = self.operator.excess * self.kernel.variance
-        return found.value, up(found.error + dip, 2)
-
-    def _center_range(
-        self, expansion: Expansion, values: Array, errors: Array, outputs: Sequence[int]
-    ) -> tuple[Array, Array]:
-        """Means (B, K) of outputs at the centres in their units, from those in unit form."""
+    def center_range(
+        self, expansion: Expansion, outputs: Sequence[int]
+    ) -> tuple[PerCellAndClass, PerCellAndClass]:
+        """Certified range (B, K) of the means at the centres, in the outputs' units."""
+        values, errors = self.mean_centers(expansion, outputs)
         xp = namespace(values)
 
         def row(numbers: Sequence[float]) -> Array:
@@ -240,6 +247,11 @@ class LocalPosterior:
             errors = up(errors + xp.stack([trend.center_error for trend in trends], axis=1), 1)
         units = Units(shift, row(self.unit.mean_scale))
         return units.range(down(values - errors, 2), up(values + errors, 2))
+
+    def variance_center(self, expansion: Expansion, output: int) -> tuple[PerCell, PerCell]:
+        """(B,): about max(v_c, 0) at the centres, in unit form, and its error."""
+        applied = self._precision(output, expansion).apply(self.kernel, expansion)
+        return self._variance_center(expansion, applied[2:])
 
     def _seen_by(self, output: int, expansion: Expansion) -> tuple[LocalKernel, Expansion, Array]:
         """Kernel, expansion and weights of an output without the points that it gives no weight.
@@ -287,15 +299,15 @@ class LocalPosterior:
     ) -> StackedVariances:
         """Of all outputs; `stacks` only."""
         assert isinstance(self.precisions, ClassPrecisions)
-        count = len(self.posterior.weights)
+        xp, B, count = namespace(expansion.K), len(cells), len(self.posterior.weights)
+        index = xp.asarray(np.tile(np.arange(B), count), device=cells.lower.device)
+        copies = self.expand(cells.take(index)).copied(count)
+        precision = self.precisions.on(expansion, range(count))
         units = tuple(self.variance_units(j) for j in range(count))
-        return stacked_variances(
-            (self.kernel, self.expand(repeated(cells, count)).copied(count), expansion),
-            self.precisions.on(expansion, range(count)),
-            self.operator,
-            options,
-            units,
-        )
+        shifts = np.repeat([float(each.shift) for each in units], B)
+        common = Units(xp.asarray(shifts, device=expansion.K.device), units[0].factor)
+        whole = variance_enclosure(self.kernel, copies, precision, self.operator, options, common)
+        return StackedVariances(whole, expansion, units)
 
     def variance_centers(
         self, expansion: Expansion
@@ -303,53 +315,37 @@ class LocalPosterior:
         """(J, B): `variance_center` of all outputs; `stacks` only."""
         assert isinstance(self.precisions, ClassPrecisions)
         count = len(self.posterior.weights)
-        xp, B = namespace(expansion.K), expansion.K.shape[0]
+        xp = namespace(expansion.K)
         explained = self.precisions.on(expansion, range(count)).explained(self.kernel)
-        found = []
-        for j in range(count):
-            own = slice(j * B, (j + 1) * B)
-            part = (explained[0][own], explained[1][own])
-            value, error, _ = center_value(self.kernel, expansion, part, self.operator)
-            found.append((value, up(error + self.operator.excess * self.kernel.variance, 2)))
-        values, errors = zip(*found, strict=True)
-        return xp.stack(list(values)), xp.stack(list(errors))
+        first, second = (xp.reshape(part, (count, -1)) for part in explained)
+        return self._variance_center(expansion, (first, second))
+
+    def _variance_center(
+        self, expansion: Expansion, explained: tuple[Array, Array]
+    ) -> tuple[Array, Array]:
+        """About max(v, 0) and its error from `k.S k` and its error."""
+        value, error, *_ = center_value(self.kernel, expansion, explained, self.operator)
+        return value, up(error + self.operator.excess * self.kernel.variance, 2)
 
     def variance_options(
         self, expansion: Expansion, output: int, optional: bool, wants: Callable[[str], bool]
     ) -> VarianceOptions:
         """Which bounds of v_c are worth their time; `wants` says what has paid before."""
         cells, features = expansion.geometry.half.shape
-        cheap = cells * features * len(self.posterior.points) ** 2 <= CHEAP_WORK
-        derivatives = optional and (cheap or wants("derivatives"))
+        work = cells * features * len(self.posterior.points) ** 2
+        derivatives = optional and (work <= CHEAP_WORK or wants("derivatives"))
         # the weights S k have no small sum of sizes where the kernel is smooth: seldom a gain there
         pointwise = wants("pointwise variance")
-        second = optional and self._second_pays(output, cells, features)
-        return VarianceOptions(derivatives, second, pointwise)
+        precision = self._precision(output, expansion)
+        own = isinstance(precision, LocalPrecision) and precision.negative is None
+        few = 0 < features <= MOST_SECOND_FEATURES and work * (features + 3) // 2 <= CHEAP_WORK
+        return VarianceOptions(derivatives, optional and own and few, pointwise)
 
     def _precision(self, output: int, expansion: Expansion) -> Precision:
         assert self.precisions is not None, "built with variance=False"
         if isinstance(self.precisions, ClassPrecisions):
             return self.precisions.on(expansion, [output])
         return self.precisions[output if len(self.precisions) > 1 else 0]
-
-    def _second_pays(self, output: int, cells: int, features: int) -> bool:
-        """Whether the covariance of the second degree is cheap enough to be tried."""
-        rows = features * (features + 3) // 2
-        work = cells * rows * len(self.posterior.points) ** 2
-        cheap = 0 < features <= MOST_SECOND_FEATURES and work <= CHEAP_WORK
-        if not cheap or not isinstance(self.precisions, tuple):
-            return False
-        return self.precisions[output if len(self.precisions) > 1 else 0].negative is None
-
-
-def _local_precisions(
-    unit: UnitForm, variance: float, backend: Backend
-) -> tuple[LocalPrecision, ...] | ClassPrecisions:
-    """Of every output, or of all pairs of classes together."""
-    if isinstance(unit, PairUnits):
-        return ClassPrecisions.build(unit, backend)
-    count = range(unit.precision_count)
-    return tuple(LocalPrecision.build(unit, index, variance, backend) for index in count)
 
 
 @dataclass(frozen=True, eq=False)

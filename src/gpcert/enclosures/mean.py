@@ -27,14 +27,12 @@ from gpcert.kernels.expansions.base import (
     Expansion,
     FunctionModel,
     Geometry,
-    LinearModel,
     LocalKernel,
 )
 from gpcert.posterior import Posterior
 from gpcert.regions import Region
 from gpcert.regions.image import ImageCells
-from gpcert.rounding import TINY, U, down, gamma, up, up_float
-from gpcert.trend import exact_dot
+from gpcert.rounding import TINY, U, down, exact_dot, gamma, up, up_float
 
 
 @dataclass(frozen=True)
@@ -168,9 +166,7 @@ class CellTrend:
 
     def added(self, enclosure: Enclosure, sign: int) -> Enclosure:
         """Of `sign (q + gradient.d)`, error included, from one of `sign q`."""
-        zero = namespace(self.error).zeros_like(self.error)
-        found = enclosure.shifted(zero, self.size, sign * self.gradient)
-        return found.lowered(up(self.error * enclosure.heaviest, 2))
+        return enclosure.tilted(sign * self.gradient, self.size, self.error)
 
     def least(self, sign: int) -> PerCell:
         """Lower bound (B,) of `sign gradient.d` over the cell, less the error."""
@@ -320,13 +316,3 @@ def _side(
     coefficients = (sign * model.value, sign * model.gradient, sign * model.hessian)
     cubic = CubicTerm.of(model.cubic, left, sign)
     return Enclosure.of(geometry, coefficients, up(left + rounding, 2), rate, cubic)
-
-
-def first_order(
-    local: LocalKernel, expansion: Expansion, model: LinearModel, sign: int
-) -> Enclosure:
-    """Of `sign f` from its first order alone: cheap, and often enough for a sign."""
-    geometry = expansion.geometry
-    lost = up(model.remainder + model.errors[:, 0] + geometry.rho * model.errors[:, 1], 6)
-    coefficients = (sign * model.value, sign * model.gradient, None)
-    return Enclosure.of(geometry, coefficients, lost, local.weight_rate)

@@ -29,16 +29,17 @@ vertex where staying would be better: 2 needed the fewest boxes in the benchmark
 
 
 @dataclass(frozen=True, eq=False)
-class QuadraticMinimum:
-    """`lower` (B,) the certified bound; `point` (B, f) an approximate minimiser d."""
+class Minimum:
+    """`lower`: certified bound of a function on each cell; `point`: a displacement d where it may
+    be small."""
 
-    lower: Array
-    point: Array
+    lower: PerCell
+    point: PerCellAndFeature
 
 
 def quadratic_minimum(
     geometry: Geometry, gradient: PerCellAndFeature, hessian: PerCellMatrix
-) -> QuadraticMinimum:
+) -> Minimum:
     """Lower bound of `q(d) = g.d + d^T H d / 2` over the box |d_j| <= w_j (and a ball, if any).
 
     H must be exactly symmetric. Let z be any point of the box, y = d - z, V the coordinates with
@@ -63,14 +64,14 @@ def quadratic_minimum(
     if pulled is not None:
         found = quadratic_minimum(pulled.geometry, pulled.gradient, pulled.hessian)
         lower = down(found.lower - pulled.lost, 2)
-        return QuadraticMinimum(lower, found.point @ xp.matrix_transpose(pulled.matrix))
+        return Minimum(lower, found.point @ xp.matrix_transpose(pulled.matrix))
     found = box_minimum(geometry.half, gradient, hessian)
     lower = _ball_improvement(geometry, gradient, hessian, found.lower)
-    return QuadraticMinimum(lower, found.point)
+    return Minimum(lower, found.point)
 
 
 @fused
-def box_minimum(w: Rows, gradient: Rows, hessian: Array) -> QuadraticMinimum:
+def box_minimum(w: Rows, gradient: Rows, hessian: Array) -> Minimum:
     """The statement of `quadratic_minimum` over the boxes |d_j| <= w_j (B, f)."""
     xp = namespace(gradient)
     curvature = xp.linalg.diagonal(hessian)
@@ -104,7 +105,7 @@ def box_minimum(w: Rows, gradient: Rows, hessian: Array) -> QuadraticMinimum:
     away = xp.where(at_end, sign * step, -xp.sign(slope) * step)
     point = z + away
     # coefficients beyond float64 say nothing about where to look
-    return QuadraticMinimum(lower, xp.where(xp.isfinite(point), point, zero))
+    return Minimum(lower, xp.where(xp.isfinite(point), point, zero))
 
 
 def _local_minimum(
@@ -200,14 +201,6 @@ def _about_diagonal(hessian: Array) -> tuple[Array, Array]:
     return L, V
 
 
-@dataclass(frozen=True, eq=False)
-class LevelBound:
-    """`lower`: certified bound of q; `point`: a displacement where q may be small."""
-
-    lower: PerCell
-    point: PerCellAndFeature
-
-
 Widths = tuple[PerCellAndFeature, PerCell]
 """Half-widths of the cells, and rho2."""
 
@@ -266,12 +259,12 @@ def tested_on_boxes(
     level: PerCell,
     rate: float,
     widths: Widths,
-) -> LevelBound:
+) -> Minimum:
     """`above_level` of a quadratic on boxes, and where it is about least."""
     bend = level_bend(level, rate, widths[1]) if rate > 0 else None
     value, gradient, hessian = coefficients
     least, slack, point = _least_on_boxes(gradient, hessian, error, bend, widths)
-    return LevelBound(above_level((value, least, slack), level, rate, widths[1]), point)
+    return Minimum(above_level((value, least, slack), level, rate, widths[1]), point)
 
 
 @fused

@@ -49,6 +49,20 @@ class Applied(NamedTuple):
     product_error: Array
 
 
+class Explained(NamedTuple):
+    """`value` A k (B, r), a bound (B,) of the length of its error, `|A k|^2`, and its error."""
+
+    value: Array
+    error: Array
+    square: Array
+    square_error: Array
+
+    @property
+    def length(self) -> PerCell:
+        """Upper bound of the length of `value`."""
+        return up(root(self.square), self.value.shape[1] + 8)
+
+
 class Precision(ABC):
     """S of one output, or of several whose cells stand one after the other (`stacked`)."""
 
@@ -139,20 +153,14 @@ class LocalPrecision(Precision):
         return Applied(y, y_error, product, up(error + gamma(N + 4) * k_norm * length, N + 16))
 
     def _by_factor(self, local: LocalKernel, expansion: Expansion) -> Applied:
-        q, q_error, product, error = self._explained(local, expansion)
+        q, q_error, product, error = self.explained(local, expansion)
         r, q_norm = len(self.factor), root(product)
         y = q @ self.factor
         y_error = up(self.size * (q_error + gamma(r + 4) * (q_norm + q_error)), 8)
         return Applied(y, y_error, product, error)
 
-    def explained(self, local: LocalKernel, expansion: Expansion) -> tuple[PerCell, PerCell]:
-        """`|A k|^2` (B,) and its error, by the factor."""
-        return self._explained(local, expansion)[2:]
-
-    def _explained(
-        self, local: LocalKernel, expansion: Expansion
-    ) -> tuple[Array, Array, Array, Array]:
-        """`q = A k` (B, r), a bound (B,) of its error, `|q|^2` and its error."""
+    def explained(self, local: LocalKernel, expansion: Expansion) -> Explained:
+        """`q = A k`, by the factor."""
         xp = namespace(expansion.K)
         r, N = self.factor.shape
         k_norm, k_error = local.row_sizes(expansion)
@@ -162,7 +170,7 @@ class LocalPrecision(Precision):
         product = xp.sum(q**2, axis=1)
         q_norm = root(product)
         error = q_error * (2.0 * q_norm + q_error) + gamma(r + 4) * product
-        return q, q_error, product, up(error, r + 16)
+        return Explained(q, q_error, product, up(error, r + 16))
 
     def derivative_covariance(self, local: LocalKernel, expansion: Expansion) -> QuadraticForm:
         """`G = G0 - Q Q^T (+ Q' Q'^T)`, Q = D k A^T: covariance (B, f, f) of the derivatives.
@@ -206,55 +214,36 @@ class LocalPrecision(Precision):
     def derivative_square(
         self, local: LocalKernel, expansion: Expansion
     ) -> tuple[PerCellMatrix, PerCell]:
-        """`Q Q^T` and its error, infinite where the derivatives' is."""
-        xp = namespace(expansion.K)
-        if self.precision is not None and self.negative is None and self._tall:
-            return self._derivative_square_by(self.precision, local, expansion)
-        r, N = self.factor.shape
-        B, f = expansion.geometry.half.shape
-        squares = []
-        # one product for many cells and features, not a small one a cell; on a CPU of as many as
-        # its caches hold
-        size = max(1, NEAR_NUMBERS // max(1, f * N)) if is_numpy_namespace(xp) else max(1, B)
-        for part in local.derivative_parts(expansion, size):
-            squares.append(self._square(part))
-        square = xp.concat(squares, axis=0)
-        square = 0.5 * (square + xp.matrix_transpose(square))  # exactly symmetric
-        norm, norm_error = local.derivative_sizes(expansion)
-        known = xp.isfinite(norm) & xp.isfinite(norm_error)
-        norm, norm_error = (xp.where(known, x, xp.zeros_like(x)) for x in (norm, norm_error))
-        dQ = up(self.size * (gamma(N + 16) * norm + norm_error), 8)
-        # |Q|_F^2 is the trace of Q Q^T, which carries r roundings
-        size = root(xp.sum(xp.linalg.diagonal(square), axis=1)) * (1.0 + gamma(r + 8))
-        error = dQ * (2.0 * size + dQ) + gamma(r + 8) * size**2
-        return square, xp.where(known, up(error, r + 16), xp.full_like(error, math.inf))
+        """`Q Q^T` and its error, infinite where the derivatives' is.
 
-    @property
-    def _tall(self) -> bool:
-        """Whether the factor has more rows than columns, as that of coupled classes."""
-        return self.factor.shape[0] > self.factor.shape[1]
-
-    def _derivative_square_by(
-        self, S: Array, local: LocalKernel, expansion: Expansion
-    ) -> tuple[Array, Array]:
-        """The same as `D k S (D k)^T`: fewer products where the factor is tall.
-
-        With j the Frobenius norm of the computed D k and e that of its error, two products and the
-        entries of S err by at most `gamma size^2 j^2`, and D k itself by `size^2 e (2 j + e)`.
+        Of a tall factor, as that of coupled classes, `D k S (D k)^T`: fewer products. With j the
+        Frobenius norm of the computed D k and e that of its error, two products and the entries of
+        S err by at most `gamma size^2 j^2`, and D k itself by `size^2 e (2 j + e)`.
         """
         xp = namespace(expansion.K)
         r, N = self.factor.shape
         B, f = expansion.geometry.half.shape
-        rows = local.derivatives(expansion)
-        turned = xp.reshape(xp.reshape(rows, (B * f, N)) @ S, (B, f, N))
-        square = turned @ xp.matrix_transpose(rows)
-        square = 0.5 * (square + xp.matrix_transpose(square))  # exactly symmetric
         norm, norm_error = local.derivative_sizes(expansion)
         known = xp.isfinite(norm) & xp.isfinite(norm_error)
         norm, norm_error = (xp.where(known, x, xp.zeros_like(x)) for x in (norm, norm_error))
-        whole = norm + norm_error
-        error = gamma(2 * N + r + 32) * whole * whole + norm_error * (2.0 * whole + norm_error)
-        error = up(self.size * self.size * error, 16)
+        if self.precision is not None and self.negative is None and r > N:
+            rows = local.derivatives(expansion)
+            turned = xp.reshape(xp.reshape(rows, (B * f, N)) @ self.precision, (B, f, N))
+            square = turned @ xp.matrix_transpose(rows)
+            whole = norm + norm_error
+            error = gamma(2 * N + r + 32) * whole * whole + norm_error * (2.0 * whole + norm_error)
+            error = up(self.size * self.size * error, 16)
+        else:
+            # one product for many cells and features, not a small one a cell; on a CPU of as many
+            # as its caches hold
+            most = max(1, NEAR_NUMBERS // max(1, f * N)) if is_numpy_namespace(xp) else max(1, B)
+            parts = local.derivative_parts(expansion, most)
+            square = xp.concat([self._square(part) for part in parts], axis=0)
+            dQ = up(self.size * (gamma(N + 16) * norm + norm_error), 8)
+            # |Q|_F^2 is the trace of Q Q^T, which carries r roundings
+            size = root(xp.sum(xp.linalg.diagonal(square), axis=1)) * (1.0 + gamma(r + 8))
+            error = up(dQ * (2.0 * size + dQ) + gamma(r + 8) * size**2, r + 16)
+        square = 0.5 * (square + xp.matrix_transpose(square))  # exactly symmetric
         return square, xp.where(known, error, xp.full_like(error, math.inf))
 
 

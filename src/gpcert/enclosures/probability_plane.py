@@ -12,8 +12,8 @@ from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.kernels.expansions.base import Geometry
-from gpcert.likelihoods.segments import LARGEST_SEGMENT
-from gpcert.likelihoods.smoothed_link import SmoothedLink
+from gpcert.likelihoods.base import LARGEST_SEGMENT
+from gpcert.likelihoods.logistic import SmoothedLink
 from gpcert.rounding import U, down, gamma, nonnegative, up
 
 STEP = 2.0**-7

@@ -26,7 +26,6 @@ from gpcert.kernels.expansions.base import (
     reach,
 )
 from gpcert.rounding import gamma, nonnegative, root, up
-from gpcert.unit_form import UnitForm
 
 SMALLEST_RATIO = 1e-6
 """Keeps 1/eta and 1/(1 - theta) finite where the remainder vanishes; any positive value will do."""
@@ -42,11 +41,6 @@ class OperatorBounds:
 
     excess: float
     gain: float
-
-    @staticmethod
-    def of(unit: UnitForm) -> OperatorBounds:
-        """The bounds that the posterior proves once."""
-        return OperatorBounds(unit.excess, unit.gain)
 
     @property
     def norm(self) -> float:
@@ -72,14 +66,11 @@ class Square:
         """Per cell and side, the form that leaves less room (both are valid); and whether the
         other one was taken anywhere."""
         xp = namespace(self.below_error)
-
-        def room(matrix: Array) -> Array:
-            return reach(matrix, geometry)
-
+        own, its = (reach(form.above, geometry) + form.above_error for form in (self, other))
+        upper = its < own
         # a lower form is worth about half of what it can reach
-        upper = room(other.above) + other.above_error < room(self.above) + self.above_error
-        lower = 0.5 * room(other.below) - other.below_error
-        lower = lower > 0.5 * room(self.below) - self.below_error
+        own, its = (0.5 * reach(form.below, geometry) - form.below_error for form in (self, other))
+        lower = its > own
         best = Square(
             xp.where(lower[:, None, None], other.below, self.below),
             xp.where(lower, other.below_error, self.below_error),
@@ -196,14 +187,8 @@ def second_covariance(precision: LocalPrecision, degrees: SecondDegree, f: int) 
     first_error = dQ * (2.0 * size1 + dQ) + dot * (size1**2 + s2)
     mixed_error = dQ * size2 + dT * size1 + dQ * dT + dot * size1 * size2
     second_error = dT * (2.0 * size2 + dT) + dot * (size2**2 + f * s2)
-    return SecondCovariance(
-        first,
-        up(first_error, r + 16),
-        mixed,
-        up(mixed_error, r + 16),
-        second,
-        up(second_error, r + 16),
-    )
+    errors = (up(error, r + 16) for error in (first_error, mixed_error, second_error))
+    return SecondCovariance(first, next(errors), mixed, next(errors), second, next(errors))
 
 
 def _product_error(precision: LocalPrecision, degrees: SecondDegree, degree: int) -> Array:

@@ -15,20 +15,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, NamedTuple
-
-import numpy as np
+from typing import Annotated
 
 from gpcert.arrays import Array, Backend, PerRow, namespace
 from gpcert.deadline import checkpoint
 from gpcert.differences import PairUnits
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.mean import Units
-from gpcert.enclosures.precision import CACHE_NUMBERS, Applied, LocalPrecision, Precision
-from gpcert.enclosures.square import OperatorBounds
-from gpcert.enclosures.variance import VarianceEnclosure, VarianceOptions, variance_enclosure
+from gpcert.enclosures.precision import CACHE_NUMBERS, Applied, Explained, LocalPrecision, Precision
+from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
-from gpcert.regions import Cells
 from gpcert.rounding import gamma, root, up
 
 
@@ -55,18 +51,6 @@ class ClassPrecisions:
         return PairPrecision(self, expansion, tuple(self.pairs[j] for j in pairs))
 
 
-Explained = tuple[Array, Array]
-"""A sum of squares (B,) and a bound of its error."""
-
-
-class _Coupled(NamedTuple):
-    """`w_c` (B, r), its length and a bound (B,) of its error."""
-
-    value: Array
-    length: Array
-    error: Array
-
-
 @dataclass(frozen=True, eq=False)
 class PairPrecision(Precision):
     """Several pairs on the cells of `base`: their rows stand one pair after the other."""
@@ -79,29 +63,15 @@ class PairPrecision(Precision):
     def _used(self) -> tuple[int, ...]:
         return tuple(sorted({c for pair in self.pairs for c in pair}))
 
-    def _coupled(self, local: LocalKernel) -> dict[int, _Coupled]:
-        xp = namespace(self.base.K)
-        k_norm, k_error = local.row_sizes(self.base)
-        found = {}
-        for c in self._used:
-            C = self.classes.coupling[c]
-            r, N = C.factor.shape
-            w = self.base.K @ C.factor.T
-            error = up(C.size * (gamma(N + r + 8) * k_norm + k_error), 8)
-            length = up(root(xp.sum(w * w, axis=1)), r + 8)
-            found[c] = _Coupled(w, length, error)
-        return found
-
     def apply(self, local: LocalKernel, expansion: Expansion) -> Applied:
         """`y = S k` and `k.y` of every pair, with their errors.
 
         Reason: those of `LocalPrecision.apply` for each of the products, and of the sums of six
         terms by the terms' lengths; `|w_l - w_k|^2` from the difference of the vectors.
         """
-        del expansion
         xp, N = namespace(self.base.K), self.base.K.shape[1]
         own = {c: self.classes.own[c].apply(local, self.base) for c in self._used}
-        w = self._coupled(local)
+        w = {c: self.classes.coupling[c].explained(local, self.base) for c in self._used}
         crossed = self._crossed(w)
         found = []
         for k, j in self.pairs:
@@ -112,21 +82,19 @@ class PairPrecision(Precision):
             error = error + sum(crossed[a, b][1] for a in (k, j) for b in (k, j))
             size = sum(root(xp.sum(part * part, axis=1)) for part in parts)
             y_error = up(error + gamma(16) * size, N + 16)
-            sides = own[k][2:], own[j][2:]
-            product, product_error = _explained(*sides, w[k], w[j])
-            found.append((y, y_error, product, product_error))
+            found.append((y, y_error, *_joined(own[k][2:], own[j][2:], w[k], w[j])))
         return Applied(*(xp.concat(list(part), axis=0) for part in zip(*found, strict=True)))
 
     def explained(self, local: LocalKernel) -> tuple[PerRow, PerRow]:
         """`k.S k` (pairs B,) and its error, without y."""
         xp = namespace(self.base.K)
         own = {c: self.classes.own[c].explained(local, self.base) for c in self._used}
-        w = self._coupled(local)
-        parts = [_explained(own[k], own[j], w[k], w[j]) for k, j in self.pairs]
+        w = {c: self.classes.coupling[c].explained(local, self.base) for c in self._used}
+        parts = [_joined(own[k][2:], own[j][2:], w[k], w[j]) for k, j in self.pairs]
         first, second = zip(*parts, strict=True)
         return xp.concat(list(first), axis=0), xp.concat(list(second), axis=0)
 
-    def _crossed(self, w: dict[int, _Coupled]) -> dict[tuple[int, int], tuple[Array, Array]]:
+    def _crossed(self, w: dict[int, Explained]) -> dict[tuple[int, int], tuple[Array, Array]]:
         """`C_c^T w_d` (B, N) for all classes c and d, and bounds (B,) of the errors."""
         xp = namespace(self.base.K)
         B = self.base.K.shape[0]
@@ -145,7 +113,6 @@ class PairPrecision(Precision):
     def derivative_covariance(self, local: LocalKernel, expansion: Expansion) -> QuadraticForm:
         """`G0 - Q_k Q_k^T - Q_l Q_l^T + (W_l - W_k) (W_l - W_k)^T`, `Q_c = D k A_c^T` and
         `W_c = D k C_c^T`; errors as those of `LocalPrecision.derivative_covariance`."""
-        del expansion
         xp, base = namespace(self.base.K), self.base
         prior = local.derivative_covariance(base)
         norm, norm_error = local.derivative_sizes(base)
@@ -196,8 +163,10 @@ class PairPrecision(Precision):
         ]
 
 
-def _explained(first: Explained, second: Explained, before: _Coupled, after: _Coupled) -> Explained:
-    """`|A_k k|^2 + |A_l k|^2 - |w_l - w_k|^2`, and its error."""
+def _joined(
+    first: tuple[Array, Array], second: tuple[Array, Array], before: Explained, after: Explained
+) -> tuple[Array, Array]:
+    """`|A_k k|^2 + |A_l k|^2 - |w_l - w_k|^2` and its error, from both squares and theirs."""
     xp = namespace(after.value)
     step = after.value - before.value
     added = xp.sum(step * step, axis=1)
@@ -227,12 +196,9 @@ class StackedVariances:
         B = self.base.K.shape[0]
         return slice(output * B, (output + 1) * B)
 
-    def output(self, output: int) -> VarianceEnclosure:
-        """That of one output."""
-        return self._outputs[output]
-
     @cached_property
-    def _outputs(self) -> tuple[VarianceEnclosure, ...]:
+    def outputs(self) -> tuple[VarianceEnclosure, ...]:
+        """Those of the outputs."""
         return tuple(self._output(j) for j in range(len(self.units)))
 
     def _output(self, output: int) -> VarianceEnclosure:
@@ -285,26 +251,3 @@ class StackedVariances:
             size,
         )
         return found, added(each * self.whole.center)
-
-
-def repeated(cells: Cells, count: int) -> Cells:
-    """The cells, so many times one after the other."""
-    xp = namespace(cells.lower)
-    index = np.tile(np.arange(len(cells)), count)
-    return cells.take(xp.asarray(index, device=cells.lower.device))
-
-
-def stacked_variances(
-    where: tuple[LocalKernel, Expansion, Expansion],
-    precision: Precision,
-    operator: OperatorBounds,
-    options: VarianceOptions,
-    units: tuple[Units, ...],
-) -> StackedVariances:
-    """From the kernel, the expansion of the repeated cells and that of the cells."""
-    local, copies, base = where
-    xp, B = namespace(base.K), base.K.shape[0]
-    shifts = np.repeat([float(each.shift) for each in units], B)
-    common = Units(xp.asarray(shifts, device=base.K.device), units[0].factor)
-    whole = variance_enclosure(local, copies, precision, operator, options, common)
-    return StackedVariances(whole, base, units)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.enclosure import Enclosure
@@ -140,33 +139,14 @@ class VarianceOptions:
     pointwise: bool
 
 
-class Center(NamedTuple):
-    """At the centres: `y = S k`, the prior variance and v, each with its error."""
-
-    y: Array
-    y_error: Array
-    prior: Array
-    prior_error: Array
-    value: Array
-    error: Array
-
-
-def center_of_variance(
-    local: LocalKernel, expansion: Expansion, precision: Precision, operator: OperatorBounds
-) -> Center:
-    """v at the centres, and what it is made of."""
-    y, y_error, explained, explained_error = precision.apply(local, expansion)
-    value, error, prior = center_value(local, expansion, (explained, explained_error), operator)
-    return Center(y, y_error, *prior, value, error)
-
-
 def center_value(
     local: LocalKernel,
     expansion: Expansion,
-    known: tuple[PerCell, PerCell],
+    known: tuple[Array, Array],
     operator: OperatorBounds,
-) -> tuple[Array, Array, tuple[Array, Array]]:
-    """v at the centres from `k.S k` and its error; its error, and the prior variance."""
+) -> tuple[Array, Array, PerCell, PerCell]:
+    """v at the centres from `k.S k` and its error, (B,) or (J, B); its error, the prior variance
+    and its error."""
     xp = namespace(expansion.K)
     explained, explained_error = known
     prior, prior_error = local.center_variance(expansion)
@@ -177,7 +157,7 @@ def center_value(
     if shift is not None:  # |<p, P p> - <q, P q>| <= |P| |p - q| |p + q|
         moved = operator.norm * shift * (2.0 * xp.sqrt(prior + prior_error) + shift)
         error0 = up(error0 + moved, 12)
-    return value, error0, (prior, prior_error)
+    return value, error0, prior, prior_error
 
 
 def variance_enclosure(
@@ -194,8 +174,9 @@ def variance_enclosure(
     `|P e0|^2 <= |P| (v(c) + 2 kappa k(c, c))`, modelled like a mean; see the module.
     """
     xp, geometry = namespace(expansion.K), expansion.geometry
-    center = center_of_variance(local, expansion, precision, operator)
-    y, y_error, prior, prior_error, value, error0 = center
+    y, y_error, *explained = precision.apply(local, expansion)
+    found = center_value(local, expansion, (explained[0], explained[1]), operator)
+    value, error0, prior, prior_error = found
     whole = nonnegative(value + error0) + 2.0 * operator.excess * (prior + prior_error)
     whole = up(operator.norm * whole, 4)
     model = local.model(expansion, Combination(y, whole, True, y_error), options.pointwise)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,21 +25,40 @@ from gpcert.experiments.results import (
 )
 from gpcert.extras import Figure
 
-LOADERS: dict[str, Callable[[str | None], Dataset]] = {
-    "synthetic2d": lambda folder: synthetic2d(),
-    "synthetic2d-published": lambda folder: synthetic2d(shift=5.0),
-    "digits38": lambda folder: digits((3, 8)),
-    "digits358": lambda folder: digits((3, 5, 8)),
-    "spam": lambda folder: spambase(folder, features="paper"),
-    "mnist38": lambda folder: mnist((3, 8), folder),
-    "mnist358": lambda folder: mnist((3, 5, 8), folder),
-    "fashion-ts": lambda folder: fashion((0, 6), folder),
-    "fashion-tsp": lambda folder: fashion((0, 2, 6), folder),
+
+class Source(NamedTuple):
+    """A data set as the paper names it, and what loads it from a folder, or from OpenML."""
+
+    label: str
+    load: Callable[[str | None], Dataset]
+    offline: bool = False
+    """Whether it needs no file and no download."""
+    image: bool = False
+
+
+SOURCES = {
+    "synthetic2d": Source("Synthetic2D", lambda _: synthetic2d(), True),
+    "synthetic2d-published": Source(
+        "Synthetic2D (shift 5)", lambda _: synthetic2d(shift=5.0), True
+    ),
+    "digits38": Source("digits 3/8 (8x8)", lambda _: digits((3, 8)), True, True),
+    "digits358": Source("digits 3/5/8 (8x8)", lambda _: digits((3, 5, 8)), True, True),
+    "spam": Source("SPAM", lambda folder: spambase(folder, features="paper")),
+    "mnist38": Source("MNIST38", lambda folder: mnist((3, 8), folder), image=True),
+    "mnist358": Source("MNIST358", lambda folder: mnist((3, 5, 8), folder), image=True),
+    "fashion-ts": Source("F-MNIST-TS", lambda folder: fashion((0, 6), folder), image=True),
+    "fashion-tsp": Source("F-MNIST-TSP", lambda folder: fashion((0, 2, 6), folder), image=True),
 }
 """By name: the paper's, as far as they go, and scikit-learn's digits in their place offline."""
 
-OFFLINE = ("synthetic2d", "synthetic2d-published", "digits38", "digits358")
-"""Those that need no file and no download."""
+
+def labelled(name: str) -> str:
+    """A data set's name as the paper writes it.
+
+    >>> labelled("mnist38")
+    'MNIST38'
+    """
+    return SOURCES[name].label
 
 
 @dataclass(frozen=True)
@@ -61,9 +79,9 @@ class Sources:
 
     def load(self, name: str) -> Dataset:
         """The data set of this name."""
-        if name not in LOADERS:
-            raise InputError(f"data: expected one of {list(LOADERS)}, got {name!r}")
-        return _loaded(name, None if name in OFFLINE else self.folder)
+        if name not in SOURCES:
+            raise InputError(f"data: expected one of {list(SOURCES)}, got {name!r}")
+        return _loaded(name, None if SOURCES[name].offline else self.folder)
 
     def digest(self, name: str) -> str:
         """SHA-256 of all numbers and labels of a data set, as the experiments see them."""
@@ -72,7 +90,7 @@ class Sources:
 
 @cache
 def _loaded(name: str, folder: str | None) -> Dataset:
-    return LOADERS[name](folder)
+    return SOURCES[name].load(folder)
 
 
 @cache
@@ -108,11 +126,23 @@ def subset(data: Dataset, n_train: int, n_test: int, random_state: int) -> Datas
 
 
 Row = Mapping[str, Cell]
-Rows = dict[str, list[Row]]
-"""Rows by the name of the table that they are for; what a piece computes."""
+Rows = Iterable[tuple[str, Row]]
+"""Rows one by one, each after the name of the table that it is for."""
 
 Tables = Mapping[str, ResultTable]
 """The finished tables by name: all that findings and figures are made from."""
+
+
+def by_table(rows: Rows) -> dict[str, list[Row]]:
+    """The rows of every table in their order.
+
+    >>> by_table([("a", {"x": 1}), ("b", {"y": 2}), ("a", {"x": 3})])
+    {'a': [{'x': 1}, {'x': 3}], 'b': [{'y': 2}]}
+    """
+    found: dict[str, list[Row]] = {}
+    for table, row in rows:
+        found.setdefault(table, []).append(row)
+    return found
 
 
 @dataclass(frozen=True)
@@ -146,13 +176,13 @@ class Experiment:
     name, title : as in `gpcert reproduce NAME`, and a line about it.
     settings : a frozen dataclass of plain values for each of the scales "smallest" (tests), "quick"
         (no download, a minute) and "full" (the paper's).
-    compute : `(settings, arguments of a piece, sources) -> rows by table`; a function of a module,
-        as it may run in another process. Numbers depend on nothing but its arguments.
+    compute : `(settings, arguments of a piece, sources) -> rows`; a function of a module, as it may
+        run in another process. Numbers depend on nothing but its arguments.
     captions : the tables in their order; a setting is named in braces.
     figures : the figures, and what draws them from the tables.
     pieces : `settings -> pieces`; what is computed, taken apart.
-    summary : `tables of the computed rows -> (table, row)` one by one, what follows from these;
-        a table of the same name is replaced.
+    summary : `tables of the computed rows -> rows` that follow from these; a table of the same name
+        is replaced.
     findings : `tables -> findings` one by one; the claims of the paper beside our numbers.
     notes : what a reader should know about the settings and where they differ from the paper's.
     random_state : the seed that the settings hold, written beside the numbers.
@@ -165,7 +195,7 @@ class Experiment:
     captions: Mapping[str, str]
     figures: Mapping[ResultFigure, Callable[[Tables], Figure]]
     pieces: Callable[[Any], Sequence[Piece]] = one_per_case
-    summary: Callable[[Tables], Iterable[tuple[str, Row]]] = lambda tables: ()
+    summary: Callable[[Tables], Rows] = lambda tables: ()
     findings: Callable[[Tables], Iterable[Finding]] = lambda tables: ()
     notes: tuple[str, ...] = ()
     random_state: int = 0
@@ -197,24 +227,18 @@ class Experiment:
         titles = {name: text.format(**words) for name, text in self.captions.items()}
 
         def made(rows: Rows) -> dict[str, ResultTable]:
-            return {name: ResultTable.of(name, titles[name], own) for name, own in rows.items()}
+            found = by_table(rows).items()
+            return {name: ResultTable.of(name, titles[name], own) for name, own in found}
 
         found = made(rows)
-        more: Rows = {}
-        for name, row in self.summary(found):
-            more.setdefault(name, []).append(row)
-        found |= made(more)
+        found |= made(self.summary(found))
         return tuple(found[name] for name in titles)
 
     def judged(self, result: ExperimentResult) -> ExperimentResult:
         """The result with findings, figures and notes made anew from its tables."""
-        by_name = {table.name: table for table in result.tables}
-        return dataclasses.replace(
-            result,
-            findings=tuple(self.findings(by_name)),
-            figures=tuple(self.figures),
-            notes=self.notes,
-        )
+        findings = tuple(self.findings({table.name: table for table in result.tables}))
+        figures = tuple(self.figures)
+        return replace(result, findings=findings, figures=figures, notes=self.notes)
 
 
 NAMES = (

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Piece, Row, Rows, Sources, Tables, subset
-from gpcert.experiments.fits import ball_words, fitted, labelled
+from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables, labelled, subset
+from gpcert.experiments.fits import ball_words, fitted
 from gpcert.experiments.pictures import logarithmic, panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.statistics import bootstrap, exceeds, share
@@ -72,7 +72,6 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     x = data.X_test[arguments["point"]]
     region = gpcert.Ball(x, settings.radius, **ball_words(data_name, x, settings.pixels))
     most = settings.solver_boxes if "solvers" in method else settings.boxes
-    rows: Rows = {"gaps": []}
     boxes = 1
     while boxes <= most:
         found = gpcert.prediction_range(
@@ -84,25 +83,16 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
             random_state=settings.random_state,
             **METHODS[method],
         )
-        rows["gaps"].append(
-            {
-                **arguments,
-                "allowed": boxes,
-                "boxes": found.boxes,
-                "lower": found.minimum.lower,
-                "upper": found.minimum.upper,
-                "gap": found.minimum.upper - found.minimum.lower,
-                "seconds": found.seconds,
-                "converged": found.reason is gpcert.StopReason.CONVERGED,
-            }
-        )
-        if rows["gaps"][-1]["converged"]:
+        row = {**arguments, "allowed": boxes, "boxes": found.boxes}
+        row |= {"lower": found.minimum.lower, "upper": found.minimum.upper}
+        row["gap"] = found.minimum.upper - found.minimum.lower
+        yield "gaps", {**row, "seconds": found.seconds, "converged": found.converged}
+        if found.converged:
             break
         boxes *= settings.step
-    return rows
 
 
-def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
+def summary(tables: Tables) -> Rows:
     """What every search needed: the last row of its course."""
     for group in tables["gaps"].groups(*COLUMNS[:3]).values():
         last = group.records()[-1]

@@ -16,7 +16,7 @@ import gpcert
 from gpcert.arrays import finite_array
 from gpcert.datasets import Dataset
 from gpcert.errors import InputError
-from gpcert.experiments.base import Rows, Sources, subset
+from gpcert.experiments.base import SOURCES, Rows, Sources, subset
 from gpcert.experiments.results import Cell, ResultTable
 from gpcert.experiments.statistics import Estimate, bootstrap
 from gpcert.kernels import SquaredExponential
@@ -70,30 +70,6 @@ def image_shape(pixels: int) -> tuple[int, int]:
     return side, side
 
 
-IMAGES = ("digits38", "digits358", "mnist38", "mnist358", "fashion-ts", "fashion-tsp")
-
-LABELS = {
-    "synthetic2d": "Synthetic2D",
-    "synthetic2d-published": "Synthetic2D (shift 5)",
-    "digits38": "digits 3/8 (8x8)",
-    "digits358": "digits 3/5/8 (8x8)",
-    "spam": "SPAM",
-    "mnist38": "MNIST38",
-    "mnist358": "MNIST358",
-    "fashion-ts": "F-MNIST-TS",
-    "fashion-tsp": "F-MNIST-TSP",
-}
-
-
-def labelled(name: str) -> str:
-    """A data set's name as the paper writes it.
-
-    >>> labelled("mnist38")
-    'MNIST38'
-    """
-    return LABELS[name]
-
-
 def fitted(data: Dataset, epochs: int, random_state: int = 0, **options: Any) -> GPClassifier:
     """A squared exponential with one length-scale per feature, started at 1 as in the published
     scripts, its parameters by maximum likelihood within `epochs` evaluations; `options` are those
@@ -128,7 +104,7 @@ def trained(
 
 def ball_words(name: str, x: np.ndarray, pixels: int) -> dict[str, Any]:
     """`features` and `domain` of the balls around x: all features, of images a patch in [0, 1]."""
-    if name not in IMAGES:
+    if not SOURCES[name].image:
         return {}
     return {"features": key_patch(x, pixels), "domain": (0.0, 1.0)}
 
@@ -156,7 +132,7 @@ def delta_study(
     name = key["data"]
     data = subset(sources.load(name), train, settings.test, settings.random_state)
     model = fitted(data, epochs, settings.random_state, **options)
-    rows: Rows = {"models": [{**key, **fit_cells(model, data)}], "deltas": []}
+    yield "models", {**key, **fit_cells(model, data)}
     posterior = gpcert.as_posterior(model)
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
     for k, x in enumerate(data.X_test[: settings.points]):
@@ -165,8 +141,7 @@ def delta_study(
             posterior, x[None], settings.radius, tol=settings.tol, budget=budget, **words
         )
         ends = {"attained": found.delta.lower, "proved": found.delta.upper}
-        rows["deltas"].append({**key, "point": k, **ends})
-    return rows
+        yield "deltas", {**key, "point": k, **ends}
 
 
 def deltas_of(table: ResultTable, **chosen: Cell) -> np.ndarray:

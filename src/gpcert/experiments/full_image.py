@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Row, Rows, Sources, Tables
-from gpcert.experiments.fits import labelled, trained
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import trained
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import ResultFigure, ResultTable, fields
 from gpcert.experiments.statistics import median_cells
@@ -53,43 +53,26 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
         rtol=settings.rtol,
         budget=gpcert.Budget(seconds=None, boxes=settings.boxes),
     )
-    points: list[Row] = [
-        {
-            "data": case.data,
-            "point": i,
-            **fields(row, "label decision right"),
-            "proved up to": row.lower,
-            "refuted at": row.upper if np.isfinite(row.upper) else None,
-            "boxes": row.boxes,
-        }
-        for i, row in enumerate(found)
-    ]
-    shares = zip(radii.tolist(), found.certified(), found.attacked(), strict=True)
-    curves: list[Row] = [
-        {"data": case.data, "radius": r, "proved": float(low), "not refuted": float(high)}
-        for r, low, high in shares
-    ]
-    return {"curves": curves, "points": points}
+    for i, point in enumerate(found):
+        row = {"data": case.data, "point": i, **fields(point, "label decision right")}
+        refuted = point.upper if np.isfinite(point.upper) else None
+        row |= {"proved up to": point.lower, "refuted at": refuted, "boxes": point.boxes}
+        yield "points", row
+    for r, low, high in zip(radii.tolist(), found.certified(), found.attacked(), strict=True):
+        shares = {"proved": float(low), "not refuted": float(high)}
+        yield "curves", {"data": case.data, "radius": r, **shares}
 
 
-def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
+def summary(tables: Tables) -> Rows:
     """How near the bounds are."""
     for data, points in tables["points"].groups("data").items():
         right = points.where(right=True).records()
         both = [row for row in right if row["refuted at"] is not None]
         proved = [row["proved up to"] for row in right]
         ratios = [row["proved up to"] / row["refuted at"] for row in both]
-        yield (
-            "tightness",
-            {
-                "data": data,
-                "points": len(points.rows),
-                "right": len(right),
-                **median_cells(proved, "median proved", "median proved "),
-                "refuted": len(both),
-                **median_cells(ratios, "ratio", "ratio "),
-            },
-        )
+        row = {"data": data, "points": len(points.rows), "right": len(right)}
+        row |= median_cells(proved, "median proved", "median proved ")
+        yield "tightness", {**row, "refuted": len(both), **median_cells(ratios, "ratio", "ratio ")}
 
 
 def draw(tables: Tables) -> Figure:

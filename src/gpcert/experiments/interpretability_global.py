@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Row, Rows, Sources, Tables
-from gpcert.experiments.fits import labelled, trained
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import trained
 from gpcert.experiments.lime_fits import LIMES, limes
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure
@@ -55,35 +55,25 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     case, data, model = trained(settings, arguments, sources, settings.points)
     target = model.classes_[0]
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
-    rows = []
     for method, step in ((SMALL, case.small), (LARGE, case.large)):
         found = effects(model, data.X_test, step, tol=settings.tol, budget=budget).of(target)
         bounds = (found.lower[:, 0], found.upper[:, 0])
-        rows += _rows(case.data, method, step, found.values[:, 0], bounds)
+        yield from _rows(case.data, method, step, found.values[:, 0], bounds)
     weights = [limes(model, 0, x, data, settings, image=False) for x in data.X_test]
     for method in LIMES:
         values = np.array([each[method] for each in weights])
-        rows += _rows(case.data, method, None, values, None)
-    return {"points": rows}
+        yield from _rows(case.data, method, None, values, None)
 
 
-def _rows(data: str, method: str, step: float | None, values: np.ndarray, bounds: Any) -> list[Any]:
-    return [
-        {
-            "data": data,
-            "method": method,
-            "gamma": step,
-            "point": i,
-            "feature": j + 1,
-            "value": float(values[i, j]),
-            "proved lower": None if bounds is None else float(bounds[0][i, j]),
-            "proved upper": None if bounds is None else float(bounds[1][i, j]),
-        }
-        for i, j in np.ndindex(values.shape)
-    ]
+def _rows(data: str, method: str, step: float | None, values: np.ndarray, bounds: Any) -> Rows:
+    for i, j in np.ndindex(values.shape):
+        row = {"data": data, "method": method, "gamma": step, "point": i, "feature": j + 1}
+        low, high = (None, None) if bounds is None else (float(each[i, j]) for each in bounds)
+        ends = {"proved lower": low, "proved upper": high}
+        yield "points", {**row, "value": float(values[i, j]), **ends}
 
 
-def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
+def summary(tables: Tables) -> Rows:
     """Means over the points with their intervals."""
     for key, own in tables["points"].groups("data", "method", "gamma", "feature").items():
         row = dict(zip(("data", "method", "gamma", "feature"), key, strict=True))

@@ -10,11 +10,11 @@ import numpy as np
 
 import gpcert
 from gpcert.datasets import Dataset
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables
-from gpcert.experiments.fits import Case, image_shape, labelled, trained
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import Case, image_shape, trained
 from gpcert.experiments.lime_fits import LIMES, limes
 from gpcert.experiments.pictures import shared_legend
-from gpcert.experiments.results import Cell, Finding, ResultFigure, ResultTable
+from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.statistics import answer, bootstrap
 from gpcert.explain import effects, pixel_budget
 from gpcert.extras import Axes, Figure
@@ -46,17 +46,15 @@ class Settings:
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
     """Effects, both versions of LIME, and the gaps by the order that each gives."""
     case, data, model = trained(settings, arguments, sources, None, likelihood="softmax")
-    rows: Rows = {"budgets": [], "gaps": [], "pixels": []}
     right = model.predict(data.X_test) == data.y_test
     for number, label in enumerate(data.classes[: settings.images]):
         i = int(np.flatnonzero(right & (data.y_test == label))[0])  # the first that it gets right
-        for table, found in _image(settings, model, data, i).items():
-            head = {"data": case.data, "image": number, "label": label}
-            rows[table] += [{**head, **row} for row in found]
-    return rows
+        head = {"data": case.data, "image": number, "label": label}
+        for table, row in _image(settings, model, data, i):
+            yield table, {**head, **row}
 
 
-def _image(settings: Settings, model: Any, data: Dataset, i: int) -> dict[str, list[Any]]:
+def _image(settings: Settings, model: Any, data: Dataset, i: int) -> Rows:
     x, label = data.X_test[i], data.y_test[i]
     k = list(model.classes_).index(label)
     around = {"radius": settings.radius, "domain": (0.0, 1.0)}
@@ -65,50 +63,27 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> dict[str, l
     values = {OURS: found.values[0, 0], **limes(model, k, x, data, settings, image=True)}
     betas = [beta for beta in settings.betas if beta <= x.size]
     limits = gpcert.Budget(seconds=None, boxes=settings.gap_boxes)
-    curves = {
-        name: pixel_budget(
+    flipped = None
+    for name, v in values.items():
+        curve = pixel_budget(
             model, x, betas, ranking=_order(v), tol=settings.tol, budget=limits, **around
         )
-        for name, v in values.items()
-    }
-    return {
-        "budgets": [
-            {
-                "ranking": name,
-                "proved up to": curve.safe_beta,
-                "flips at": curve.least_beta,
-                "boxes": curve.boxes,
-            }
-            for name, curve in curves.items()
-        ],
-        "gaps": [
-            {"ranking": name, "beta": beta, "lower": float(low), "upper": float(high)}
-            for name, c in curves.items()
-            for beta, low, high in zip(c.betas, c.lower, c.upper, strict=True)
-        ],
-        "pixels": _pixels(x, found, values, curves[OURS].adversarial),
-    }
+        flipped = curve.adversarial if name == OURS else flipped
+        known = {"proved up to": curve.safe_beta, "flips at": curve.least_beta}
+        yield "budgets", {"ranking": name, **known, "boxes": curve.boxes}
+        for beta, low, high in zip(curve.betas, curve.lower, curve.upper, strict=True):
+            ends = {"lower": float(low), "upper": float(high)}
+            yield "gaps", {"ranking": name, "beta": beta, **ends}
+    for j in range(x.size):
+        row = {"pixel": j, "value": float(x[j])}
+        row |= {f"effect {end}": float(getattr(found, end)[0, 0, j]) for end in ("lower", "upper")}
+        row |= {name: float(values[name][j]) for name in LIMES}
+        yield "pixels", {**row, "adversarial": None if flipped is None else float(flipped[j])}
 
 
 def _order(values: np.ndarray) -> list[int]:
     """Pixels, the largest value in size first."""
     return [int(j) for j in np.argsort(-np.abs(values), kind="stable")]
-
-
-def _pixels(
-    x: np.ndarray, found: Any, values: Mapping[str, np.ndarray], adversarial: np.ndarray | None
-) -> list[dict[str, Cell]]:
-    return [
-        {
-            "pixel": j,
-            "value": float(x[j]),
-            "effect lower": float(found.lower[0, 0, j]),
-            "effect upper": float(found.upper[0, 0, j]),
-            **{name: float(values[name][j]) for name in LIMES},
-            "adversarial": None if adversarial is None else float(adversarial[j]),
-        }
-        for j in range(x.size)
-    ]
 
 
 def findings(tables: Tables) -> Iterator[Finding]:

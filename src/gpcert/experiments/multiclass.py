@@ -10,8 +10,8 @@ import numpy as np
 
 import gpcert
 from gpcert.experiments import fits
-from gpcert.experiments.base import Experiment, Row, Rows, Sources, Tables
-from gpcert.experiments.fits import ball_words, labelled, trained
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import ball_words, trained
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, fields
 from gpcert.experiments.statistics import share
@@ -54,7 +54,7 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     right = model.predict(data.X_test) == data.y_test
     about = {"data": case.data, "training points": len(data.X_train), "test points": len(right)}
     accuracy = {**share(right).cells("accuracy"), "paper": case.accuracy}
-    rows: Rows = {"models": [{**about, **accuracy}], "decisions": [], "ranges": []}
+    yield "models", {**about, **accuracy}
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
     for i, x in enumerate(data.X_test[: settings.points]):
         where = ball_words(case.data, x, settings.pixels)
@@ -62,7 +62,7 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
         for radius in settings.radii:
             found = gpcert.certify(model, x, radius=radius, budget=budget, **where)
             verdict = {"radius": radius, **fields(found, "status margin boxes")}
-            rows["decisions"].append({**head, "right": bool(right[i]), **verdict})
+            yield "decisions", {**head, "right": bool(right[i]), **verdict}
         if i < settings.range_points:
             region = gpcert.Ball(x, settings.range_radius, **where)
             for c in data.classes:
@@ -70,13 +70,10 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
                     model, region, output=c, tol=settings.tol, budget=budget
                 )
                 bounds = fields(found, "minimum maximum converged boxes")
-                rows["ranges"].append(
-                    {**head, "class": c, "radius": settings.range_radius, **bounds}
-                )
-    return rows
+                yield "ranges", {**head, "class": c, "radius": settings.range_radius, **bounds}
 
 
-def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
+def summary(tables: Tables) -> Rows:
     """Verdicts by radius."""
     for (data, radius), own in tables["decisions"].groups("data", "radius").items():
         verdicts = own.column("status")

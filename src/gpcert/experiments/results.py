@@ -12,7 +12,7 @@ import io
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -110,10 +110,9 @@ class ResultTable:
         >>> table.where(a=3).rows
         ((3, 4),)
         """
-        keep = zip(self.rows, *(self.column(name) for name in values), strict=True)
-        wanted = tuple(values.values())
-        rows = tuple(row for row, *found in keep if tuple(found) == wanted)
-        return type(self)(self.name, self.caption, self.columns, rows)
+        keep = zip(self.rows, *map(self.column, values), strict=True)
+        wanted = list(values.values())
+        return replace(self, rows=tuple(row for row, *found in keep if found == wanted))
 
     def groups(self, *names: str) -> dict[Any, Self]:
         """The rows that agree in these columns, by what they have there, in their order.
@@ -125,11 +124,7 @@ class ResultTable:
         found: dict[Any, list[Any]] = {}
         for row, *key in zip(self.rows, *map(self.column, names), strict=True):
             found.setdefault(tuple(key) if len(key) > 1 else key[0], []).append(row)
-        make = type(self)
-        return {
-            key: make(self.name, self.caption, self.columns, tuple(rows))
-            for key, rows in found.items()
-        }
+        return {key: replace(self, rows=tuple(rows)) for key, rows in found.items()}
 
     def to_csv(self) -> str:
         """Comma separated, a heading first; floats exact, infinities by name, None empty."""

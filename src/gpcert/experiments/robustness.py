@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.experiments.base import Experiment, Piece, Row, Rows, Sources, Tables
-from gpcert.experiments.fits import delta_study, deltas_of, labelled, ratio_of
+from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import delta_study, deltas_of, ratio_of
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.statistics import Estimate, answer, bootstrap, exceeds
@@ -59,7 +59,7 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     return delta_study(settings, sources, arguments, settings.train, epochs, inference=inference)
 
 
-def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
+def summary(tables: Tables) -> Rows:
     """The models with their mean delta, and how many times less EP's is: the points are resampled,
     each with both of its deltas."""
     deltas = tables["deltas"]

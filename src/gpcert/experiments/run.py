@@ -20,13 +20,13 @@ from threadpoolctl import threadpool_limits
 import gpcert
 from gpcert.api.parallel import numbered_results
 from gpcert.api.progress import progress_line
+from gpcert.archive import from_json, to_json
 from gpcert.certificates.io import package_version
 from gpcert.errors import InputError
-from gpcert.experiments.base import Experiment, Piece, Rows, Sources, experiment_named
+from gpcert.experiments.base import Experiment, Piece, Row, Sources, by_table, experiment_named
 from gpcert.experiments.pictures import save
 from gpcert.experiments.results import Environment, ExperimentResult, write_whole
 from gpcert.extras import optional
-from gpcert.json_text import from_json, to_json
 
 FORMAT = "gpcert-part-1"
 LEFT_OUT = ("cli", "plots", "report", "testing")
@@ -68,7 +68,7 @@ def piece_key(experiment: str, settings: Any, piece: Piece, data: Mapping[str, s
 class Part:
     """The rows of one finished piece, and the CPU seconds that it took."""
 
-    rows: Rows
+    rows: dict[str, list[Row]]
     seconds: float
 
     @staticmethod
@@ -180,10 +180,8 @@ def reproduce(
             found[k], spent = part, spent + pieces[k].cost
             line.show(told(f"{(time.perf_counter() - start) * (total / spent - 1.0):.0f} s"))
     finished = [part for part in found.values() if part is not None]
-    rows: Rows = {}
-    for part in finished:
-        for table, own in part.rows.items():
-            rows.setdefault(table, []).extend(own)
+    tables = (table for part in finished for table in part.rows.items())
+    rows = ((name, row) for name, own in tables for row in own)
     result = ExperimentResult(
         experiment=experiment.name,
         title=experiment.title,
@@ -219,7 +217,7 @@ def _compute(name: str, scale: str, arguments: Mapping[str, Any], sources: Sourc
     experiment = experiment_named(name)
     start = time.thread_time()
     with threadpool_limits(limits=1):
-        rows = experiment.compute(experiment.settings_of(scale), arguments, sources)
+        rows = by_table(experiment.compute(experiment.settings_of(scale), arguments, sources))
     plain = from_json(to_json(rows))  # as a resumed run reads them
     return Part(plain, time.thread_time() - start)
 

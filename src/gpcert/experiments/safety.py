@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables
-from gpcert.experiments.fits import ball_words, fit_cells, labelled, trained
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import ball_words, fit_cells, trained
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure
 from gpcert.experiments.statistics import answer, bootstrap, exceeds, opposite, share
@@ -56,16 +56,16 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     """The model, and the curve of every point."""
     case, data, model = trained(settings, arguments, sources, None)
     about = {"data": case.data, "training points": len(data.X_train), "features": data.dim}
-    rows: Rows = {"models": [{**about, **fit_cells(model, data)}], "curves": [], "points": []}
+    yield "models", {**about, **fit_cells(model, data)}
     radii = np.linspace(0.0, case.largest, settings.radii)[1:]
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
     for k, x in enumerate(data.X_test[: settings.points]):
         words = ball_words(case.data, x, settings.pixels)
         curve = gpcert.safety_curve(model, x, radii, tol=settings.tol, budget=budget, **words)
         head = {"data": case.data, "point": k}
-        rows["curves"] += [{**head, **curve.cells(step)} for step in curve]
-        rows["points"].append({**head, **_summary(curve)})
-    return rows
+        for step in curve:
+            yield "curves", {**head, **curve.cells(step)}
+        yield "points", {**head, **_summary(curve)}
 
 
 def _summary(curve: gpcert.SafetyCurve) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Piece, Row, Rows, Sources, Tables
+from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables
 from gpcert.experiments.pictures import logarithmic, panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, opposite
@@ -52,7 +52,6 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     chosen: dict[str, Any] = {axis: getattr(settings, f"base_{axis}") for axis in AXES}
     chosen[arguments["axis"]] = arguments["value"]
     model, X = _model(chosen["train"], chosen["features"], settings)
-    rows: Rows = {"times": []}
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
     _ = gpcert.prediction_range(model, gpcert.Ball(X[0], 1e-3))  # norms of the model's matrices
     for k, x in enumerate(X):
@@ -61,17 +60,9 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
             model, gpcert.Ball(x, chosen["radius"]), tol=settings.tol, budget=budget
         )
         seconds = time.thread_time() - start
-        rows["times"].append(
-            {
-                "axis": arguments["axis"],
-                "value": float(arguments["value"]),
-                "point": k,
-                "seconds": seconds,
-                "boxes": found.boxes,
-                "converged": found.reason is gpcert.StopReason.CONVERGED,
-            }
-        )
-    return rows
+        row = {"axis": arguments["axis"], "value": float(arguments["value"]), "point": k}
+        cost = {"seconds": seconds, "boxes": found.boxes, "converged": found.converged}
+        yield "times", {**row, **cost}
 
 
 def _model(train: int, features: int, settings: Settings) -> tuple[gpcert.Posterior, np.ndarray]:
@@ -88,7 +79,7 @@ def _model(train: int, features: int, settings: Settings) -> tuple[gpcert.Poster
     return model.posterior_, X[train:]
 
 
-def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
+def summary(tables: Tables) -> Rows:
     """Medians over the points."""
     for (axis, value), found in tables["times"].groups("axis", "value").items():
         row = {"axis": axis, "value": value}

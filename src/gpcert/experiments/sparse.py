@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.experiments.base import Experiment, Piece, Row, Rows, Sources, Tables
-from gpcert.experiments.fits import delta_study, deltas_of, labelled
+from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import delta_study, deltas_of
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure
 from gpcert.experiments.statistics import Estimate, answer, bootstrap, exceeds, opposite
@@ -64,7 +64,7 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     return delta_study(settings, sources, arguments, train, epochs, **kind)
 
 
-def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
+def summary(tables: Tables) -> Rows:
     """The models with their mean delta."""
     for row in tables["models"].records():
         values = deltas_of(tables["deltas"], **{name: row[name] for name in KEY})

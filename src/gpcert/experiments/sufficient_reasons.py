@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Row, Rows, Sources, Tables
-from gpcert.experiments.fits import Case, image_shape, labelled, trained
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import Case, image_shape, trained
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import ResultFigure
 from gpcert.experiments.statistics import median_cells
@@ -40,16 +40,17 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     """Both kinds of reason at every radius; the pixels of the first images."""
     case, data, model = trained(settings, arguments, sources, settings.points)
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
-    rows: Rows = {"reasons": [], "pixels": []}
     for i, x in enumerate(data.X_test):
         for radius in settings.radii:
             for what, ask in QUESTIONS.items():
                 found = ask(model, x, radius, domain=(0.0, 1.0), budget=budget)
                 head = {"data": case.data, "point": i, "radius": radius, "what": what}
-                rows["reasons"].append({**head, **_reason(found)})
+                yield "reasons", {**head, **_reason(found)}
                 if i < SHOWN and radius == settings.radii[-1]:
-                    rows["pixels"] += [{**head, **row} for row in _pixels(x, found)]
-    return rows
+                    for j, value in enumerate(x.tolist()):
+                        part = {"in the reason": j in found.features}
+                        part["undecided"] = j in found.undecided
+                        yield "pixels", {**head, "pixel": j, "value": value, **part}
 
 
 def _reason(found: Reason) -> dict[str, Any]:
@@ -65,15 +66,7 @@ def _reason(found: Reason) -> dict[str, Any]:
     }
 
 
-def _pixels(x: np.ndarray, found: Reason) -> list[dict[str, Any]]:
-    inside, weak = set(found.features), set(found.undecided)
-    return [
-        {"pixel": j, "value": float(x[j]), "in the reason": j in inside, "undecided": j in weak}
-        for j in range(x.size)
-    ]
-
-
-def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
+def summary(tables: Tables) -> Rows:
     """Sizes of the reasons."""
     for (data, what, radius), own in tables["reasons"].groups("data", "what", "radius").items():
         known = [count for count in own.column("pixels") if count is not None]

@@ -4,8 +4,7 @@ from gpcert.explain.attribution import Attribution, lime
 from gpcert.explain.effects import Effects, effects
 from gpcert.explain.pixels import PixelBudget, PixelBudgetTable, pixel_budget
 from gpcert.explain.rankings import salient_features
-from gpcert.explain.reason_record import Reason, ReasonTable
-from gpcert.explain.reasons import contrastive, sufficient
+from gpcert.explain.reasons import Reason, ReasonTable, contrastive, sufficient
 
 __all__ = [
     "effects",

@@ -15,8 +15,7 @@ from gpcert.arrays import whole_number
 from gpcert.certificates import Record
 from gpcert.certificates.text import MOST_ROWS, Shown
 from gpcert.errors import InputError
-from gpcert.explain.arguments import named, output_index, read_some
-from gpcert.explain.predictions import output_labels, predictions
+from gpcert.explain.arguments import named, output_index, output_labels, predictions, read_some
 from gpcert.extras import Axes, DataFrame, optional
 from gpcert.plots.explanations import plot_effects, plot_heat_map
 

@@ -22,9 +22,8 @@ from gpcert.certificates.record import Searched
 from gpcert.certificates.text import MOST_ROWS, Shown, interval_text
 from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.explain.arguments import named, read_moves, read_some
+from gpcert.explain.arguments import features_seen, named, read_moves, read_some
 from gpcert.explain.attribution import PerFeature
-from gpcert.explain.predictions import features_seen
 from gpcert.explain.sides import Effort, Intervals, Sides, one_sided_ranges
 from gpcert.extras import optional
 from gpcert.rounding import TINY, gamma

@@ -11,10 +11,9 @@ from gpcert.api.words import read_x, verb
 from gpcert.arrays import finite_array, whole_number
 from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.explain.arguments import read_order
+from gpcert.explain.arguments import decision_gradient, importance_by_gradient, read_order
 from gpcert.explain.attribution import lime
 from gpcert.explain.effects import Effects, effects
-from gpcert.explain.predictions import decision_gradient, importance_by_gradient
 from gpcert.explain.reasons import sufficient
 from gpcert.extras import optional
 from gpcert.plots.axes import image_shape

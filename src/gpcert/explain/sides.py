@@ -25,8 +25,8 @@ from gpcert.api.questions import RangeQuestion
 from gpcert.api.words import Means, read_jobs, search_words
 from gpcert.committee import Model
 from gpcert.deadline import deadline, until
+from gpcert.enclosures.evaluation import SectionModel, has_sections
 from gpcert.enclosures.goals import Goal, QuantityGoal
-from gpcert.enclosures.sections import SectionModel, has_sections
 from gpcert.regions import Ball
 from gpcert.rounding import down, up
 from gpcert.search import Budget, SearchState, StopReason, Watch

@@ -17,8 +17,7 @@ import numpy as np
 
 from gpcert.arrays import Array, PerCellAndClass, PerClass, finite_array, namespace, to_numpy
 from gpcert.deadline import checkpoint
-from gpcert.integrals.gumbel_rule import BELOW, BLOCK, Grid, aliasing, plan
-from gpcert.integrals.gumbel_transforms import Transforms, transforms
+from gpcert.integrals.gumbel_rule import BELOW, BLOCK, Grid, Transforms, aliasing, plan, transforms
 from gpcert.integrals.moments import IndependentMoments
 from gpcert.rounding import TINY, U, gamma, up, up_float
 

@@ -1,21 +1,17 @@
 """Which of many independent Gaussians is the largest: one integral, with a certified error.
 
-For `y_k ~ N(mu_k, s_k^2)`, `pi_c = int g_c(t) prod_(k != c) Phi_k(t) dt` with `g_k` and `Phi_k` the
-density and the distribution function of y_k. With `P = prod_k Phi_k` and `r_k = g_k / Phi_k`,
-`R = sum r_k`, `S = sum w_k r_k`, the value, gradient and Hessian in mu of `sum_c w_c pi_c` are the
-integrals of P times
-`S`,  `r_j (w_j R - S)`,  `r_j (x_j / s_j) (w_j R - S)` on the diagonal, and else
-`r_j r_i ((w_j - w_i)(x_i / s_i + r_i) - (w_j R - S))`,  `x_k = (t - mu_k) / s_k`:
-sums over c cost O(m) and the Hessian one matrix product.
+For `y_k ~ N(mu_k, s_k^2)` with densities g_k and distribution functions Phi_k, `P = prod_k Phi_k`,
+`r_k = g_k / Phi_k`, `R = sum r_k`, `S = sum w_k r_k`, `x_k = (t - mu_k) / s_k`, the value, gradient
+and Hessian in mu of `sum_c w_c pi_c` are the integrals of P times `S`, `r_j (w_j R - S)`,
+`r_j (x_j / s_j) (w_j R - S)` on the diagonal, and else `r_j r_i ((w_j - w_i)(x_i / s_i + r_i) -
+(w_j R - S))`: sums over c cost O(m) and the Hessian one matrix product.
 
 Proofs: docs/mathematics.md, statement 9.11.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import reduce
-from operator import add
+from typing import NamedTuple
 
 import array_api_compat
 import numpy as np
@@ -65,7 +61,8 @@ def independent_maximum(mu: Array, s: Array, weights: PerCellAndClass) -> Indepe
 
     mu, s, weights (B, m); s within 2 U of the real standard deviations, relative; s > 0. The errors
     are those of the trapezoidal rule (`_aliasing`), of the nodes left out (`TAIL`), of rounding
-    (`_Sums`) and of the shift of the means (`_shifted`).
+    (`_Sums`) and of the shift of the means (`_shifted`); order by order, where they are worse than
+    knowing nothing that counts.
     """
     xp = namespace(mu)
     shift, shift_error = _shifted(mu, s)
@@ -80,12 +77,18 @@ def independent_maximum(mu: Array, s: Array, weights: PerCellAndClass) -> Indepe
     rule = xp.where(usable, rule, xp.full_like(rule, float("inf")))
     units = xp.stack([xp.ones_like(smallest), 1.0 / smallest, 1.0 / smallest**2], axis=1)
     errors = 1.01 * (sums.errors + ((2.0 * size + UNDERFLOW) * rule)[:, None] * units) + UNDERFLOW
-    moments = IndependentMoments(sums.value, sums.gradient, _assembled(sums, weights), errors)
-    return _within_trivial(moments, _trivial(weights, smallest))
+    middle, trivial = _trivial(weights, smallest)
+    good = errors < trivial
+    hessian = _assembled(sums, weights)
+    return IndependentMoments(
+        xp.where(good[:, 0], sums.value, middle),
+        xp.where(good[:, 1][:, None], sums.gradient, xp.zeros_like(weights)),
+        xp.where(good[:, 2][:, None, None], hessian, xp.zeros_like(hessian)),
+        xp.where(good, errors, trivial),
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class _Problem:
+class _Problem(NamedTuple):
     """Means below 0, standard deviations, weights (B, m) and the largest |weight| (B,)."""
 
     mu: Array
@@ -94,8 +97,7 @@ class _Problem:
     size: Array
 
 
-@dataclass(frozen=True, eq=False)
-class _Sums:
+class _Sums(NamedTuple):
     """Sums over nodes: value, gradient, the Hessian's diagonal and its two products; errors (B, 3).
 
     Rounding: every term is a product over k of `Phi_k`, `g_k` or `x_k g_k`, relative errors below
@@ -112,17 +114,6 @@ class _Sums:
     turn: Array
     """`sum P r_j (w_j R - S) r_i`."""
     errors: Array
-
-    def __add__(self, other: _Sums) -> _Sums:
-        """Sums over both sets of nodes."""
-        return _Sums(
-            self.value + other.value,
-            self.gradient + other.gradient,
-            self.diagonal + other.diagonal,
-            self.bend + other.bend,
-            self.turn + other.turn,
-            self.errors + other.errors,
-        )
 
 
 def _shifted(mu: Array, s: Array) -> tuple[Array, Array]:
@@ -170,7 +161,10 @@ def _integrate(problem: _Problem, step: Array, start: Array, count: int) -> _Sum
         _chunk(problem, (start[:, None] + index[None, i : i + length]) * step[:, None], step, count)
         for i in range(0, count, length)
     )
-    return reduce(add, parts)
+    total = next(parts)
+    for part in parts:
+        total = _Sums(*(a + b for a, b in zip(total, part, strict=True)))
+    return total
 
 
 def _chunk(problem: _Problem, t: Array, step: Array, count: int) -> _Sums:
@@ -257,8 +251,9 @@ def _aliasing(s: Array, step: Array, smallest: Array) -> Array:
     return best
 
 
-def _trivial(weights: Array, smallest: Array) -> IndependentMoments:
-    """The middle of the weights, no derivatives, and bounds that always hold.
+def _trivial(weights: Array, smallest: Array) -> tuple[Array, Array]:
+    """The middle of the weights, and the errors (B, 3) of it and of no derivatives, which always
+    hold.
 
     Derivatives in the means are `E (w(y) - middle) z_k / s_k` and alike for independent standard z:
     at most half the spread times `E|z| = 0.8`, `E|z^2 - 1| = 0.97` or `E|z z'| = 0.64`, over s.
@@ -268,18 +263,4 @@ def _trivial(weights: Array, smallest: Array) -> IndependentMoments:
     spread = 1.01 * (high - low) + 1e-15 * xp.max(xp.abs(weights), axis=1)
     bounds = [0.5, DERIVATIVE_BOUNDS[1], DERIVATIVE_BOUNDS[2]]
     errors = [spread * b / smallest**j for j, b in enumerate(bounds)]
-    zero = xp.zeros_like(weights)
-    hessian = zero[:, :, None] * zero[:, None, :]
-    return IndependentMoments(0.5 * low + 0.5 * high, zero, hessian, xp.stack(errors, axis=1))
-
-
-def _within_trivial(found: IndependentMoments, trivial: IndependentMoments) -> IndependentMoments:
-    """`found`, order by order replaced by the trivial bounds where these are the better ones."""
-    xp = namespace(found.value)
-    good = found.errors < trivial.errors
-    return IndependentMoments(
-        xp.where(good[:, 0], found.value, trivial.value),
-        xp.where(good[:, 1][:, None], found.gradient, trivial.gradient),
-        xp.where(good[:, 2][:, None, None], found.hessian, trivial.hessian),
-        xp.where(good, found.errors, trivial.errors),
-    )
+    return 0.5 * low + 0.5 * high, xp.stack(errors, axis=1)

@@ -122,29 +122,22 @@ def _strip_factor(degree: int, y: float) -> float:
     return math.exp(0.5 * y * y) * sum(terms)
 
 
-def _step(spread: float) -> float:
-    """Step with which a coordinate meets the targets, of few binary digits: nodes are exact."""
-    y = min(_DESIGN_ANGLE / spread, _LARGEST_SHIFT)
-    demands = (
-        _strip_factor(r, y) / target for r, target in ((0, _VALUE_TARGET), (4, _FOURTH_TARGET))
-    )
-    return 2.0 * math.pi * y / math.log(1.0 + 2.0 / math.sin(_DESIGN_ANGLE) * max(demands))
-
-
-def _round_step(step: float) -> float:
-    mantissa, exponent = math.frexp(step)
-    return math.ldexp(math.floor(mantissa * 256) / 256, exponent)
-
-
 def _steps(spreads: Sequence[float]) -> list[float]:
-    steps = [min(_step(spread), 1.0) for spread in spreads]
+    """With which the coordinates meet the targets, of few binary digits: nodes are exact."""
+    steps = []
+    for spread in spreads:
+        y = min(_DESIGN_ANGLE / spread, _LARGEST_SHIFT)
+        demand = max(_strip_factor(0, y) / _VALUE_TARGET, _strip_factor(4, y) / _FOURTH_TARGET)
+        longest = math.log(1.0 + 2.0 / math.sin(_DESIGN_ANGLE) * demand)
+        steps.append(min(2.0 * math.pi * y / longest, 1.0))
     dimension = len(steps)
     volume = {0: 1.0, 1: 2.0 * REACH, 2: math.pi * REACH**2}[dimension]
     fewest = volume / (0.97 * MOST_NODES[dimension])
     # equal factors keep the exponents 2 pi y / h of the coordinates' errors equal
     while steps and math.prod(steps) < fewest:
         steps = [min(1.05 * step, 1.0) for step in steps]
-    return [_round_step(step) for step in steps]
+    parts = [math.frexp(step) for step in steps]
+    return [math.ldexp(math.floor(256 * m) / 256, exponent) for m, exponent in parts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,20 +212,13 @@ def normal_rule(spreads: tuple[float, ...]) -> NormalRule:
     places = np.argwhere(inside)
     columns = list(zip(axes, places.T, strict=True))
     nodes = np.empty(places.shape)
+    weights = np.ones((len(nodes), len(indices)))
     for j, (axis, place) in enumerate(columns):
         nodes[:, j] = axis.nodes[place]
-    signed = [axis.signed[:, place] for axis, place in columns]
-    weights = [
-        math.prod(
-            (table[r] for table, r in zip(signed, alpha, strict=True)), start=np.ones(len(nodes))
-        )
-        for alpha in indices
-    ]
+        weights *= axis.signed[[alpha[j] for alpha in indices]][:, place].T
     # fewer roundings than nodes: every coordinate is summed by itself
     sizes = up(_grid_sums([axis.sizes for axis in axes], inside), inside.size + 8)
     outside = up(_grid_sums([axis.absolute for axis in axes], ~inside), inside.size + 8)
     left_out = up(outside + gamma(_WEIGHT_ROUNDINGS) * sizes, 2)
     errors = np.array([_rule_error(axes, alpha, float(left_out[alpha])) for alpha in indices])
-    return NormalRule(
-        nodes, np.stack(weights, axis=1), indices, errors, np.array([sizes[a] for a in indices])
-    )
+    return NormalRule(nodes, weights, indices, errors, np.array([sizes[a] for a in indices]))

@@ -19,9 +19,11 @@ GRID_NODES = 128
 GRID_END = 8.5
 """Standard deviations; the normal has mass 2e-17 beyond."""
 
-QUASI_RANDOM_POINTS = 4096
-LARGEST_BLOCK = 4_000_000
-"""Numbers held at once."""
+POINTS = 4096
+"""Of the sequence and of the lattice for four classes and more."""
+
+LARGEST_BLOCK, CHUNK = 4_000_000, 256
+"""Numbers held at once, and inputs that are integrated together on the lattice."""
 
 
 @lru_cache(maxsize=16)
@@ -37,7 +39,7 @@ def _rule(dimension: int) -> tuple[np.ndarray, np.ndarray]:
     from scipy.stats import qmc  # takes half a second to import: only for more than three classes
 
     sequence = qmc.Sobol(dimension, scramble=False)
-    points = sequence.random_base2(int(np.log2(QUASI_RANDOM_POINTS)))
+    points = sequence.random_base2(int(np.log2(POINTS)))
     # a fixed shift leaves the evenness and moves the sequence off 0, where the normal is infinite
     points = (points + np.random.default_rng(0).uniform(size=dimension)) % 1.0
     nodes = scipy.special.ndtri(np.clip(points, 1e-12, 1.0 - 1e-12))
@@ -76,13 +78,6 @@ def expected_softmax(
     return result / result.sum(axis=1, keepdims=True)
 
 
-POINTS = 4096
-"""Points of the lattice rule for four classes and more."""
-
-CHUNK = 256
-"""Inputs that are integrated together."""
-
-
 def largest_probabilities(mean: np.ndarray, covariance: np.ndarray) -> Annotated[np.ndarray, "n m"]:
     """(n, m) probabilities `P(y_c is the largest)` for `y ~ N(mean, covariance)`; proves nothing.
 
@@ -94,17 +89,13 @@ def largest_probabilities(mean: np.ndarray, covariance: np.ndarray) -> Annotated
     array([[0.5, 0.5]])
     """
     classes = mean.shape[1]
-    columns = [_lead(c, mean, covariance) for c in range(classes)]
-    result = np.stack([_orthant(low, spread) for low, spread in columns], axis=1)
+    columns = []
+    for c in range(classes):
+        turn = -np.delete(np.eye(classes), c, axis=0)  # to the leads y_c - y_k, k != c
+        turn[:, c] = 1.0
+        columns.append(_orthant(mean @ turn.T, turn @ covariance @ turn.T))
+    result = np.stack(columns, axis=1)
     return result / result.sum(axis=1, keepdims=True) if classes > 3 else result
-
-
-def _lead(c: int, mean: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of the leads `y_c - y_k`, k != c."""
-    others = [k for k in range(mean.shape[1]) if k != c]
-    turn = -np.eye(mean.shape[1])[others]
-    turn[:, c] = 1.0
-    return mean @ turn.T, turn @ covariance @ turn.T
 
 
 def _orthant(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:

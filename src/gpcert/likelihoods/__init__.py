@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpcert.likelihoods.base import BinaryLikelihood, Likelihood, ScalarLikelihood
-from gpcert.likelihoods.classes import ClassLikelihood
+from gpcert.likelihoods.base import BinaryLikelihood, ClassLikelihood, Likelihood, ScalarLikelihood
 from gpcert.likelihoods.discretised import Discretised
 from gpcert.likelihoods.gaussian import Gaussian, MeanOnly, SignOnly
 from gpcert.likelihoods.logistic import Logistic, SklearnLogistic

@@ -1,21 +1,28 @@
-"""What turns a latent Gaussian into a prediction, and its certified minimum along a line.
+"""What turns latent Gaussians into predictions, and what the engine asks of it.
 
-For a latent value `f ~ N(mu, v)` the prediction is `F(mu, v) = E[link(f)]`. The engine needs three
-certified things of F: its value, and its smallest and largest value on a segment
+For one latent value `f ~ N(mu, v)` the prediction is `F(mu, v) = E[link(f)]`. The engine needs
+three certified things of F: its value, and its smallest and largest value on a segment
 `{(alpha + beta v, v) : v_low <= v <= v_high}` of the (mu, v) plane. With `beta = 0` the segment
 form is the paper's monotone bound (Propositions on probit and logistic); with beta the slope of the
 level curve of F it is the threshold form, which loses only what the level curve bends.
 
-Proofs: docs/mathematics.md, statement 8.6.
+With m classes only the n = m - 1 differences `d_k = f_k - f_0` of the latent values matter. For
+`d ~ N(a, L L^T)` the class probabilities are `pi_c = E link_c(d)`, c = 0..m-1.
+
+Proofs: docs/mathematics.md, statements 8.2, 8.6 and 9.1.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from gpcert.arrays import Reals, namespace
-from gpcert.rounding import TINY
+import numpy as np
+
+from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass, PerOrder, Reals, namespace
+from gpcert.errors import InputError
+from gpcert.integrals.moments import ClassMoments, IndependentMoments
+from gpcert.rounding import TINY, U
 
 
 class Likelihood(ABC):
@@ -115,3 +122,149 @@ class BinaryLikelihood(ScalarLikelihood):
         # the subtraction of numbers in [0, 1] and the sum err by at most 2^-54 and 2^-53
         upper = (self.total - flipped) + (self.total_error + 2.0**-52)
         return namespace(upper).clip(upper, None, self.total + self.total_error)
+
+
+LARGEST_LATENT = 2.0**500
+"""Largest |mu| and v accepted by `enclose`: nothing that is computed from them overflows."""
+
+LARGEST_SEGMENT = 2.0**200
+"""Largest |alpha|, |beta| and v of a segment: `beta^2 (v_high - v_low)^2` does not overflow."""
+
+
+def check_latent(mu: Reals, v: Reals) -> tuple[Reals, Reals]:
+    """Broadcast `mu` and `v` to one shape; an `InputError` unless both are finite and v >= 0."""
+    xp = namespace(mu, v)
+    # written so that NaN fails every comparison
+    good = (abs(mu) <= LARGEST_LATENT) & (v >= 0.0) & (v <= LARGEST_LATENT)
+    if not bool(xp.all(good)):
+        raise InputError(
+            "mu, v: expected finite numbers up to 2^500 with v >= 0, got NaN, infinite, too large "
+            "or negative ones; check the latent mean and variance that were passed"
+        )
+    mu, v = xp.broadcast_arrays(mu, v)
+    return mu, v
+
+
+def check_segment(
+    alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals
+) -> tuple[Reals, Reals, Reals, Reals]:
+    """Broadcast the four arrays to one shape; an `InputError` unless they describe segments."""
+    xp = namespace(alpha, beta, v_low, v_high)
+    good = (abs(alpha) <= LARGEST_SEGMENT) & (abs(beta) <= LARGEST_SEGMENT)
+    good = good & (v_low >= 0.0) & (v_low <= v_high) & (v_high <= LARGEST_SEGMENT)
+    if not bool(xp.all(good)):
+        raise InputError(
+            "alpha, beta, v_low, v_high: expected finite numbers up to 2^200 with "
+            "0 <= v_low <= v_high, got others (NaN, infinite, too large, negative or crossed); "
+            "check the variance bounds and the slope that were passed"
+        )
+    alpha, beta, v_low, v_high = xp.broadcast_arrays(alpha, beta, v_low, v_high)
+    return alpha, beta, v_low, v_high
+
+
+def mean_lower(alpha: Reals, beta: Reals, v: Reals) -> Reals:
+    """A float <= the real number `alpha + beta v`; negate alpha and beta for an upper bound.
+
+    Reason: the product and the sum err by at most `2.01 U (|alpha| + |beta v|)` and an underflow,
+    the subtraction below by at most `1.01 U` of the same.
+    """
+    product = beta * v
+    return (alpha + product) - ((abs(alpha) + abs(product)) * (4.0 * U) + TINY)
+
+
+def monotone_minimum(
+    likelihood: BinaryLikelihood, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals
+) -> Reals:
+    """Certified lower bound of F on segments from monotonicity alone: first order, never absurd.
+
+    Statement: `F(alpha + beta v, v) >= F(m, w)` with `m = min(alpha + beta v)` over the segment and
+    `w = v_high` if m > 0, else `w = v_low`.
+    Reason: F_mu is symmetric and unimodal, and `F_v = F_mumu / 2` (Statement 8.2).
+    Reference: Wintner 1938, "Asymptotic distributions and infinite convolutions"; Dharmadhikari
+    & Joag-dev 1988, *Unimodality, Convexity, and Applications*, Theorem 1.6.
+
+    >>> import numpy as np
+    >>> from gpcert.likelihoods import Probit
+    >>> one, zero = np.array([1.0]), np.array([0.0])
+    >>> round(float(monotone_minimum(Probit(), one, zero, zero, 3.0 * one)[0]), 6)
+    0.691462
+    """
+    xp = namespace(alpha, beta, v_low, v_high)
+    m = xp.minimum(mean_lower(alpha, beta, v_low), mean_lower(alpha, beta, v_high))
+    lower, _ = likelihood.enclose(m, xp.where(m > 0.0, v_high, v_low))
+    return lower
+
+
+class ClassLikelihood(Likelihood):
+    """Probabilities of m >= 2 classes from m latent values, each an output, or a sum of outputs
+    with mixing weights (`mixed`). Subclasses are frozen records.
+
+    The links lie in [0, 1], add up to 1, are log-concave, and link_c does not increase in
+    `d_k - d_c` for any k.
+    """
+
+    classifies: ClassVar[bool] = True
+
+    highest_order: ClassVar[int] = 4
+    """Largest order of the derivatives that `moments` gives."""
+
+    largest_coupled: ClassVar[int]
+    """Most classes for which `moments` are known."""
+
+    noise: float
+    """Variance that the likelihood itself adds to every latent output; its link is applied to the
+    sum. 0 for the softmax."""
+
+    mixes: bool = False
+    """Whether the classes' latent values are sums of outputs, not outputs themselves."""
+
+    def mixed(self, outputs: int) -> Annotated[np.ndarray, "m J"]:
+        """(m, J): the latent values of the m classes as sums of the J outputs; the identity, or
+        weights on a grid, so that differences of them are exact."""
+        return np.eye(outputs)
+
+    @property
+    @abstractmethod
+    def pair(self) -> BinaryLikelihood:
+        """The likelihood between two classes alone: `P(k rather than c) = pair(f_k - f_c)`, noise
+        of both included in the variance."""
+
+    @abstractmethod
+    def link_bound(self, order: int) -> float:
+        """Upper bound of the order-th derivative (1..6) of every link along a direction u with
+        `max_k u_k - min_k u_k <= 1` (u_0 = 0 for the reference class); infinite for a step."""
+
+    def joint_range(
+        self, wins: tuple[Array, Array], correlation: tuple[PerCell, PerCell]
+    ) -> tuple[Array, Array] | None:
+        """Certified range of the probability that a class beats two others, from the ranges `wins`
+        (B, 2) of the probabilities to beat each of them and that of the correlation (B,) of the two
+        latent differences, noise included; None where no more is known than for any two events."""
+        del wins, correlation
+        return None
+
+    @abstractmethod
+    def moments(self, a: Gaps, L: Array, order: int) -> ClassMoments:
+        """Certified moments for a (B, n) and lower triangular L (B, n, n), noise included, with
+        derivatives up to `order` (0..highest_order)."""
+
+    @abstractmethod
+    def independent_moments(
+        self, mu: PerCellAndClass, v: PerCellAndClass, weights: Array
+    ) -> IndependentMoments:
+        """Certified moments of `sum_c weights_c pi_c` for independent outputs with means and
+        variances (B, m), the likelihood's noise not yet added; its time is O(m^2) at most."""
+
+    @abstractmethod
+    def products(
+        self, value: PerCell, gradient: PerCellAndClass, errors: PerOrder, c: int
+    ) -> tuple[PerCellAndClass, PerCell]:
+        """The means (B, m) of `link_c link_k`, and a bound (B,) of the error of each, from the mean
+        of link_c and its gradient in the latent means, known up to `errors` (B, 2 or more)."""
+
+    @abstractmethod
+    def probabilities(
+        self, mean: np.ndarray, covariance: np.ndarray
+    ) -> Annotated[np.ndarray, "n m"]:
+        """(n, m) class probabilities for means (n, J) and covariances (n, J, J) of the outputs, in
+        plain floating point; proves nothing."""

@@ -28,10 +28,15 @@ import numpy as np
 from gpcert.arrays import Array, Reals, finite_array, namespace
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
-from gpcert.integrals.gaussian_integral import gaussian_integral_range, score
-from gpcert.integrals.special import normal_cdf, normal_cdf_bounds, normal_pdf
-from gpcert.likelihoods.base import ScalarLikelihood
-from gpcert.likelihoods.segments import check_latent, check_segment, mean_lower
+from gpcert.integrals.special import (
+    gaussian_integral_range,
+    normal_cdf,
+    normal_cdf_bounds,
+    normal_pdf,
+    score,
+)
+from gpcert.likelihoods.base import ScalarLikelihood, check_latent, check_segment
+from gpcert.likelihoods.probit import least_score
 from gpcert.rounding import U, down, gamma, nonnegative, up
 
 Link = Callable[[np.ndarray], np.ndarray]
@@ -247,10 +252,10 @@ class Discretised(ScalarLikelihood):
         inner = v_low + (v_high - v_low) * steps[None, :, None]
         inner = xp.minimum(xp.maximum(inner, v_low), v_high)
         edges = xp.concat([v_low, inner, v_high], axis=1)
-        lower, _ = normal_cdf_bounds(
-            _least_score(alpha, beta, cuts, edges[:, :-1, :], edges[:, 1:, :])
-        )
-        total = lower @ xp.asarray(rises, device=alpha.device)
+        gap = alpha - cuts
+        ends = (edges[:, :-1, :], edges[:, 1:, :])
+        least = least_score(down(gap, 1), up(gap, 1), beta + xp.zeros_like(gap), *ends)
+        total = normal_cdf_bounds(least)[0] @ xp.asarray(rises, device=alpha.device)
         return xp.min(total, axis=1)
 
     def config(self) -> dict[str, Any]:
@@ -281,19 +286,3 @@ def _least_above(mu: Array, v: tuple[Array, Array], cut: float) -> Array:
     """Lower bound of `P(f > cut)` for means from mu upwards and both ends of a range of v."""
     first, second = (score(down(mu - cut, 1), w)[0] for w in v)
     return normal_cdf_bounds(namespace(mu).minimum(first, second))[0]
-
-
-def _least_score(alpha: Array, beta: Array, cut: Array, v_low: Array, v_high: Array) -> Array:
-    """A float below `min (alpha + beta v - cut) / sqrt(v)` over a segment of v.
-
-    As for `StepLink`, with alpha - cut in the place of alpha (Statement 8.3).
-    """
-    xp = namespace(alpha)
-    gap, most = down(alpha - cut, 1), up(alpha - cut, 1)
-    beta = beta + xp.zeros_like(gap)
-    first = score(mean_lower(gap, beta, v_low), v_low)[0]
-    second = score(mean_lower(gap, beta, v_high), v_high)[0]
-    ends = xp.minimum(first, second)
-    inside = (beta > 0) & (most > down(beta * v_low, 2)) & (gap < up(beta * v_high, 2))
-    roots = xp.sqrt(nonnegative(beta)) * xp.sqrt(nonnegative(gap))
-    return xp.where(inside, xp.minimum(ends, down(2.0 * roots, 3)), ends)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gpcert.arrays import Reals, namespace
-from gpcert.likelihoods.base import ScalarLikelihood
-from gpcert.likelihoods.segments import check_latent, check_segment, mean_lower
+from gpcert.likelihoods.base import ScalarLikelihood, check_latent, check_segment, mean_lower
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
-"""Logistic links as sums of error functions, whose smoothing by a Gaussian has a closed form.
+"""Logistic links as sums of error functions, whose smoothing by a Gaussian has a closed form, and
+their certified minima along a line from bounds of curvature.
 
-Proofs: docs/mathematics.md, statement 8.5.
+Proofs: docs/mathematics.md, statements 8.1, 8.4 and 8.5.
 """
 
 from __future__ import annotations
@@ -8,33 +9,119 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from gpcert.arrays import Reals, namespace
-from gpcert.integrals.logistic_moments import LOGISTIC_ERROR, LOGISTIC_TERMS
+from gpcert.arrays import Array, PerCell, Reals, namespace
+from gpcert.integrals.softmax_moments import LOGISTIC_ERROR, LOGISTIC_TERMS
 from gpcert.integrals.special import ERF_ULPS, erf
-from gpcert.likelihoods.segments import check_latent
-from gpcert.likelihoods.smoothed_link import SmoothedLink
-from gpcert.rounding import U
+from gpcert.likelihoods.base import (
+    BinaryLikelihood,
+    check_latent,
+    check_segment,
+    mean_lower,
+    monotone_minimum,
+)
+from gpcert.rounding import TINY, U, down, nonnegative, up
+
+PIECES = 8
+"""Pieces a segment is cut into; the slack of a bend falls with its square."""
+
+NEGLIGIBLE_BEND = 1e-6
+"""Bends below which a segment is not cut: its bound loses at most a quarter of this probability."""
+
+SMOOTHING_BOUNDS = (0.39895, 0.24198, 0.39895, 0.5506)
+"""`e_n >= sup |phi^(n-1)|`, n = 1..4 (Statement 8.1)."""
+
 
 _LARGEST_EXPONENT = 600.0
 """exp(-600) is a normal number: slopes are cut there and keep their ratio instead of vanishing."""
 
 
-class ErfMixture(SmoothedLink):
-    """`F(mu, v) = (total + sum_i c_i erf(mu / sqrt(d_i + 2 v))) / 2`, up to `link_error`.
+class SmoothedLink(BinaryLikelihood):
+    """`F(mu, v) = E link(mu + sqrt(v) t)` for a smooth link that rises from 0 to `total` <= 1;
+    `F = (total + sum_i c_i erf(mu / sqrt(d_i + 2 v))) / 2`, up to `link_error`.
 
     The mixture link is `(total + sum_i c_i erf(x / sqrt d_i)) / 2`, and
     `E erf((mu + sqrt(v) t) / sqrt d) = erf(mu / sqrt(d + 2 v))` (Rasmussen & Williams 2006,
     eq. 3.82). If the true link differs from it by at most `link_error` everywhere, so does F from
-    this formula for every mu and v: an average does not enlarge a uniform error.
+    this formula for every mu and v: an average does not enlarge a uniform error. The link's
+    derivative must be symmetric and unimodal (see `monotone_minimum`).
     """
+
+    link_bounds: ClassVar[tuple[float, float, float, float]]
+    """`c_n >= sup |link^(n)|`, n = 1..4."""
 
     terms: ClassVar[tuple[tuple[float, float], ...]]
     """The pairs `(d_i, c_i)`; d_i may carry one rounding. The largest d_i has a positive c_i."""
 
     link_error: ClassVar[float]
     """`>= sup |link - mixture link|` in real arithmetic."""
+
+    def derivative_bound(self, order: int, v: Reals) -> Reals:
+        """Upper bound of `|d^n F / dmu^n|` at variances >= v, for n = `order` in 1..4.
+
+        Statement 8.1: `|F_n| <= min(c_n, e_n v^(-n/2))`, as the derivatives may go to the link or
+        all but one to the normal density.
+        """
+        xp = namespace(v)
+        # e_n > c_n at v = 1, so cutting v at 1 changes nothing and avoids the overflow of v^-2
+        shrink = 1.0 / xp.clip(v, 1.0, None)
+        power = xp.sqrt(shrink) if order % 2 else xp.ones_like(shrink)
+        for _ in range(order // 2):
+            power = power * shrink
+        bound = up(SMOOTHING_BOUNDS[order - 1] * power, 6)
+        return xp.clip(bound, None, self.link_bounds[order - 1])
+
+    def line_minimum(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
+        """The better of the curvature bound, on `PIECES` pieces where the segment bends visibly,
+        and the monotone bound.
+
+        Statement: let `G(v) = F(alpha + beta v, v)`. If `G'' <= K` on a piece of length h, with
+        values A <= B at its ends in some order, then there `G >= A - max(P - (B - A), 0)^2 / (4 P)`
+        with `P = K h^2 / 2`; at worst `A - K h^2 / 8`.
+        Reason: G minus its chord is >= `-P t (1 - t)`, t in [0, 1]; lower bounds may stand for A
+        and B. `G'' = beta^2 F_2 + beta F_3 + F_4 / 4` (Statement 8.4).
+        """
+        segments = check_segment(alpha, beta, v_low, v_high)
+        xp = namespace(segments[0])
+        shape = segments[0].shape
+        alpha, beta, v_low, v_high = (xp.reshape(part, (-1,)) for part in segments)
+        found, bends = self._chord_minimum(alpha, beta, xp.stack([v_low, v_high], axis=-1))
+        bent = bends > NEGLIGIBLE_BEND
+        if bool(xp.any(bent)):
+            some = tuple(part[bent] for part in (alpha, beta, v_low, v_high))
+            found[bent], _ = self._chord_minimum(some[0], some[1], split_segment(*some[2:]))
+        found = xp.maximum(found, monotone_minimum(self, alpha, beta, v_low, v_high))
+        return nonnegative(xp.reshape(found, shape))
+
+    def _chord_minimum(self, alpha: Array, beta: Array, v: Array) -> tuple[Array, Array]:
+        """(n,) the bound of `line_minimum` from pieces between the points v (n, k), and the largest
+        of their bends P."""
+        xp = namespace(v)
+        mean = mean_lower(alpha[:, None], beta[:, None], v)
+        ends, _ = self.enclose(mean, v)
+        first, second = ends[..., :-1], ends[..., 1:]
+        half_bend = self._half_bend(beta[:, None], v, mean)
+        gap = nonnegative(half_bend - down(abs(second - first)))
+        # gap <= half_bend (1 + U), so the quotient cannot overflow; roundings: 2 in the gap, twice,
+        # and 3 here. TINY keeps 0 / 0 away where the piece is a point.
+        loss = up(gap * (gap / (4.0 * half_bend + TINY)), 8)
+        pieces = down(xp.minimum(first, second) - up(loss))
+        return xp.min(pieces, axis=-1), xp.max(half_bend, axis=-1)
+
+    def _half_bend(self, beta: Array, v: Array, mean: Array) -> Array:
+        """Upper bound of `P = K h^2 / 2` on every piece between neighbours along the last axis."""
+        xp = namespace(v)
+        start = xp.minimum(v[..., :-1], v[..., 1:])
+        length = abs(v[..., 1:] - v[..., :-1])
+        # F_2 <= 0 where mu >= 0 (see `monotone_minimum`): that term then only helps
+        positive = (mean[..., :-1] >= 0.0) & (mean[..., 1:] >= 0.0)
+        second = self.derivative_bound(2, start)
+        second = xp.where(positive, xp.zeros_like(second), second)
+        size = abs(beta)
+        curvature = size * size * second + size * self.derivative_bound(3, start)
+        curvature = curvature + 0.25 * self.derivative_bound(4, start)
+        return up(0.5 * curvature * length * length, 12)
 
     @property
     def error(self) -> float:
@@ -86,17 +173,36 @@ class ErfMixture(SmoothedLink):
         return by_mu * scale, by_variance * scale
 
 
+def split_segment(v_low: PerCell, v_high: PerCell) -> Annotated[Array, "B pieces"]:
+    """Points from v_low to v_high along a new last axis, `PIECES + 1`, geometric in `1 + v`.
+
+    The curvature falls with v, so longer pieces at larger v balance the losses. Any points between
+    exact ends are sound: the pieces between neighbours cover the segment whatever their order.
+
+    >>> import numpy as np
+    >>> split_segment(np.array([0.0]), np.array([255.0])).round(6).tolist()
+    [[0.0, 1.0, 3.0, 7.0, 15.0, 31.0, 63.0, 127.0, 255.0]]
+    """
+    xp = namespace(v_low, v_high)
+    length = v_high - v_low
+    # below 1e-9 the points are equally spaced to within rounding, and 0 / 0 is kept away
+    ratio = xp.clip(xp.log1p(length / (1.0 + v_low)), 1e-9, None)
+    inner = [
+        xp.clip(v_low + length * (xp.expm1(ratio * (k / PIECES)) / xp.expm1(ratio)), v_low, v_high)
+        for k in range(1, PIECES)
+    ]
+    return xp.stack([v_low, *inner, v_high], axis=-1)
+
+
 @dataclass(frozen=True)
-class Logistic(ErfMixture):
+class Logistic(SmoothedLink):
     """`F(mu, v) = E sigma(f)`, `sigma(f) = 1 / (1 + exp(-f))`, for `f ~ N(mu, v)`.
 
-    The closed form of `ErfMixture` on the terms of `gpcert.integrals.logistic_moments` gives F to
+    The closed form of `SmoothedLink` on the terms of `gpcert.integrals.softmax_moments` gives F to
     6e-14 for all mu and all v >= 0, with no quadrature.
 
-    The derivatives, with `u = tanh(x / 2)`: `sigma' = (1 - u^2) / 4 <= 1/4`, `sigma'' =
-    -u (1 - u^2) / 4` (at most `1 / (6 sqrt 3)`), `sigma''' = -(1 - u^2)(1 - 3 u^2) / 8` (at most
-    1/8), `sigma'''' = u (1 - u^2)(2 - 3 u^2) / 4` (at most 0.1276839..., at
-    `u^2 = 1/2 - sqrt(105) / 30`).
+    The derivatives are polynomials in `tanh(x / 2)`, at most 1/4, `1 / (6 sqrt 3)`, 1/8 and
+    0.1276839... in size (Statement 8.5).
 
     >>> import numpy as np
     >>> lower, upper = Logistic().enclose(np.array([1.0]), np.array([2.0]))
@@ -123,7 +229,7 @@ COEFS = (-1854.8214151, 3516.89893646, 221.29346712, 128.12323805, -2010.4942265
 
 
 @dataclass(frozen=True)
-class SklearnLogistic(ErfMixture):
+class SklearnLogistic(SmoothedLink):
     """What `GaussianProcessClassifier.predict_proba` returns for the positive class.
 
     `F(mu, v) = sum_i C_i Phi(mu / sqrt(1 / (2 L_i^2) + v))`, in real arithmetic on the constants

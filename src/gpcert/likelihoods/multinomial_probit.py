@@ -15,16 +15,17 @@ from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass, PerOrder, finit
 from gpcert.errors import InputError
 from gpcert.integrals.independent_maximum import independent_maximum
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
-from gpcert.integrals.orthant import score_bounds, slepian_bounds
 from gpcert.integrals.plain_probabilities import largest_probabilities
 from gpcert.integrals.sectors import (
     DENSITY_ULPS,
     Sector,
     normal_derivatives,
+    score_bounds,
     sector_moments,
+    slepian_bounds,
 )
 from gpcert.integrals.special import normal_cdf
-from gpcert.likelihoods.classes import ClassLikelihood
+from gpcert.likelihoods.base import ClassLikelihood
 from gpcert.likelihoods.probit import StepLink
 from gpcert.rounding import U
 

@@ -11,10 +11,8 @@ from typing import Any, ClassVar
 from gpcert.arrays import Array, Reals, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.fusion import fused
-from gpcert.integrals.gaussian_integral import score
-from gpcert.integrals.special import normal_cdf, normal_cdf_bounds, normal_pdf
-from gpcert.likelihoods.base import BinaryLikelihood
-from gpcert.likelihoods.segments import check_latent, check_segment, mean_lower
+from gpcert.integrals.special import normal_cdf, normal_cdf_bounds, normal_pdf, score
+from gpcert.likelihoods.base import BinaryLikelihood, check_latent, check_segment, mean_lower
 from gpcert.rounding import TINY, down, nonnegative, up
 
 _LAPSE_ROUNDINGS = 3  # 1 - 2 e, the product and the sum, of numbers >= 0: errors add up
@@ -119,18 +117,9 @@ class StepLink(BinaryLikelihood):
         return normal_cdf_bounds(ends[0])[0], normal_cdf_bounds(ends[1])[1]
 
     def line_minimum(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
-        """Phi of the exact minimum of the score on the segment, rounded down.
-
-        As for `Probit`, with alpha in the place of alpha - beta and v of 1 + v (Statement 8.3).
-        """
-        alpha, beta, v_low, v_high = check_segment(alpha, beta, v_low, v_high)
-        xp = namespace(alpha)
-        z = xp.minimum(_step_end(alpha, beta, v_low), _step_end(alpha, beta, v_high))
-        inside = (alpha > down(beta * v_low)) & (alpha < up(beta * v_high))
-        inside = inside & (alpha > 0.0) & (beta > 0.0)
-        roots = xp.sqrt(nonnegative(beta)) * xp.sqrt(nonnegative(alpha))
-        z = xp.where(inside, xp.minimum(z, down(2.0 * roots, 3)), z)
-        return normal_cdf_bounds(z)[0]
+        """Phi of the exact minimum of the score on the segment, rounded down."""
+        alpha, *rest = check_segment(alpha, beta, v_low, v_high)
+        return normal_cdf_bounds(least_score(alpha, alpha, *rest))[0]
 
 
 def _root(v: Array) -> Array:
@@ -139,9 +128,19 @@ def _root(v: Array) -> Array:
     return xp.sqrt(xp.clip(v, TINY, None))
 
 
-def _step_end(alpha: Array, beta: Array, v: Array) -> Array:
-    """A number <= `(alpha + beta v) / sqrt(v)`, maybe infinite."""
-    return score(mean_lower(alpha, beta, v), v)[0]
+def least_score(least: Reals, most: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
+    """A number <= `(a + beta v) / sqrt(v)` on the segment, maybe infinite, for a in [least, most],
+    neighbouring floats or one.
+
+    As for `Probit.line_minimum`, with a in the place of alpha - beta and v of 1 + v (Statement
+    8.3).
+    """
+    xp = namespace(least)
+    first, second = (score(mean_lower(least, beta, v), v)[0] for v in (v_low, v_high))
+    ends = xp.minimum(first, second)
+    inside = (beta > 0) & (most > down(beta * v_low, 2)) & (least < up(beta * v_high, 2))
+    roots = xp.sqrt(nonnegative(beta)) * xp.sqrt(nonnegative(least))
+    return xp.where(inside, xp.minimum(ends, down(2.0 * roots, 3)), ends)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from gpcert.integrals.gumbel import gumbel_moments
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
 from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.integrals.softmax_moments import LARGEST_GRID_DIMENSION, softmax_moments
-from gpcert.likelihoods.base import BinaryLikelihood
-from gpcert.likelihoods.classes import ClassLikelihood
+from gpcert.likelihoods.base import BinaryLikelihood, ClassLikelihood
 from gpcert.likelihoods.logistic import Logistic
 from gpcert.rounding import U, on_grid, up
 

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpcert.errors import InputError
+from gpcert.frames import spread_of
 from gpcert.kernels.algebra import scaled_by
 from gpcert.likelihoods import likelihood_from_config
 from gpcert.models.inference import Fit, ep, laplace, softmax_laplace
@@ -27,7 +28,6 @@ from gpcert.models.training import (
     white_noise,
 )
 from gpcert.posterior import Posterior
-from gpcert.spread import spread_of
 
 INDUCING = ("random", "kmeans")
 

@@ -48,7 +48,13 @@ def plot_range(
     """
     ax = axes_or_current(ax)
     ranges = list(ranges)
-    names = _checked("ranges", ranges, _names(ranges) if labels is None else labels)
+    if labels is None:
+        outputs = [str(r.output) for r in ranges]
+        several = len(set(outputs)) == len(ranges)
+        labels = outputs if several else list(map(str, range(len(ranges))))
+        if len(ranges) == 1 and ranges[0].output is None:
+            labels = [""]
+    _checked("ranges", ranges, labels)
     outer = np.array([[r.minimum.lower, r.maximum.upper] for r in ranges])
     inner = np.array([[r.minimum.upper, r.maximum.lower] for r in ranges])
     nominal = np.array([np.nan if r.nominal is None else r.nominal for r in ranges])
@@ -71,27 +77,19 @@ def plot_range(
     if threshold is not None:
         ax.axvline(threshold, color=ACCENT, linestyle="--", linewidth=1.2, label="decision")
     ax.set_xlim(low, high)
-    name_rows(ax, names)
+    name_rows(ax, labels)
     quantities = {r.quantity for r in ranges}
     ax.set_xlabel(quantities.pop() if len(quantities) == 1 else "prediction")
     legend_above(ax)
     return ax
 
 
-def _names(ranges: Sequence[PredictionRange]) -> list[str]:
-    outputs = [str(r.output) for r in ranges]
-    if len(ranges) == 1 and ranges[0].output is None:
-        return [""]
-    return outputs if len(set(outputs)) == len(ranges) else [str(k) for k in range(len(ranges))]
-
-
-def _checked(what: str, rows: Sequence[Any], labels: Sequence[Any]) -> Sequence[Any]:
-    """The labels, if there is one for each of at least one row."""
+def _checked(what: str, rows: Sequence[Any], labels: Sequence[Any]) -> None:
+    """An `InputError` unless there is a label for each of at least one row."""
     if not rows or len(labels) != len(rows):
         raise InputError(
             f"labels: expected one for each of 1 or more {what}, got {len(labels)} for {len(rows)}"
         )
-    return labels
 
 
 FOUND = {Status.ROBUST: "v", Status.NOT_ROBUST: "X", Status.UNKNOWN: "v"}

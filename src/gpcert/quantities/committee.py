@@ -14,9 +14,9 @@ Proofs: docs/mathematics.md, statements 11.1 to 11.5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import combinations
 from typing import Annotated
 
@@ -26,7 +26,7 @@ from gpcert.arrays import Array, PerCell, PerRow, Reals, least_of, namespace
 from gpcert.committee import Committee, check_class_weight, pair_weights, vote_scores
 from gpcert.errors import InputError
 from gpcert.likelihoods import ScalarLikelihood
-from gpcert.quantities.compound import Compound, Ends, Values, Weights, margins
+from gpcert.quantities.compound import Compound, Ends, LeastOfSums, Values, Weights, margins
 from gpcert.quantities.output import Mean, Probability
 from gpcert.rounding import down, gamma, nonnegative, up, up_float
 
@@ -41,7 +41,7 @@ def member_probabilities(committee: Committee) -> tuple[Probability, ...]:
 
 
 @dataclass(frozen=True)
-class LeastSum(Compound):
+class LeastSum(LeastOfSums, Compound):
     """`min_j sum_k weights_jk F_k`. With `min_j (w_i F_i - w_j F_j)` it is positive exactly where
     one-vs-rest decides for i, ties apart."""
 
@@ -60,7 +60,7 @@ class LeastSum(Compound):
         for row in self.weights:
             ends = ((w, low[k] if w > 0 else high[k]) for k, w in enumerate(row) if w != 0.0)
             terms = [down(w * end, 1) for w, end in ends]
-            found.append(_added(terms))
+            found.append(reduce(lambda total, term: down(total + term, 1), terms))
         return found
 
     def lowest(self, low: Ends, high: Ends) -> PerCell:
@@ -71,15 +71,6 @@ class LeastSum(Compound):
         """Minus the lowest of the negative."""
         flipped = replace(self, weights=tuple(tuple(-w for w in row) for row in self.weights))
         return least_of([-lower for lower in flipped.sums(low, high)])
-
-    def value(self, y: Values) -> PerRow:
-        """The least sum."""
-        return (y @ np.asarray(self.weights).T).min(axis=1)
-
-    def slopes(self, y: Values) -> Values:
-        """The weights of the least sum."""
-        rows = np.asarray(self.weights)
-        return rows[np.argmin(y @ rows.T, axis=1)]
 
 
 @dataclass(frozen=True)
@@ -129,31 +120,13 @@ class Share(Compound):
         return (unit - self.value(y)[:, None]) / safe
 
 
-def _added(terms: Sequence[Array]) -> Array:
-    total = terms[0]
-    for term in terms[1:]:
-        total = down(total + term, 1)
-    return total
+class _ByVotes(Compound):
+    """The lead of a class over the others by the votes of pairs, whose means come first."""
 
-
-@dataclass(frozen=True)
-class Votes(Compound):
-    """`min_j (score_i - score_j)`, i the winner: positive exactly where i is decided, ties apart.
-
-    Scores differ by `V_i - V_j + f(S_i) - f(S_j)`, `f(s) = s / (3 (|s| + 1))`: sums of confidences
-    break ties. Parts are the means of all pairs, then their probabilities F_p.
-    """
-
-    probabilities: tuple[Probability, ...]
     winner: int
     classes: int
 
     level = 0.0
-
-    @cached_property
-    def parts(self) -> tuple[Mean | Probability, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Means, then probabilities."""
-        return *(Mean(part.output, 1) for part in self.probabilities), *self.probabilities
 
     @property
     def rivals(self) -> list[int]:
@@ -164,24 +137,59 @@ class Votes(Compound):
         """w of the module."""
         return pair_weights(self.classes, self.winner) - pair_weights(self.classes, rival)
 
-    def leads(
-        self, low: Ends, high: Ends, difference: Callable[[np.ndarray], Array] | None = None
-    ) -> list[PerCell]:
-        """Lower bounds (B,) of the leads over all rivals.
+    def votes(self, low: Ends, high: Ends, rival: int, side: int = 1) -> PerCell:
+        """Lower bound of `side (V_i - V_j)` over each cell; whole numbers, so nothing rounds."""
+        weights = side * self.weights(rival)
+        total: Array | float = float(side * (rival - self.winner))
+        for p, weight in enumerate(weights.tolist()):
+            if weight > 0:  # y = 1 only where mu > 0 is certain
+                total = total + weight * counted(low[p] > 0)
+            elif weight < 0:  # y = 0 only where mu < 0 is certain
+                total = total + weight * (1.0 - counted(high[p] < 0))
+        assert not isinstance(total, float), "two classes share a pair"
+        return total
 
-        Votes that the sign of a mean settles count as such, others for the rival. The tie-break
+
+@dataclass(frozen=True)
+class Votes(_ByVotes):
+    """`min_j (score_i - score_j)`, i the winner: positive exactly where i is decided, ties apart.
+
+    Scores differ by `V_i - V_j + f(S_i) - f(S_j)`, `f(s) = s / (3 (|s| + 1))`: sums of confidences
+    break ties. Parts are the means of all pairs, then their probabilities F_p.
+    """
+
+    probabilities: tuple[Probability, ...]
+    winner: int
+    classes: int
+
+    @cached_property
+    def parts(self) -> tuple[Mean | Probability, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Means, then probabilities."""
+        return *(Mean(part.output, 1) for part in self.probabilities), *self.probabilities
+
+    def leads(
+        self,
+        low: Ends,
+        high: Ends,
+        difference: Callable[[np.ndarray], Array] | None = None,
+        side: int = 1,
+    ) -> list[PerCell]:
+        """Lower bounds (B,) of the leads over all rivals; of their negatives with side = -1.
+
+        Votes that the sign of a mean settles count as such, others on the wrong side. The tie-break
         `f(S_i) - f(S_j)` is looked at only where votes alone leave a tie on some cell: one vote is
         more than it can ever be. `difference` gives lower bounds of sums of F_p with weights w, if
         there are better ones than from their ranges.
         """
-        votes = [self._votes(low, high, j) for j in self.rivals]
-        least = least_of(votes)
+        votes = [self.votes(low, high, j, side) for j in self.rivals]
+        least = least_of([side * number for number in votes])
         xp = namespace(least)
         found = []
         for j, number in zip(self.rivals, votes, strict=True):
             tie_break = xp.full_like(number, -self._largest_tie_break)
             if bool(xp.any((number == 0.0) & (least == 0.0))):
-                tie_break = self._tie_break(low, high, j, difference)
+                pair = (self.winner, j) if side > 0 else (j, self.winner)
+                tie_break = self._tie_break(low, high, pair, difference)
             found.append(down(number + tie_break, 1))
         return found
 
@@ -190,18 +198,8 @@ class Votes(Compound):
         return least_of(self.leads(low, high))
 
     def highest(self, low: Ends, high: Ends) -> PerCell:
-        """As in `leads`, with open votes for the winner."""
-        votes = [-self._votes(low, high, j, -1) for j in self.rivals]
-        least = least_of(votes)
-        xp = namespace(least)
-        found = []
-        for j, number in zip(self.rivals, votes, strict=True):
-            tie_break = xp.full_like(number, self._largest_tie_break)
-            if bool(xp.any((number == 0.0) & (least == 0.0))):
-                own, rival = (self._confidence(low, high, c) for c in (self.winner, j))
-                tie_break = up(_squashed(own[1], 1) - _squashed(rival[0], -1), 1)
-            found.append(up(number + tie_break, 1))
-        return least_of(found)
+        """The same with open votes for the winner."""
+        return least_of([-lead for lead in self.leads(low, high, side=-1)])
 
     def value(self, y: Values) -> PerRow:
         """The least lead."""
@@ -231,38 +229,24 @@ class Votes(Compound):
         """`|f(S_i) - f(S_j)| <= 2 (m - 1) / (3 m)`, rounded up: |S| <= m - 1, as 0 <= F <= 1."""
         return up_float(2.0 * (self.classes - 1) / (3.0 * self.classes), 3)
 
-    def _votes(self, low: Ends, high: Ends, rival: int, side: int = 1) -> Array:
-        """Lower bound of `side (V_i - V_j)` over each cell; whole numbers, so nothing rounds."""
-        weights = side * self.weights(rival)
-        total: Array | float = float(side * (rival - self.winner))
-        for p, weight in enumerate(weights.tolist()):
-            if weight > 0:  # y = 1 only where mu > 0 is certain
-                sure = low[p] > 0
-                total = total + namespace(sure).where(sure, weight + 0.0 * low[p], 0.0 * low[p])
-            elif weight < 0:  # y = 0 only where mu < 0 is certain
-                sure = high[p] < 0
-                total = total + namespace(sure).where(sure, 0.0 * high[p], weight + 0.0 * high[p])
-        assert not isinstance(total, float), "two classes share a pair"
-        return total
-
     def _tie_break(
         self,
         low: Ends,
         high: Ends,
-        rival: int,
-        difference: Callable[[np.ndarray], Array] | None = None,
+        pair: tuple[int, int],
+        difference: Callable[[np.ndarray], Array] | None,
     ) -> Array:
-        """Lower bound of `f(S_i) - f(S_j)` over each cell.
+        """Lower bound of `f(S_i) - f(S_j)` over each cell for a pair (i, j).
 
         The better of two. f increases: f at the ends of both ranges. And with D <= S_i - S_j and
         |S_i|, |S_j| <= s on the cell: `D / (3 (1 + s)^2)` where D >= 0, else D / 3.
         Reason: `f' = 1 / (3 (1 + |s|)^2)` lies between those slopes (mean value theorem).
         """
-        own, other = (self._confidence(low, high, c) for c in (self.winner, rival))
+        own, other = (self._confidence(low, high, c) for c in pair)
         apart = down(_squashed(own[0], -1) - _squashed(other[1], 1), 1)
         if difference is None:
             return apart
-        xp, least = namespace(apart), difference(self.weights(rival))
+        xp, least = namespace(apart), difference(self.weights(pair[1]))
         size = -least_of([-xp.abs(end) for end in (*own, *other)])
         gentle = up(3.0 * (1.0 + size) ** 2, 6)
         joint = down(least / xp.where(least >= 0, gentle, 3.0 + 0.0 * gentle), 1)
@@ -284,7 +268,7 @@ class Votes(Compound):
 
 
 @dataclass(frozen=True)
-class PairVotes(Compound):
+class PairVotes(_ByVotes):
     """`min_j (V_i - V_j + (j - i) / m)`, i the winner: positive exactly where i is decided, the
     first of equal ones, but where a mean is exactly 0, of which nothing is claimed.
 
@@ -293,8 +277,6 @@ class PairVotes(Compound):
 
     winner: int
     classes: int
-
-    level = 0.0
 
     @cached_property
     def parts(self) -> tuple[Mean, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -306,38 +288,18 @@ class PairVotes(Compound):
         """A class has 0 to m - 1 votes."""
         return -float(self.classes), float(self.classes)
 
-    @property
-    def rivals(self) -> list[int]:
-        """All classes but the winner."""
-        return [j for j in range(self.classes) if j != self.winner]
-
     def shift(self, rival: int) -> float:
         """`(j - i) / m`: the first of equal ones wins."""
         return (rival - self.winner) / self.classes
 
     def lowest(self, low: Ends, high: Ends) -> PerCell:
         """A vote that is open counts for the rival."""
-        least, most = self._votes(low, high)
-        leads = [down(least[self.winner] - most[j] + self.shift(j), 1) for j in self.rivals]
-        return least_of(leads)
+        return least_of([down(self.votes(low, high, j) + self.shift(j), 1) for j in self.rivals])
 
     def highest(self, low: Ends, high: Ends) -> PerCell:
         """A vote that is open counts for the winner."""
-        least, most = self._votes(low, high)
-        leads = [up(most[self.winner] - least[j] + self.shift(j), 1) for j in self.rivals]
-        return least_of(leads)
-
-    def _votes(self, low: Ends, high: Ends) -> tuple[list[Array], list[Array]]:
-        """The least and the greatest number of votes of every class, (B,) each."""
-        won = [counted(each > 0) for each in low]  # surely for the second class of the pair
-        lost = [counted(each < 0) for each in high]
-        least, most = [], []
-        for c in range(self.classes):
-            pairs = [(p, w) for p, w in enumerate(pair_weights(self.classes, c).tolist()) if w]
-            least.append(sum((won[p] if w > 0 else lost[p] for p, w in pairs), 0.0 * won[0]))
-            sure = sum((lost[p] if w > 0 else won[p] for p, w in pairs), 0.0 * won[0])
-            most.append(float(self.classes - 1) - sure)
-        return least, most
+        leads = [-self.votes(low, high, j, -1) + self.shift(j) for j in self.rivals]
+        return least_of([up(lead, 1) for lead in leads])
 
     def value(self, y: Values) -> PerRow:
         """The least lead, and less than half of its steps, growing with the least mean in favour of

@@ -72,9 +72,6 @@ class Compound(Quantity, ABC):
         return part, slope[xp.arange(len(part), device=part.device), part] < 0
 
 
-FIELDS = ("reference", "errors")
-
-
 @dataclass(frozen=True)
 class Deviation(Compound):
     """`-|| mu(x) - reference ||_p`: the paper's delta-robustness asks whether it is >= -delta.
@@ -156,7 +153,8 @@ def deviations(
     `lower` (n, 2m) are lower bounds of `means_of` over each row's cell, `upper` what they are at
     most at points of it: no norm is below one coordinate.
     """
-    reference, errors = (np.array([getattr(d, name) for d in asked]) for name in FIELDS)
+    reference = np.array([each.reference for each in asked])
+    errors = np.array([each.errors for each in asked])
     low, high = lower[:, 0::2], -lower[:, 1::2]
     together: Any = Deviation(tuple(reference.T), tuple(errors.T), asked[0].norm)
     signs = np.tile([1.0, -1.0], reference.shape[1])
@@ -187,8 +185,23 @@ def deviation_of(gaps: np.ndarray, norm: float) -> tuple[np.ndarray, Annotated[n
 Weights = tuple[float, ...]
 
 
+class LeastOfSums:
+    """The least of weighted sums of numbers y_1, ..., y_k, in plain floating point."""
+
+    weights: tuple[Weights, ...]
+
+    def value(self, y: Values) -> PerRow:
+        """The least sum (n,) of rows y (n, k)."""
+        return np.min(y @ np.transpose(self.weights), axis=1)
+
+    def slopes(self, y: Values) -> Values:
+        """A subgradient (n, k): the weights of that sum."""
+        weights = np.asarray(self.weights)
+        return weights[np.argmin(y @ weights.T, axis=1)]
+
+
 @dataclass(frozen=True, eq=False)
-class ClassSums(Quantity):
+class ClassSums(LeastOfSums, Quantity):
     """`min_j sum_c weights_jc pi_c(x)`: a probability, its negative, or a decision's margin.
 
     `layout` says which outputs make up the latent differences and their covariance.
@@ -206,17 +219,6 @@ class ClassSums(Quantity):
     def lowest(self, low: PerCellAndClass, high: PerCellAndClass) -> PerCell:
         """Certified lower bound for all `low_c <= pi_c <= high_c` that add up to one."""
         return least_of([_lowest(weights, low, high) for weights in self.weights])
-
-    # in plain floating point
-
-    def value(self, p: Annotated[np.ndarray, "n m"]) -> Annotated[np.ndarray, "n"]:
-        """The least sum (n,) of rows p (n, m)."""
-        return np.min(p @ np.transpose(self.weights), axis=1)
-
-    def slopes(self, p: np.ndarray) -> Annotated[np.ndarray, "n m"]:
-        """A subgradient (n, m): the weights of that sum."""
-        weights = np.asarray(self.weights)
-        return weights[np.argmin(p @ weights.T, axis=1)]
 
 
 def _lowest(weights: Weights, low: Array, high: Array) -> Array:

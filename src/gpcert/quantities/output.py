@@ -18,7 +18,7 @@ from typing import Self
 
 from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.likelihoods import ScalarLikelihood
-from gpcert.likelihoods.segments import LARGEST_SEGMENT
+from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
 
@@ -89,7 +89,6 @@ class OutputQuantity(Quantity, ABC):
 
     def worthwhile(self, v_high: PerCell) -> Array | float:
         """What further lines must gain on some cell of a batch to be worth their time."""
-        del v_high
         return 0.0
 
 
@@ -104,22 +103,18 @@ class Mean(OutputQuantity):
 
     def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """q itself."""
-        del beta, v_low, v_high
         return alpha
 
     def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """q itself."""
-        del v_low, v_high
         return q
 
     def value(self, q: Reals, v: Reals) -> Reals:
         """q."""
-        del v
         return q
 
     def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
         """1 and 0."""
-        del v
         return 1.0 + 0.0 * q, 0.0 * q
 
 
@@ -139,22 +134,18 @@ class Variance(OutputQuantity):
 
     def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """An end of the range."""
-        del alpha, beta
         return v_low if self.sign > 0 else -v_high
 
     def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """The other end."""
-        del q
         return v_high if self.sign > 0 else -v_low
 
     def value(self, q: Reals, v: Reals) -> Reals:
         """`sign V`."""
-        del q
         return self.sign * v
 
     def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
         """0 and the sign."""
-        del q
         return 0.0 * v, self.sign + 0.0 * v
 
 
@@ -176,12 +167,10 @@ class Std(Variance):
 
     def value(self, q: Reals, v: Reals) -> Reals:
         """`sign sqrt(V)`."""
-        del q
         return self.sign * namespace(v).sqrt(v)
 
     def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
         """0 and `sign / (2 sqrt(V))`, 0 where the variance vanishes."""
-        del q
         return 0.0 * v, self.sign * root_slope(v)
 
     def _rooted(self, bound: Array, side: int) -> Array:
@@ -255,7 +244,6 @@ class Band(OutputQuantity):
 
     def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """At the least variance."""
-        del v_high
         xp = namespace(q)
         largest = xp.full_like(q, LARGEST)  # what overflows is at least that
         reach = xp.minimum(self.beta * xp.sqrt(v_low), largest)
@@ -271,7 +259,6 @@ class Band(OutputQuantity):
 
     def level_slope(self, q: Reals, v: Reals) -> Reals:
         """`dq/dV = beta / (2 sqrt(V))` where G is constant."""
-        del q
         return self.beta * root_slope(v)
 
     def corners(self, v_low: Reals, v_high: Reals) -> tuple[Reals, Reals]:
@@ -338,5 +325,4 @@ class Probability(OutputQuantity):
 
     def worthwhile(self, v_high: PerCell) -> Array | float:
         """A probability."""
-        del v_high
         return WORTHWHILE_GAIN

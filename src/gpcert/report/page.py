@@ -1,4 +1,4 @@
-"""The whole HTML page: everything in one file, which loads nothing; all text is escaped here."""
+"""`write_report`; the HTML page: everything in one file, which loads nothing, all text escaped."""
 
 from __future__ import annotations
 
@@ -8,20 +8,85 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from gpcert.experiments.results import Cell, ExperimentResult, ResultFigure, ResultTable
-from gpcert.json_text import to_json
+from gpcert.archive import to_json
+from gpcert.errors import InputError
+from gpcert.experiments.base import names as known_names
+from gpcert.experiments.results import (
+    Cell,
+    ExperimentResult,
+    ResultFigure,
+    ResultTable,
+    read_all,
+    write_whole,
+)
+from gpcert.report.markdown import markdown_page
 from gpcert.report.wording import (
     CLAIM_HEADS,
     MARKS,
-    REPORT_ROWS,
+    TYPES,
     agreement_counts,
     claims,
     figure_file,
-    picture_address,
     shown,
     time_taken,
     where_computed,
 )
+
+FORMATS = {"html": "report.html", "markdown": "report.md"}
+"""The formats, and the name of the file in the results' folder."""
+
+REPORT_ROWS = 200
+"""Rows of a table that a page shows; all are in its CSV file."""
+
+TITLE = "Adversarial robustness guarantees for Gaussian processes: the experiments"
+
+
+def write_report(
+    folder: str | Path,
+    *,
+    format: str = "html",
+    output: str | Path | None = None,
+    title: str = TITLE,
+) -> Path:
+    """Write the results in a folder (and in those just below it) as one page; returns its path.
+
+    Parameters
+    ----------
+    folder : where `gpcert reproduce NAME --output DIR` wrote.
+    format : "html": one file that needs no other and no network, in light and dark, for screens,
+        phones and paper. "markdown": links to the figures and CSV files of the results.
+    output : the file to write; by default `report.html` or `report.md` in the folder.
+    title : the heading.
+
+    Nothing is computed: tables, findings and pictures are those of the results.
+    """
+    if format not in FORMATS:
+        raise InputError(f"format: expected one of {list(FORMATS)}, got {format!r}")
+    results = _in_order(read_all(folder))
+    path = Path(folder) / FORMATS[format] if output is None else Path(output)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = (
+        html_page(results, title)
+        if format == "html"
+        else markdown_page(results, title, path.parent)
+    )
+    write_whole(path, text)
+    return path
+
+
+def _in_order(results: dict[Path, ExperimentResult]) -> dict[Path, ExperimentResult]:
+    """One result per experiment, as names are the page's addresses; in the paper's order."""
+    names = [result.experiment for result in results.values()]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"expected one result per experiment, got several of {twice}; report on one folder of "
+            "`gpcert reproduce --output` at a time"
+        )
+    rank = {name: place for place, name in enumerate(known_names())}
+    found = sorted(results.items(), key=lambda item: rank.get(item[1].experiment, len(rank)))
+    return dict(found)
+
 
 POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -143,7 +208,9 @@ def experiment_html(result: ExperimentResult, folder: Path) -> str:
 
 def figure_html(result: ExperimentResult, figure: ResultFigure, folder: Path) -> str:
     """A picture with its caption, the command that made it and its data."""
-    address = picture_address(figure_file(result, figure, folder))
+    path = figure_file(result, figure, folder)
+    # a picture by address cannot run scripts, and its names cannot clash with another picture's
+    address = f"data:{TYPES[path.suffix]};base64,{_encoded(path.read_bytes())}"
     caption = escape(figure.caption)
     links = ", ".join(_download(result, result.table(name)) for name in figure.tables)
     return f"""<figure id="{result.experiment}-{figure.name}">
@@ -187,8 +254,12 @@ def _cell(value: Cell, kind: str) -> str:
     return f'<td class="{kind}" data-value="{exact}"{hover}>{escape(text)}</td>'
 
 
+def _encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
+
+
 def _download(result: ExperimentResult, table: ResultTable) -> str:
-    content = base64.b64encode(table.to_csv().encode("utf-8")).decode("ascii")
+    content = _encoded(table.to_csv().encode("utf-8"))
     return (
         f'<a download="{result.experiment}-{table.name}.csv" '
         f'href="data:text/csv;charset=utf-8;base64,{content}">{table.name}.csv</a>'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,9 +11,6 @@ from gpcert.experiments.results import AGREEMENTS, Cell, ExperimentResult, Resul
 
 MARKS = {"yes": "✓", "no": "✗", "unclear": "?"}
 """Agreement is told by a mark and a word; the colour only repeats it."""
-
-REPORT_ROWS = 200
-"""Rows of a table that a page shows; all are in its CSV file."""
 
 
 def shown(value: Cell) -> str:
@@ -92,12 +88,3 @@ def figure_file(result: ExperimentResult, figure: ResultFigure, folder: Path) ->
         assert png is not None
         return png
     return svg
-
-
-def picture_address(path: Path) -> str:
-    """The file's content as an address, so that the page needs no other file.
-
-    A picture by address cannot run scripts, and its names cannot clash with another picture's.
-    """
-    content = base64.b64encode(path.read_bytes()).decode("ascii")
-    return f"data:{TYPES[path.suffix]};base64,{content}"

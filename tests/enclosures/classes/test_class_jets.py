@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.enclosures.classes.moments import (
+from gpcert.enclosures.classes.jets import (
     class_jet,
     coupled_jet,
     independent_jet,

@@ -246,7 +246,7 @@ def test_the_center_of_a_wide_cell(optional):
         posterior = random_classifier(rng, bool(seed % 2), 3, Softmax(), 2)
         case = ClassCase(posterior, random_region(rng, posterior), rng)
         own = random_evaluation(case, optional, keep=2)
-        place, known = own.place.at_center(own.latent, own.layout)
+        place, known = own.place.at_center(own.latent)
         truth, centers = Truth(own), own.evaluation.cells.points_full(own.evaluation.cells.center)
         for b, x in enumerate(centers):
             R = truth.inverse(b)

@@ -12,9 +12,9 @@ from scipy import special
 
 from gpcert.arrays import to_numpy
 from gpcert.class_layout import ClassLayout
+from gpcert.enclosures.classes.jets import ClassJet, weighted_jet
 from gpcert.enclosures.classes.latent import mean_first_order, variance_first_order
 from gpcert.enclosures.classes.metric import _coordinates, _nuclear, _spectral
-from gpcert.enclosures.classes.moments import ClassJet, weighted_jet
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import _inverse_error
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
@@ -22,9 +22,9 @@ from gpcert.enclosures.classes.taylor_bound import _second_norm, _with_curvature
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.integrals import gumbel_rule
-from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
 from gpcert.integrals.gumbel import gumbel_moments
-from gpcert.integrals.gumbel_transforms import transforms
+from gpcert.integrals.gumbel_rule import transforms
+from gpcert.integrals.moments import UNIMODAL_BOUNDS
 from gpcert.integrals.normal_rule import normal_rule
 from gpcert.integrals.sectors import Sector, sector_moments
 from gpcert.integrals.softmax_moments import _frobenius

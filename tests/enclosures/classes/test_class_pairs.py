@@ -12,7 +12,7 @@ from gpcert.arrays import to_numpy
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.mean import Units
-from gpcert.integrals.orthant import score_bounds
+from gpcert.integrals.sectors import score_bounds
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior

@@ -11,11 +11,10 @@ from hypothesis import given, settings
 import gpcert
 from gpcert.arrays import to_numpy
 from gpcert.class_layout import class_layout
+from gpcert.enclosures.classes.jets import class_jet, weighted_jet
 from gpcert.enclosures.classes.latent import Shapes, variance_first_order
-from gpcert.enclosures.classes.moments import class_jet, weighted_jet
 from gpcert.enclosures.classes.outputs import LatentOutputs
-from gpcert.enclosures.classes.taylor_bound import taylor_bound
-from gpcert.enclosures.classes.variance_pieces import _moved, _piece
+from gpcert.enclosures.classes.taylor_bound import _moved, _piece, taylor_bound
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.goals.compound import classes_of
 from gpcert.kernels import SquaredExponential
@@ -99,7 +98,7 @@ def test_pieces_pay_where_the_variance_changes():
     own = evaluation_of(posterior, Box([0.5], [1.0]))
     weights = (0.0, 1.0, 0.0)
     pieces = float(to_numpy(own._by_pieces(weights))[0])
-    one = float(to_numpy(taylor_bound(own._problem, own.jet(weights)).lower)[0])
+    one = float(to_numpy(taylor_bound(own.latent, own.place, own.jet(weights)).lower)[0])
     truth = true_sums(posterior, np.linspace(0.5, 1.0, 100)[:, None], weights)[0].min()
     assert truth - pieces < 0.05
     assert one < pieces - 0.05
@@ -174,7 +173,7 @@ def test_a_piece_is_measured_from_its_own_covariance(case):
     if n > 2:
         return
     moved = _moved(place, 0.3 * np.ones(len(place.L)), 0.1 * np.ones(len(place.L)))
-    reference = to_numpy(place.variances.reference)
+    reference = to_numpy(place.change.variances.reference)
     noise = case.posterior.likelihood.noise * (np.eye(n) + 1.0)
     V = np.einsum("bj,jkl->bkl", reference, own.layout.matrices) + noise
     L = to_numpy(moved.L)
@@ -201,12 +200,11 @@ def test_a_piece_pays_for_its_second_order(order):
 
     middle, half = np.array([0.1]), np.array([0.2])
     place = replace(own.place, sizes=replace(own.place.sizes, mean=own.place.sizes.mean + 0.5))
-    problem = replace(own._problem, place=place)
+    moved = _moved(place, middle, half)
     lower = [
-        float(_piece(problem, lambda place, x=x: jet_at(place.L, x), middle, half)[0])
-        for x in (0, 20)
+        float(_piece(own.latent, moved, lambda place, x=x: jet_at(place.L, x))[0]) for x in (0, 20)
     ]
-    sizes = _moved(place, middle, half).sizes
+    sizes = moved.sizes
     A, W = float(sizes.mean[0]), float(sizes.spread[0])
     cost = 0.5 * A * W if order == 3 else 0.125 * W * W
     assert lower[1] <= lower[0] - 19.0 * cost

@@ -10,23 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.classes.moments import (
+from gpcert.enclosures.classes.jets import (
     ClassJet,
     class_jet,
     coupled_jet,
     law_jet,
     weighted_jet,
 )
-from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest, unexplained
-from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
+from gpcert.enclosures.classes.remainder import (
+    degree_bound,
+    higher_degrees,
+    orthogonal_rest,
+    shrunk_bounds,
+    unexplained,
+)
 from gpcert.enclosures.classes.taylor_bound import (
-    ClassProblem,
     center_range,
     missed_bends,
     taylor_bound,
 )
-from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
-from gpcert.integrals.moments import ClassMoments
+from gpcert.integrals.moments import UNIMODAL_BOUNDS, ClassMoments
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
@@ -314,15 +317,15 @@ def test_honest_errors_of_tensors_are_counted(order, size, m):
     own = evaluation_of(posterior, region)
     likelihood = Perturbed().with_error(order, size)
     moments = likelihood.moments(own.place.change.means.reference, own.place.L, 4)
-    problem = ClassProblem(own.latent, own.layout, likelihood, own.place)
+    place = replace(own.place, likelihood=likelihood)
     X = np.linspace(0.3, 0.9, 61)[:, None]
     for c in range(m):
         for sign in (1.0, -1.0):
             weights = tuple(sign * float(k == c) for k in range(m))
             jet = weighted_jet(((sign, class_jet(moments, c)),))
-            lower = float(taylor_bound(problem, jet).lower[0])
+            lower = float(taylor_bound(own.latent, place, jet).lower[0])
             assert lower <= true_sums(posterior, X, weights)[1].min()
-            low, high = (float(to_numpy(end)[0]) for end in center_range(problem, jet))
+            low, high = (float(to_numpy(end)[0]) for end in center_range(own.latent, place, jet))
             true_low, true_high = true_sums(posterior, np.array([[0.6]]), weights)
             assert low <= true_high[0]
             assert high >= true_low[0]
@@ -362,11 +365,11 @@ def test_honest_errors_bite_where_little_else_is_lost():
         own = evaluation_of(posterior, region)
         likelihood = Perturbed().with_error(order, size)
         moments = likelihood.moments(own.place.change.means.reference, own.place.L, 4)
-        problem = ClassProblem(own.latent, own.layout, likelihood, own.place)
+        place = replace(own.place, likelihood=likelihood)
         for c, sign in ((0, 1.0), (0, -1.0), (1, 1.0), (1, -1.0)):
             weights = tuple(sign * float(k == c) for k in range(2))
             jet = weighted_jet(((sign, class_jet(moments, c)),))
-            lower = float(taylor_bound(problem, jet).lower[0])
+            lower = float(taylor_bound(own.latent, place, jet).lower[0])
             assert lower <= true_sums(posterior, X, weights)[1].min()
 
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.classes.independent_law import nearest_variances
 from gpcert.enclosures.classes.metric import measure
-from gpcert.enclosures.classes.orthogonal_rest import unexplained
+from gpcert.enclosures.classes.reference import nearest_variances
+from gpcert.enclosures.classes.remainder import unexplained
 from gpcert.enclosures.classes.taylor_bound import center_range, lost_beyond, taylor_bound
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
@@ -66,10 +66,10 @@ def test_cells_hold_the_truth(case):
     centers = cells.points_full(cells.center)
     for weights in sums_of(case.posterior.outputs, case.rng):
         jet = own.jet(weights)
-        alone = to_numpy(taylor_bound(own._problem, jet).lower)
+        alone = to_numpy(taylor_bound(own.latent, own.place, jet).lower)
         best = to_numpy(own.lower(weights, None).lower)
         best = np.maximum(best, to_numpy(own._by_pieces(weights)))
-        low, high = (to_numpy(end) for end in center_range(own._problem, jet))
+        low, high = (to_numpy(end) for end in center_range(own.latent, own.place, jet))
         least, greatest = true_sums(case.posterior, centers, weights)
         assert np.all(low <= greatest)
         assert np.all(high >= least)
@@ -142,7 +142,7 @@ def test_bends_together_are_smaller_than_one_by_one():
     apart = measure(alone, place.R, place.inflation, place.geometry)
     assert float(place.sizes.frobenius[0]) < 0.8 * float(apart.frobenius[0])
     weights = tuple(np.eye(m)[0])
-    whole = float(taylor_bound(own._problem, own.jet(weights)).lower[0])
+    whole = float(taylor_bound(own.latent, own.place, own.jet(weights)).lower[0])
     assert float(own._by_pieces(weights)[0]) > whole
 
 
@@ -158,7 +158,7 @@ def test_ten_independent_classes_are_known_exactly(likelihood, spread):
     mean, variance = posterior.predict(X)
     for weights in sums_of(10, rng)[:3]:
         found = likelihood.independent_moments(mean, variance, np.asarray(weights))
-        low, high = center_range(own._problem, own.jet(weights))
+        low, high = center_range(own.latent, own.place, own.jet(weights))
         assert low[0] <= found.value[0] + 1e-9
         assert high[0] >= found.value[0] - 1e-9
         assert high[0] - low[0] <= 1e-6
@@ -212,7 +212,7 @@ def test_five_and_six_classes_against_cubature(m, mixing):
     error = 4.0 * np.abs(fine - coarse).max() + 1e-9
     for weights in (*map(tuple, np.eye(m)), *map(tuple, -np.eye(m))):
         truth = fine @ np.asarray(weights)
-        low, high = center_range(own._problem, own.jet(weights))
+        low, high = center_range(own.latent, own.place, own.jet(weights))
         assert low[0] <= truth[0] + error
         assert high[0] >= truth[0] - error
         assert float(own.lower(weights, None).lower[0]) <= truth.min() + error
@@ -300,7 +300,7 @@ def test_the_part_beyond_two_degrees():
     square = 0.5 * (np.einsum("ni,ij,nj->n", z, second, z) - np.trace(second))
     left = s - jet.value[0] - z @ first - square
     assert np.sqrt(np.mean(left**2)) == pytest.approx(float(unexplained(jet)[0]), rel=0.02)
-    assert lost_beyond(own._problem, place, jet)[0] < 1e-3
+    assert lost_beyond(place, jet)[0] < 1e-3
 
 
 def test_random_boxes_of_five_classes_stay_below_their_points():

@@ -1,6 +1,7 @@
 """How all variances of many classes change together, by hand-made sizes."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -55,14 +56,11 @@ def hand_made_sizes(growth, seed, bent=0.0):
     offset = V[None] - np.tensordot(variances.reference, layout.matrices, axes=1)
     zero = np.zeros(1)
     joint = JointBends(0.0 * y, zero, zero + bent, V, zero + growth, np.zeros((4, 4)))
-    half = np.zeros((1, 1))
-    sizes = joint_sizes(
-        joint,
-        variances,
-        (offset, zero),
-        (R, layout.matrices),
-        replace(still_geometry(), half=half),
+    change = SimpleNamespace(
+        variances=variances, matrices=layout.matrices, offset=offset, offset_error=zero
     )
+    geometry = replace(still_geometry(), half=np.zeros((1, 1)))
+    sizes = joint_sizes(change, joint, R, geometry)
     return [float(x[0]) for x in sizes], R[0], wanted
 
 

@@ -182,7 +182,7 @@ def test_quadratic_carrier_is_linear_in_lifted_coordinates(seed):
         phi = arb(0)
         for a, z, length in zip(exact(x), exact(points[i]), exact(lengths), strict=True):
             phi += ((a - z) / length) ** 2
-        G = [*exact(lifted.displacements[0, i]), *exact(lifted.squares[0, i])]
+        G = [*exact(lifted.slopes[0][0, i]), *exact(lifted.slopes[1][0, i])]
         model = arb(float(lifted.constant[0, i])) + sum(
             (a * b for a, b in zip(G, w, strict=True)), arb(0)
         )
@@ -200,10 +200,9 @@ def test_periodic_carrier_is_linear_in_lifted_coordinates():
     batch = kernel.node(points, frame).at(Reach.of(cells, frame))
     ((carrier, _),) = batch.enclosed().under.slopes
     lifted = lift(carrier)
+    (cosines, sines), (spreads,) = lifted.slopes, lifted.ranges
     for x in rng.uniform([0.1, -0.2], [0.5, 0.4], (20, 2)):
         angle = 2.0 * np.pi * (x - cells.center[0]) / [2.0, 3.0]
-        assert np.all(np.abs(angle) <= lifted.spreads[0] + 1e-12)
-        phi = (
-            lifted.constant[0] + lifted.cosines[0] @ np.cos(angle) + lifted.sines[0] @ np.sin(angle)
-        )
+        assert np.all(np.abs(angle) <= spreads[0] + 1e-12)
+        phi = lifted.constant[0] + cosines[0] @ np.cos(angle) + sines[0] @ np.sin(angle)
         np.testing.assert_allclose(np.exp(phi), kernel.value(x[None], points)[0], rtol=1e-12)

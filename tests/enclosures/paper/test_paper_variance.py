@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.paper import PaperEnclosures
-from gpcert.enclosures.paper.programs import CellPrograms, solve_quadratic
+from gpcert.enclosures.paper.programs import CellProgram
 from gpcert.enclosures.paper.relaxation import Multipliers, dual_bound
 from gpcert.enclosures.paper.variance import SquareForm, least_difference
 from gpcert.kernels import Matern, SquaredExponential
@@ -135,11 +135,10 @@ def test_safe_duals_reach_the_programs_optima(half):
     posterior, region = small_problem(SquaredExponential([0.7, 1.0]), half)
     found, _kept = intervals(posterior, region.root(), "analytic")
     (relaxation,) = [own.relaxation for own in found.programs]
-    programs = CellPrograms(relaxation, 0)
-    system = programs.system
+    system = CellProgram.of(relaxation, 0)
     rng = np.random.default_rng(0)
     for c in rng.normal(size=(5, system.points)):
-        under, over = programs.minimise(c)
+        under, over = system.minimise(c)
         multipliers = Multipliers(under[None, None], over[None, None])
         bound = float(dual_bound(relaxation, c[None], multipliers).lower[0, 0])
         objective = np.concatenate([np.zeros(system.lifted), c])
@@ -151,7 +150,7 @@ def test_safe_duals_reach_the_programs_optima(half):
         ).fun
         assert bound >= optimum - 1e-7 * np.abs(c).sum()
     A = posterior.factors_of(0)[0]
-    r, (under, over) = solve_quadratic(system, A, np.zeros(system.points))
+    r, (under, over) = system.minimise_square(A, np.zeros(system.points))
     form = SquareForm.build(A, 1.0, Backend())
     tangent = form.tangent((A @ r)[None], relaxation.sizes)
     multipliers = Multipliers(under[None, None], over[None, None])
@@ -195,7 +194,7 @@ class Stopped:
         found = np.zeros((2, *rows.shape))
         for b in range(len(relaxation)):
             for m in range(rows.shape[1]):
-                program = CellPrograms(relaxation, b)
+                program = CellProgram.of(relaxation, b)
                 pair = program.minimise(rows[b, m], None if self.shuffle else 1)
                 if pair is not None:
                     found[:, b, m] = self._spoiled(pair)
@@ -206,8 +205,7 @@ class Stopped:
         B, N = c.shape
         p, found = np.zeros((B, len(form))), np.zeros((2, B, 1, N))
         for b in range(B):
-            system = CellPrograms(relaxation, b).system
-            answer = solve_quadratic(system, form.factor, c[b], 1)
+            answer = CellProgram.of(relaxation, b).minimise_square(form.factor, c[b], 1)
             if answer is not None:
                 r, pair = answer
                 p[b], found[:, b, 0] = form.factor @ r, self._spoiled(pair)

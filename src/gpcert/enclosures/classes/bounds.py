@@ -11,23 +11,26 @@ from typing import Any
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.class_layout import ClassLayout
-from gpcert.enclosures.classes.leading import Leader
-from gpcert.enclosures.classes.moments import (
+from gpcert.enclosures.classes.jets import (
     ClassJet,
     coupled_jet,
     independent_jet,
     law_jet,
 )
-from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest
+from gpcert.enclosures.classes.leading import Leader
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
-from gpcert.enclosures.classes.taylor_bound import ClassProblem, center_range, taylor_bound
-from gpcert.enclosures.classes.variance_pieces import MOST_DIFFERENCES, variance_pieces_bound
-from gpcert.enclosures.enclosure import LevelBound
+from gpcert.enclosures.classes.remainder import orthogonal_rest
+from gpcert.enclosures.classes.taylor_bound import (
+    MOST_DIFFERENCES,
+    center_range,
+    taylor_bound,
+    variance_pieces_bound,
+)
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
-from gpcert.integrals.moments import ClassMoments
+from gpcert.enclosures.polynomials import Minimum
+from gpcert.integrals.moments import UNIMODAL_BOUNDS, ClassMoments
 from gpcert.likelihoods import ClassLikelihood, Softmax
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import TINY, down, gamma, nonnegative
@@ -110,36 +113,32 @@ class ClassBounds:
 
         return self._once(("class", c), compute)
 
-    def lower(self, weights: Weights, target: float | None) -> LevelBound:
+    def lower(self, weights: Weights, target: float | None) -> Minimum:
         """Certified lower bound over each cell, and where the sum may be small (scaled)."""
         xp = namespace(self.evaluation.cells.lower)
         evaluation = self.evaluation
         inner, enough = f"inner classes {weights}", evaluation.enough
         asked = enough is not None and evaluation.wants(inner)
-        best = taylor_bound(self._problem, self.jet(weights), enough if asked else None)
+        best = taylor_bound(self.latent, self.place, self.jet(weights), enough if asked else None)
         if asked:
             evaluation.report(inner, bool(xp.any(best.lower >= enough)))
         if self._about_nearest and target is not None and bool(xp.all(best.lower > target)):
             return best  # all that was asked; pairs of many classes are dear
         others = [("ranges", self._by_ranges), ("pieces", self._by_pieces)]
-        if self._about_nearest and self._is_near(weights):
-            others = others[1:]
+        if self._about_nearest:
+            rest = orthogonal_rest(self.jet(weights), self.place.sizes)
+            if bool(xp.all(rest <= NEAR)):
+                others = others[1:]
         for name, bound in others:
             key = f"{name} {weights}"
             if evaluation.wants(key):
                 other = bound(weights)
                 evaluation.report(key, bool(xp.any(other > best.lower)))
-                best = LevelBound(xp.maximum(best.lower, other), best.point)
+                best = Minimum(xp.maximum(best.lower, other), best.point)
         if target == 0.0 and bool(xp.any(best.lower <= target)):
-            best = LevelBound(xp.maximum(best.lower, self._by_leader(weights)), best.point)
+            best = Minimum(xp.maximum(best.lower, self._by_leader(weights)), best.point)
         floor = xp.full_like(best.lower, min(weights))  # the probabilities add up to one
-        return LevelBound(xp.maximum(best.lower, floor), best.point)
-
-    def _is_near(self, weights: Weights) -> bool:
-        """Whether the expansion about the nearest law leaves so little on every cell that
-        comparisons of pairs, which are dear for many classes, are not looked at."""
-        rest = orthogonal_rest(self.jet(weights), self.place.sizes)
-        return bool(namespace(rest).all(rest <= NEAR))
+        return Minimum(xp.maximum(best.lower, floor), best.point)
 
     def _range(self, c: int) -> tuple[Array, Array]:
         return self._once(("range", c), lambda: self.pairs.range(c))
@@ -165,15 +164,11 @@ class ClassBounds:
     def upper_at_center(self, weights: Weights) -> PerCell:
         """Certified upper bound (B,) at the centres of the cells."""
         xp = namespace(self.evaluation.cells.lower)
-        low, high = center_range(self._problem, self.jet(weights))
+        low, high = center_range(self.latent, self.place, self.jet(weights))
         if self._about_nearest and bool(xp.any(~(high - low <= WIDE))):
             pairs = -self._point._by_ranges(tuple(-w for w in weights))
             high = xp.where(pairs < high, pairs, high)
         return xp.minimum(high, xp.full_like(high, max(weights)))
-
-    @property
-    def _problem(self) -> ClassProblem:
-        return ClassProblem(self.latent, self.layout, self.likelihood, self.place)
 
     @property
     def _point(self) -> ClassBounds:
@@ -200,7 +195,7 @@ class ClassBounds:
                 own = {c: independent_jet(self.likelihood, place, c) for c in parts}
             return law_jet(weights, own)
 
-        return variance_pieces_bound(self._problem, jet_at)
+        return variance_pieces_bound(self.latent, self.place, jet_at)
 
     def _by_leader(self, weights: Weights) -> Array:
         """A positive bound where the sum is a difference of two classes, and its sign is proved."""
@@ -214,7 +209,7 @@ class ClassBounds:
         if not moves or not self.evaluation.optional or not self.evaluation.wants(name):
             return nothing
         (_, k), (w, c) = used
-        found = Leader(self.latent, self.layout, self.pairs, c, k).lower(self.likelihood.pair)
+        found = Leader(self.latent, self.layout, self.pairs, c, k).lower()
         self.evaluation.report(name, bool(xp.any(found > 0)))
         return down(w * found, 1)
 

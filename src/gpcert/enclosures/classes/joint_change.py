@@ -4,7 +4,7 @@ The variances of the outputs bend by `X_j = <Psi - e0, P_j (Psi - e0)>` (Stateme
 each alone may be anything up to the prior's. Together they are one matrix between 0 and the prior's
 own; and the weight of the models is one factor for all of them.
 
-Proofs: docs/mathematics.md, statement 10.14.
+Proofs: docs/mathematics.md, statements 10.14 and 10.17.
 """
 
 from __future__ import annotations
@@ -15,13 +15,53 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach, weight_growth
-from gpcert.enclosures.classes.longest_image import longest_image
 from gpcert.enclosures.classes.outputs import LatentOutputs
+from gpcert.enclosures.polynomials import smallest_eigenvalue
 from gpcert.kernels.expansions.base import Geometry
-from gpcert.rounding import gamma, root, up
+from gpcert.rounding import TINY, gamma, nonnegative, root, up
+
+ROUNDS = 8
+"""Steps towards the best weights; any weights are valid."""
+
+SMALLEST = 1e-9
+"""Least weight beside the largest: none is divided by nothing."""
+
+
+def longest_image(S: Annotated[Array, "B n f"], half: PerCellAndFeature) -> PerCell:
+    """Upper bound (B,) of `|S d|` over `|d_i| <= half_i`, S (B, n, f), half (B, f).
+
+    Statement: for any D > 0, `|S d|^2 <= lambda_max(S D^-1 S^T) sum_i D_i half_i^2`.
+    Reason: `S d = (S D^-1/2) (D^1/2 d)`. The best D is the dual of the relaxation of signs to unit
+    vectors x_i (Goemans & Williamson 1995), `D_i half_i = |sum_j (S^T S)_ij half_j x_j|`, to which
+    a few steps of coordinate ascent come close: within a factor sqrt(pi / 2) of the truth.
+    """
+    xp = namespace(S)
+    n, f = S.shape[1], S.shape[2]
+    if f == 0:
+        return xp.sum(S, axis=(1, 2))
+    largest = xp.max(xp.abs(S), axis=(1, 2), keepdims=True)
+    rows = xp.matrix_transpose(S / (largest + TINY))  # (B, f, n), about: for the weights alone
+    weighted = half[:, :, None] * rows
+    x, lengths = rows, root(xp.sum(rows * rows, axis=2))
+    for _ in range(ROUNDS):
+        x = x / lengths[:, :, None]
+        x = rows @ (xp.matrix_transpose(weighted) @ x)
+        lengths = root(xp.sum(x * x, axis=2))
+        most = xp.max(lengths, axis=1, keepdims=True)
+        lengths = xp.maximum(lengths, SMALLEST * most + TINY)
+    inverse = half / lengths  # D^-1, as a float
+    moves = inverse > 0
+    D = xp.where(moves, 1.0 / xp.where(moves, inverse, xp.ones_like(inverse)), 0.0 * half)
+    total = up(xp.sum(D * half * half, axis=1), f + 8)
+    M = (S * inverse[:, None, :]) @ xp.matrix_transpose(S)
+    M = 0.5 * (M + xp.matrix_transpose(M))
+    # every entry is a sum of f products, below the rows' weighted lengths
+    rounding = gamma(f + 16) * xp.sum(inverse[:, None, :] * S * S, axis=(1, 2))
+    largest = up(nonnegative(-smallest_eigenvalue(-M)) + rounding, n * f + 8)
+    return up(root(largest * total), 8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +77,28 @@ class JointBends:
     prior: Array
     growth: Array
     constant: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What changes over a cell: the differences d_k and the covariance V of the latent values.
+
+    `means` are the d_k (J = n), `variances` the y_j of `V = sum_j y_j matrices_j`; `offset`
+    (B, n, n) is V_0 less `sum_j reference_j matrices_j`, known up to `offset_error`
+    (B,), in Frobenius norm, which also counts what makes V positive semi-definite. `root_ranks`
+    (J,) are upper bounds of the square roots of the matrices' ranks; `mixing` (n, outputs of
+    the means) are the sizes of the coefficients of the outputs' means in the d_k. `joint`, of many
+    classes, says how the outputs' variances bend together.
+    """
+
+    means: FirstOrder
+    variances: FirstOrder
+    matrices: Array
+    root_ranks: np.ndarray
+    mixing: Array
+    offset: Array
+    offset_error: Array
+    joint: JointBends | None = None
 
 
 def joint_bends(
@@ -72,43 +134,20 @@ def joint_bends(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Turned:
-    """The outputs' matrices in the metric, `R C_j R^T` as rows (B, n n, J), and their sizes."""
-
-    rows: Array
-    sizes: Array
-
-    @staticmethod
-    def of(R: Annotated[Array, "B n n"], matrices: Annotated[Array, "J n n"]) -> Turned:
-        """For R (B, n, n) and matrices (J, n, n)."""
-        return Turned(_rows(R, matrices), _rows(namespace(R).abs(R), namespace(R).abs(matrices)))
-
-
 def joint_sizes(
-    joint: JointBends,
-    variances: FirstOrder,
-    offset: tuple[Array, Array],
-    metric: tuple[Array, Array],
-    geometry: Geometry,
+    change: Change, joint: JointBends, R: Annotated[Array, "B n n"], geometry: Geometry
 ) -> tuple[PerCell, PerCell]:
     """Upper bounds (B,) of the size of the trace of `W = R (V - V_0) R^T` and of the Frobenius norm
-    of `W - trace(W) / n`.
-
-    `offset` is V_0 less the variances' references as a matrix, and its error; `metric` are R and
-    the matrices C_j.
-    """
-    (known, known_error), (R, matrices) = offset, metric
+    of `W - trace(W) / n`; `joint` is that of the change."""
+    variances, matrices = change.variances, change.matrices
     xp, n, J = namespace(R), R.shape[1], matrices.shape[0]
-    turned = Turned.of(R, matrices)
+    whole, whole_size = _rows(R, matrices), _rows(xp.abs(R), xp.abs(matrices))
     eye = xp.asarray(np.eye(n).reshape(n * n, 1), device=R.device)
-    trace, trace_size = (
-        xp.sum(x * eye, axis=1, keepdims=True) for x in (turned.rows, turned.sizes)
-    )
-    rows, rows_size = turned.rows - eye * trace / n, turned.sizes + eye * trace_size / n
+    trace, trace_size = (xp.sum(x * eye, axis=1, keepdims=True) for x in (whole, whole_size))
+    rows, rows_size = whole - eye * trace / n, whole_size + eye * trace_size / n
     moved = xp.sum(xp.abs(variances.slope) * geometry.half[:, None, :], axis=2)
     count = 2 * n * n + 4 * J + 64
-    fixed, fixed_error = _fixed(joint, variances, (known, known_error), metric)
+    fixed, fixed_error = _fixed(change, joint, R)
     fixed_trace = xp.sum(fixed * eye[:, 0], axis=1, keepdims=True)
     parts = []
     for own, size, still in (
@@ -119,17 +158,17 @@ def joint_sizes(
         lost = gamma(count) * _product(size, moved + joint.left) + (n + 1.0) * fixed_error[:, None]
         slope = own @ variances.slope
         entries = up(xp.abs(still) + linear_reach(geometry, slope), 4) + bend + lost
-        length = _length(entries)
+        found = euclidean(entries)
         if own.shape[1] > 1:
             together = _longest_change((still, slope, own), joint.left, geometry)
-            length = xp.minimum(length, up(together + _length(lost + gamma(8) * entries), 4))
-        parts.append(length)
+            found = xp.minimum(found, up(together + euclidean(lost + gamma(8) * entries), 4))
+        parts.append(found)
     bent = _rows(R, joint.prior[None])[:, :, 0]
     bent_size = _rows(xp.abs(R), xp.abs(joint.prior)[None])[:, :, 0] * gamma(count)
     prior = xp.abs(bent) + bent_size
-    constant = _length(_rows(xp.abs(R), xp.abs(joint.constant)[None])[:, :, 0])
+    constant = euclidean(_rows(xp.abs(R), xp.abs(joint.constant)[None])[:, :, 0])
     whole = parts[0] + joint.half * xp.sum(prior * eye[:, 0], axis=1) + n * joint.growth
-    skew = parts[1] + joint.half * _length(prior) + joint.growth * constant
+    skew = parts[1] + joint.half * euclidean(prior) + joint.growth * constant
     usable = joint.growth <= 0.5
     rest = xp.where(usable, 1.0 - joint.growth, xp.ones_like(skew))
     found = (up(x / rest, count) for x in (whole, skew))
@@ -153,15 +192,10 @@ def _longest_change(change: tuple[Array, Array, Array], left: Array, geometry: G
     return longest_image(xp.take(S, numbers, axis=1) * scale, half)
 
 
-def _fixed(
-    joint: JointBends,
-    variances: FirstOrder,
-    offset: tuple[Array, Array],
-    metric: tuple[Array, Array],
-) -> tuple[Array, Array]:
+def _fixed(change: Change, joint: JointBends, R: Array) -> tuple[Array, Array]:
     """`R (V(c) + middle prior - V_0) R^T` as rows (B, n n), and a bound (B,) of every entry's
     error; the references' own offset is known up to an error in Frobenius norm."""
-    (known, known_error), (R, matrices) = offset, metric
+    variances, matrices, known = change.variances, change.matrices, change.offset
     xp, n, J = namespace(R), R.shape[1], matrices.shape[0]
     flat = xp.reshape(matrices, (J, n * n))
     B = R.shape[0]
@@ -172,9 +206,9 @@ def _fixed(
     size = size + xp.abs(known)
     Rt, At = xp.matrix_transpose(R), xp.matrix_transpose(xp.abs(R))
     found = xp.reshape(R @ matrix @ Rt, (B, n * n))
-    rounding = gamma(2 * n + J + 32) * _length(xp.reshape(xp.abs(R) @ size @ At, (B, n * n)))
+    rounding = gamma(2 * n + J + 32) * euclidean(xp.reshape(xp.abs(R) @ size @ At, (B, n * n)))
     norm = xp.sum(R * R, axis=(1, 2))
-    return found, up(rounding + 4.0 * n**0.5 * norm * known_error, n * n + 16)
+    return found, up(rounding + 4.0 * n**0.5 * norm * change.offset_error, n * n + 16)
 
 
 def spectral_size(trace: PerCell, skew: PerCell, n: int) -> PerCell:
@@ -184,11 +218,18 @@ def spectral_size(trace: PerCell, skew: PerCell, n: int) -> PerCell:
     return up(trace / n + math.sqrt((n - 1) / n) * skew, 8)
 
 
+def turned(
+    R: Annotated[Array, "B n n"], matrices: Annotated[Array, "b J n n"]
+) -> Annotated[Array, "B J n n"]:
+    """`R C_j R^T`; the matrices are those of every cell, or of all."""
+    return R[:, None] @ matrices @ namespace(R).matrix_transpose(R)[:, None]
+
+
 def _rows(R: Array, matrices: Array) -> Array:
     """(B, n n, J): the entries of `R C_j R^T`."""
     xp, n = namespace(R), R.shape[1]
-    turned = R[:, None] @ matrices[None] @ xp.matrix_transpose(R)[:, None]
-    return xp.matrix_transpose(xp.reshape(turned, (R.shape[0], matrices.shape[0], n * n)))
+    shape = (R.shape[0], matrices.shape[0], n * n)
+    return xp.matrix_transpose(xp.reshape(turned(R, matrices[None]), shape))
 
 
 def _product(rows: Array, sizes: Array) -> Array:
@@ -196,6 +237,6 @@ def _product(rows: Array, sizes: Array) -> Array:
     return (rows @ sizes[:, :, None])[:, :, 0]
 
 
-def _length(values: Array) -> Array:
+def euclidean(values: Array) -> Array:
     """Euclidean length over the last axis, rounded up."""
     return up(root(namespace(values).sum(values * values, axis=-1)), values.shape[-1] + 4)

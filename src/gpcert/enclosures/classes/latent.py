@@ -181,14 +181,12 @@ def _shapes(found: FirstOrder, enclosures: list[VarianceEnclosure]) -> Shapes:
 
 def mean_at_center(latent: LatentOutputs, outputs: int) -> FirstOrder:
     """`mean_first_order` for the cells' centres alone: nothing moves."""
-    rows = [_still(latent, *latent.mean_at_center(c)) for c in range(outputs)]
-    return _first_order(latent.geometry, rows)
+    return _still(latent.geometry, [latent.mean_at_center(c) for c in range(outputs)])
 
 
 def variance_at_center(latent: LatentOutputs, outputs: int) -> FirstOrder:
     """`variance_first_order` for the cells' centres alone."""
-    rows = [_still(latent, *latent.variance_at_center(c)) for c in range(outputs)]
-    return _first_order(latent.geometry, rows)
+    return _still(latent.geometry, [latent.variance_at_center(c) for c in range(outputs)])
 
 
 def linear_reach(geometry: Geometry, slope: Annotated[Array, "B J f"]) -> Annotated[Array, "B J"]:
@@ -223,8 +221,9 @@ class _Row:
         return _Row(self.center[rows], units, *ends, size)
 
 
-def _still(latent: LatentOutputs, center: Array, error: Array, units: Units) -> _Row:
-    return _Row(center, units, 0.0 * latent.geometry.half, -error, error, 0.0)
+def _still(geometry: Geometry, parts: list[tuple[Array, Array, Units]]) -> FirstOrder:
+    zero = 0.0 * geometry.half
+    return _first_order(geometry, [_Row(x, units, zero, -e, e, 0.0) for x, e, units in parts])
 
 
 def _first_order(geometry: Geometry, rows: list[_Row]) -> FirstOrder:

@@ -21,11 +21,10 @@ from dataclasses import dataclass, replace
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.covariances import Covariance, covariance_of
-from gpcert.enclosures.classes.faces import has_faces, least_on_faces
-from gpcert.enclosures.classes.outputs import LatentOutputs
+from gpcert.enclosures.classes.faces import FormFunction, has_faces, least_on_faces
+from gpcert.enclosures.classes.outputs import LatentOutputs, pair_model
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.enclosure import Enclosure
-from gpcert.enclosures.monotone import FormFunction
 from gpcert.likelihoods import BinaryLikelihood
 from gpcert.rounding import TINY, down, gamma, nonnegative, up, up_float
 
@@ -65,7 +64,7 @@ class Leader:
     c: int
     k: int
 
-    def lower(self, logistic: BinaryLikelihood) -> PerCell:
+    def lower(self) -> PerCell:
         """(B,): a positive lower bound of `pi_c - pi_k`, or minus infinity."""
         c, k, latent = self.c, self.k, self.latent
         xp = namespace(latent.cells.lower)
@@ -77,13 +76,13 @@ class Leader:
             possible = possible & (self._ahead_by_faces(j) > 0)
         if not bool(xp.any(possible)):
             return nothing
-        changes = [covariance_of(latent, self.layout, self.pairs, (c, k), j) for j in others]
+        changes = [covariance_of(self.pairs, (c, k), j) for j in others]
         if any(change is None for change in changes):
             return nothing
         known = [change for change in changes if change is not None]
-        ups = [self._mean_range_end(j) for j in others]
+        ups = [self._tilted_end(j) for j in others]
         spreads = [self._spread(j) for j in others]
-        share, q = self._share_near(logistic, known, ups, spreads)
+        share, q = self._share_near(known, ups, spreads)
         q = xp.minimum(mu, q)
         for j, change in zip(others, known, strict=True):
             q = xp.minimum(q, self._less_by_faces(mu, change, share, j))
@@ -94,21 +93,8 @@ class Leader:
         return xp.where(proved & (found > 0), found, nothing)
 
     def _mean_sum(self, first: int, second: int, factor: float = 1.0) -> tuple[Enclosure, Array]:
-        """A model of `factor (mu_second - mu_first)` without its offset, and that offset, rounding
-        of the coefficients taken off: it acts on means of at most `largest`."""
-        latent = self.latent
-        xp = namespace(latent.cells.lower)
-        zero = xp.zeros_like(latent.geometry.rho2)
-        terms = self.layout.pair(first, second)
-        constant, lost, models = zero, zero, []
-        for j, c in terms:
-            mean = latent.mean(j)
-            units = mean.units
-            models.append(mean.times(zero + factor * c * units.factor))
-            constant = constant + factor * c * units.shift
-            size = units.factor * latent.largest(j) + xp.abs(zero + units.shift)
-            lost = lost + gamma(16 + len(terms)) * abs(factor * c) * size
-        return sum(models[1:], models[0]), constant - up(lost, 16)
+        """A model of `factor (mu_second - mu_first)` without its offset, and that offset."""
+        return pair_model(self.latent, self.layout, (first, second), factor=factor)
 
     def _ahead_of(self, k: int) -> Array:
         """Certified lower bound (B,) of the mean of `f_c - f_k`."""
@@ -165,7 +151,7 @@ class Leader:
 
         def bound(latent: LatentOutputs) -> Array:
             own = self._on(latent)
-            there = covariance_of(latent, self.layout, own.pairs, (self.c, self.k), j)
+            there = covariance_of(own.pairs, (self.c, self.k), j)
             assert there is not None, "known on larger cells"
             return own._less(own._ahead_of(self.k), there, share)
 
@@ -186,11 +172,6 @@ class Leader:
         less = whole + change.negative.scaled(share)
         return self._least(less, -up(share * change.constant, 2))
 
-    def _mean_range_end(self, j: int) -> Array:
-        """Upper bound (B,) of the mean of h_j."""
-        first, second = (self._mean_sum(j, i, 0.5) for i in (self.c, self.k))
-        return -self._least(first[0] + second[0], down(first[1] + second[1], 2))
-
     def _spread(self, j: int) -> Array:
         """Upper bound (B,) of the variance of h_j, `(D_jc + D_jk) / 2 - D_ck / 4`."""
         most = self.pairs.variance(self.c, j)[1] + self.pairs.variance(self.k, j)[1]
@@ -198,11 +179,7 @@ class Leader:
         return nonnegative(up(0.5 * most - 0.25 * least + gamma(8) * most, 4))
 
     def _share_near(
-        self,
-        logistic: BinaryLikelihood,
-        changes: list[Covariance],
-        ups: list[Array],
-        spreads: list[Array],
+        self, changes: list[Covariance], ups: list[Array], spreads: list[Array]
     ) -> tuple[Array, Array]:
         """T (B,) where mu is so small that it matters, and what `mu - T Delta_j` is at least
         elsewhere.
@@ -216,7 +193,7 @@ class Leader:
             most = xp.maximum(most, change.high)
         others = [j for j in range(self.layout.classes) if j not in (self.c, self.k)]
         tilted = [[self._tilted_end(j, lam) for lam in TILTS] for j in others]
-        share = self._share(logistic, changes, list(zip(ups, spreads, strict=True)))
+        share = self._share(changes, list(zip(ups, spreads, strict=True)))
         q = xp.full_like(most, math.inf)
         for _ in range(ROUNDS):
             near = up((1.0 + BEYOND) * share * most, 4)
@@ -227,7 +204,7 @@ class Leader:
                     end = xp.minimum(end, up(found + lam * near + gamma(4) * xp.abs(found), 4))
                 ends.append(end)
             q = xp.where(most > 0, xp.minimum(q, down(0.5 * BEYOND * share * most, 4)), q)
-            again = self._share(logistic, changes, list(zip(ends, spreads, strict=True)))
+            again = self._share(changes, list(zip(ends, spreads, strict=True)))
             share = xp.minimum(share, again)
         if len(others) == 1 and self._by_faces and bool(share[0] > 0.5):
             near = up((1.0 + BEYOND) * share * most, 4)
@@ -252,20 +229,18 @@ class Leader:
 
         return bool(least_on_faces(self.latent, function, bound)[0] > 0)
 
-    def _tilted_end(self, j: int, lam: float) -> Array:
+    def _tilted_end(self, j: int, lam: float = 0.0) -> Array:
         """Upper bound (B,) of the mean of h_j less lam times that of u."""
-        first, second = (self._mean_sum(j, i, 0.5) for i in (self.c, self.k))
-        third = self._mean_sum(self.k, self.c, lam)
-        size = abs(first[1]) + abs(second[1]) + abs(third[1])  # of offsets that may cancel
-        constant = first[1] + second[1] + third[1] - gamma(8) * size
-        return -self._least(first[0] + second[0] + third[0], constant)
+        parts = [self._mean_sum(j, i, 0.5) for i in (self.c, self.k)]
+        if lam > 0.0:
+            parts.append(self._mean_sum(self.k, self.c, lam))
+        model, constant = parts[0]
+        size = abs(constant)  # of offsets that may cancel
+        for other, offset in parts[1:]:
+            model, constant, size = model + other, constant + offset, size + abs(offset)
+        return -self._least(model, constant - gamma(8) * size)
 
-    def _share(
-        self,
-        logistic: BinaryLikelihood,
-        changes: list[Covariance],
-        others: list[tuple[Array, Array]],
-    ) -> Array:
+    def _share(self, changes: list[Covariance], others: list[tuple[Array, Array]]) -> Array:
         """T (B,). `others` are upper bounds of mean and variance of each h_j; `steep` bounds
         `|Delta_j| / D`, how fast the others rise with u."""
         xp = namespace(self.latent.cells.lower)
@@ -284,7 +259,7 @@ class Leader:
                 falls = nonnegative(-change.low) * nonnegative(-self._least(model, constant))
                 gain = xp.where(least > 0, up(falls / safe, 4), unknown)
                 top = up(mean + xp.where(falls > 0, gain, 0.0 * gain), 4)
-            total = total + share_of_others(logistic, top, spread, steep)
+            total = total + share_of_others(self.pairs.likelihood.pair, top, spread, steep)
         return xp.minimum(up(total, len(changes) + 1), xp.ones_like(total))
 
 

@@ -9,39 +9,21 @@ import math
 from dataclasses import dataclass
 from typing import Annotated
 
-import numpy as np
-
 from gpcert.arrays import Array, PerCell, namespace
-from gpcert.enclosures.classes.joint_change import JointBends, joint_sizes, spectral_size
-from gpcert.enclosures.classes.latent import FirstOrder, linear_reach
-from gpcert.enclosures.classes.longest_image import longest_image
+from gpcert.enclosures.classes.joint_change import (
+    Change,
+    euclidean,
+    joint_sizes,
+    longest_image,
+    spectral_size,
+    turned,
+)
+from gpcert.enclosures.classes.latent import linear_reach
 from gpcert.kernels.expansions.base import Geometry, reach
 from gpcert.rounding import gamma, root, up
 
 MOST_ENTRIES = 3
 """Differences up to which the sizes of entries are enough to measure a change by."""
-
-
-@dataclass(frozen=True, eq=False)
-class Change:
-    """What changes over a cell: the differences d_k and the covariance V of the latent values.
-
-    `means` are the d_k (J = n), `variances` the y_j of `V = sum_j y_j matrices_j`; `offset`
-    (B, n, n) is V_0 less `sum_j reference_j matrices_j`, known up to `offset_error`
-    (B,), in Frobenius norm, which also counts what makes V positive semi-definite. `root_ranks`
-    (J,) are upper bounds of the square roots of the matrices' ranks; `mixing` (n, outputs of
-    the means) are the sizes of the coefficients of the outputs' means in the d_k. `joint`, of many
-    classes, says how the outputs' variances bend together.
-    """
-
-    means: FirstOrder
-    variances: FirstOrder
-    matrices: Array
-    root_ranks: np.ndarray
-    mixing: Array
-    offset: Array
-    offset_error: Array
-    joint: JointBends | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,14 +66,14 @@ def measure(
     size = xp.abs(R)
     moved = xp.sum(xp.abs(means.slope) * geometry.half[:, None, :], axis=2)
     lost = gamma(n + 2) * (size @ moved[:, :, None])[:, :, 0]
-    linear = xp.minimum(_length(linear_reach(geometry, slope)), _box_length(slope, geometry))
-    mean_bend = _length((size @ means.bend[:, :, None])[:, :, 0] + lost)
+    linear = xp.minimum(euclidean(linear_reach(geometry, slope)), _box_length(slope, geometry))
+    mean_bend = euclidean((size @ means.bend[:, :, None])[:, :, 0] + lost)
     mean = linear + mean_bend
     if n > MOST_ENTRIES:
         # R is a float matrix: only what the product R slope rounds is left
-        mean_bend = _less(mean_bend, longest_image(R, means.bend) + _length(lost))
+        mean_bend = _less(mean_bend, longest_image(R, means.bend) + euclidean(lost))
         box = xp.concat([geometry.half, means.bend], axis=1)
-        both = longest_image(xp.concat([slope, R], axis=2), box) + _length(lost)
+        both = longest_image(xp.concat([slope, R], axis=2), box) + euclidean(lost)
         mean = _less(linear + mean_bend, both)
     once, twice = 1.0 + inflation, (1.0 + inflation) ** 2
     mean = up(mean * once, count)
@@ -100,15 +82,13 @@ def measure(
     operator = _spectral(whole, n)
     trace, skew = _trace_and_skew(whole, n)
     if change.joint is not None and n > 2:
-        offset = (change.offset, change.offset_error)
-        metric = (R, change.matrices)
-        trace, skew = joint_sizes(change.joint, change.variances, offset, metric, geometry)
+        trace, skew = joint_sizes(change, change.joint, R, geometry)
         length = xp.minimum(length, up(root(trace * trace / n + skew * skew), 8))
         operator = xp.minimum(operator, spectral_size(trace, skew, n))
         spread = xp.minimum(spread, up(math.sqrt(n) * length, 4))
     spread = up(spread * twice, count)
     bend = up(up(bend * twice, count) + 3.0 * inflation * spread, 2)
-    flat = xp.reshape(_turn(R, change.matrices), (R.shape[0], J, n * n))
+    flat = xp.reshape(turned(R, change.matrices[None]), (R.shape[0], J, n * n))
     spread_slope = xp.matrix_transpose(flat) @ change.variances.slope
     return Sizes(
         mean=mean,
@@ -133,9 +113,10 @@ def _covariance_sizes(
     xp = namespace(R)
     n, variances = R.shape[1], change.variances
     size = xp.abs(R)
-    turned, sizes = _turn(R, change.matrices), _turn(size, xp.abs(change.matrices))
-    J = turned.shape[1]
-    own = _coordinates(turned)
+    matrices = change.matrices[None]
+    images, sizes = turned(R, matrices), turned(size, xp.abs(matrices))
+    J = images.shape[1]
+    own = _coordinates(images)
     own_sizes = _coordinates(sizes, absolute=True)
     moved = xp.sum(xp.abs(variances.slope) * geometry.half[:, None, :], axis=2)
     sums = (moved + variances.bend)[:, :, None]
@@ -148,7 +129,8 @@ def _covariance_sizes(
     fixed = _fixed_part(change, R, count)
     bends = up(bends + lost + fixed, count)
     # output by output: a matrix of rank r has nuclear norm at most sqrt(r) times Frobenius
-    lengths = _frobenius(turned, sizes)
+    most = xp.abs(images) + gamma(2 * n + 4) * sizes
+    lengths = up(root(xp.sum(most * most, axis=(2, 3))), n * n + 4)
     each = xp.asarray(change.root_ranks, device=R.device) * lengths
     still = _nuclear(fixed, n)
     apart = [
@@ -166,28 +148,12 @@ def _fixed_part(change: Change, R: Array, count: int) -> Array:
     """(B, K): coordinates' sizes of what does not move, `offset` and its error."""
     xp = namespace(R)
     n, size = R.shape[1], xp.abs(R)
-    shift = _turn(R, change.offset[:, None])
-    shift_size = _turn(size, xp.abs(change.offset)[:, None])
+    shift = turned(R, change.offset[:, None])
+    shift_size = turned(size, xp.abs(change.offset)[:, None])
     fixed = xp.abs(_coordinates(shift))[:, :, 0]
     fixed = fixed + gamma(2 * n + 12) * _coordinates(shift_size, absolute=True)[:, :, 0]
     norm = root(xp.sum(R * R, axis=(1, 2)))
     return up(fixed + 2.0 * (norm**2 * change.offset_error)[:, None], count)
-
-
-def _frobenius(turned: Array, sizes: Array) -> Array:
-    """(B, J): Frobenius norms of `R C_j R^T`, rounded up; `sizes` are those of the terms."""
-    xp = namespace(turned)
-    n = turned.shape[2]
-    whole = xp.abs(turned) + gamma(2 * n + 4) * sizes
-    return up(root(xp.sum(whole * whole, axis=(2, 3))), n * n + 4)
-
-
-def _turn(R: Array, matrices: Array) -> Array:
-    """(B, J, n, n): `R C_j R^T`."""
-    xp = namespace(R)
-    if matrices.ndim == 3:
-        matrices = matrices[None]
-    return R[:, None] @ matrices @ xp.matrix_transpose(R)[:, None]
 
 
 def _coordinates(W: Array, absolute: bool = False) -> Array:
@@ -213,8 +179,8 @@ def _nuclear(coordinates: Array, n: int) -> Array:
     """
     xp = namespace(coordinates)
     if n == 2:
-        return xp.maximum(coordinates[:, 0], _length(coordinates[:, 1:]))
-    return up(math.sqrt(n) * _length(coordinates), 4)
+        return xp.maximum(coordinates[:, 0], euclidean(coordinates[:, 1:]))
+    return up(math.sqrt(n) * euclidean(coordinates), 4)
 
 
 def _trace_and_skew(coordinates: Array, n: int) -> tuple[Array, Array]:
@@ -224,7 +190,7 @@ def _trace_and_skew(coordinates: Array, n: int) -> tuple[Array, Array]:
     if n == 1:
         return trace, 0.0 * trace
     if n == 2:
-        return trace, _length(coordinates[:, 1:])
+        return trace, euclidean(coordinates[:, 1:])
     infinite = xp.full_like(trace, math.inf)
     return infinite, infinite
 
@@ -232,8 +198,8 @@ def _trace_and_skew(coordinates: Array, n: int) -> tuple[Array, Array]:
 def _spectral(coordinates: Array, n: int) -> Array:
     """The same for the spectral norm: `(|t| + s) / 2`, or the Frobenius norm."""
     if n == 2:
-        return up(0.5 * (coordinates[:, 0] + _length(coordinates[:, 1:])), 4)
-    return _length(coordinates)
+        return up(0.5 * (coordinates[:, 0] + euclidean(coordinates[:, 1:])), 4)
+    return euclidean(coordinates)
 
 
 def _less(bound: Array, other: Array) -> Array:
@@ -254,10 +220,4 @@ def _box_length(slope: Array, geometry: Geometry) -> Array:
 
 def _entries_length(coordinates: Array, n: int) -> Array:
     """The same for the Frobenius norm: `sqrt((t^2 + s^2) / 2)`, or the length of all entries."""
-    return up(math.sqrt(0.5) * _length(coordinates), 4) if n == 2 else _length(coordinates)
-
-
-def _length(values: Array) -> Array:
-    """Euclidean length over the last axis, rounded up."""
-    xp = namespace(values)
-    return up(root(xp.sum(values * values, axis=-1)), values.shape[-1] + 4)
+    return up(math.sqrt(0.5) * euclidean(coordinates), 4) if n == 2 else euclidean(coordinates)

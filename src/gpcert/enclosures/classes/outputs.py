@@ -1,15 +1,22 @@
-"""Means and variances of all outputs on a batch of cells, in coordinates that they share."""
+"""Means and variances of all outputs on a batch of cells, in coordinates that they share, and one
+quadratic model of a sum of them.
+
+Proofs: docs/mathematics.md, statement 5.5.
+"""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
-from gpcert.enclosures.enclosure import plain_geometry
+from gpcert.class_layout import ClassLayout
+from gpcert.enclosures.enclosure import Enclosure, plain_geometry
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.mean import MeanEnclosure, Units
 from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Geometry
-from gpcert.rounding import up
+from gpcert.rounding import gamma, up
 
 
 class LatentOutputs:
@@ -57,7 +64,8 @@ class LatentOutputs:
         if own.knows("mean", c) or trend or not self.together:
             found = self.mean(output)
             return found.center, found.center_error, found.units
-        value, error = own.once(("center", c), lambda: own.local.mean_center(own.expansion, c))
+        both = own.once(("center", c), lambda: own.local.mean_centers(own.expansion, [c]))
+        value, error = (part[:, 0] for part in both)
         return value, error, own.local.mean_units(c, own.expansion)
 
     def variance_at_center(self, output: int) -> tuple[PerCell, PerCell, Units]:
@@ -122,3 +130,81 @@ def _reach(own: Evaluation, output: int) -> Array | float:
     """What a linear trend adds to |g| on every cell at most."""
     trend = own.local.cell_trend(own.expansion, output)
     return 0.0 if trend is None else trend.reach
+
+
+def sum_model(
+    latent: LatentOutputs,
+    layout: ClassLayout,
+    p: Annotated[Array, "B n"],
+    q: Annotated[Array, "B J"],
+) -> tuple[Enclosure, Array]:
+    """Of `sum_k p_k d_k + sum_j q_j y_j / 2`, and its value at the cells' centres.
+
+    p (B, n) and q (B, J). The constant parts (offsets and noise) are left out of both, so that
+    their difference bounds the change from the centre. Coefficients in canonical units carry a few
+    roundings; the caller counts them by the outputs' reach.
+    """
+    means, stacked = _mean_coefficients(layout, p), latent.variances
+    if stacked is not None:
+        first, first_value = _summed(latent, means, {})
+        factors = [float(units.factor) for units in stacked.units]
+        factor = namespace(q).asarray(factors, dtype=q.dtype, device=q.device)
+        second, second_value = stacked.sum(0.5 * q * factor)
+        return first + second, first_value + second_value
+    half = [0.5 * q[:, j] for j in range(layout.outputs)]
+    return _summed(latent, means, dict(enumerate(half)))
+
+
+def pair_model(
+    latent: LatentOutputs,
+    layout: ClassLayout,
+    pair: tuple[int, int],
+    beta: PerCell | None = None,
+    factor: float = 1.0,
+) -> tuple[Enclosure, PerCell]:
+    """Of `factor q - beta D`, q and D mean and variance of `f_l - f_k` for `pair` = (k, l),
+    without offsets and noise, and the constant (B,) that they add.
+
+    The coefficients' rounding is taken off the constant: it acts on `|g| <= norm sqrt(s2)` (and
+    what a trend reaches) and on variances of at most `gain s2`.
+    """
+    xp = namespace(latent.cells.lower)
+    terms = layout.pair(*pair)
+    constant = lost = zero = xp.zeros_like(latent.geometry.rho2)
+    squares = {} if beta is None else {j: -beta * (c * c) for j, c in terms}
+    model, _ = _summed(latent, {j: zero + factor * c for j, c in terms}, squares)
+    for j, c in terms:
+        mean = latent.mean(j).units
+        offset = factor * c * mean.shift
+        constant = constant + offset
+        size = abs(factor * c) * mean.factor * latent.largest(j) + abs(offset)
+        if beta is not None:
+            variance = latent.variance(j)
+            noise = variance.units.shift
+            constant = constant - beta * (c * c) * noise
+            spread = variance.units.factor * variance.largest + noise
+            size = size + xp.abs(beta) * (c * c) * spread
+        lost = lost + gamma(16 + len(terms)) * size
+    return model, constant - up(lost, 16)
+
+
+def _summed(
+    latent: LatentOutputs, means: dict[int, Array], variances: dict[int, Array]
+) -> tuple[Enclosure, Array]:
+    """Of `sum_j means_j scale_j g_j + sum_j variances_j scale_j^2 max(v_j, 0)`, and about its value
+    at the centres."""
+    terms = [(latent.mean(j), c) for j, c in means.items()]
+    terms += [(latent.variance(j), c) for j, c in variances.items()]
+    parts = [(q, c * q.units.factor) for q, c in terms]
+    models = [q.times(c) for q, c in parts]
+    return sum(models[1:], models[0]), sum(c * q.center for q, c in parts)
+
+
+def _mean_coefficients(layout: ClassLayout, p: Array) -> dict[int, Array]:
+    """Coefficients of the outputs in `sum_k p_k d_k`."""
+    found: dict[int, Array] = {}
+    for k in range(1, layout.classes):
+        for j, c in layout.pair(0, k):
+            term = c * p[:, k - 1]
+            found[j] = found[j] + term if j in found else term
+    return found

@@ -20,11 +20,10 @@ from itertools import combinations
 
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.class_layout import ClassLayout, Terms
-from gpcert.enclosures.classes.outputs import LatentOutputs
+from gpcert.enclosures.classes.outputs import LatentOutputs, pair_model
 from gpcert.enclosures.classes.reference import negative_part
-from gpcert.enclosures.classes.sum_model import pair_model
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.likelihoods.segments import LARGEST_SEGMENT
+from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.rounding import U, down, gamma, nonnegative, up
 
 

@@ -1,6 +1,10 @@
-"""The reference point of a cell: latent means and covariance about which it is expanded.
+"""The reference of a cell: latent means and covariance about which it is expanded.
 
-Proofs: docs/mathematics.md, statements 1.7 and 10.5.
+Class probabilities do not see a shift that all latent values share, and the likelihood does not
+inform it: the posterior covariance of coupled classes is nearly a diagonal plus a multiple of
+`1 1^T`. So that of many classes is near one of independent classes; any reference is sound.
+
+Proofs: docs/mathematics.md, statements 1.7, 10.5 and 10.13.
 """
 
 from __future__ import annotations
@@ -13,8 +17,7 @@ import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellAndClass, namespace
 from gpcert.class_layout import ClassLayout
-from gpcert.enclosures.classes.independent_law import nearest_variances
-from gpcert.enclosures.classes.joint_change import joint_bends
+from gpcert.enclosures.classes.joint_change import Change, joint_bends
 from gpcert.enclosures.classes.latent import (
     FirstOrder,
     linear_reach,
@@ -23,11 +26,60 @@ from gpcert.enclosures.classes.latent import (
     variance_at_center,
     variance_first_order,
 )
-from gpcert.enclosures.classes.metric import Change, Sizes, measure
+from gpcert.enclosures.classes.metric import Sizes, measure
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import gamma, root, up
+
+LEAST_VARIANCE = 1e-2
+"""Smallest variance of a class: derivatives are averages over it."""
+
+LEAST_PART = 1e-8
+"""The same relative to the largest, so that whitening stays well conditioned."""
+
+RIDGE = 1e-9
+"""Keeps the equations regular where one class has next to no variance."""
+
+ROUNDS = 3
+"""Least-squares steps in the metric of the law found before; two are enough where it is near."""
+
+
+def nearest_variances(V: Annotated[Array, "B n n"]) -> PerCellAndClass:
+    """(B, m): variances D of independent classes whose differences `f_k - f_0` have a covariance
+    near V (B, n, n), in the Frobenius norm of its own metric.
+
+    With C the matrix of the differences, `C^T (C D C^T)^-1 C = D^-1/2 Pi D^-1/2` and
+    `Pi = I - u u^T`, u the unit vector along `D^-1/2 1`. The squared distance of a difference E is
+    `trace(Pi E' Pi E')`, `E' = D^-1/2 E D^-1/2`; a change of D by `D x` makes it least where
+    `(Pi * Pi) x = diag(Pi E' Pi)`, products entry by entry.
+    """
+    xp = namespace(V)
+    m = V.shape[1] + 1
+    wide = xp.concat([0.0 * V[:, :, :1], V], axis=2)  # class 0, of which nothing is known, at 0
+    full = xp.concat([0.0 * wide[:, :1], wide], axis=1)
+    one = xp.asarray(np.eye(m), device=V.device)
+    D = xp.ones_like(full[:, 0])
+    for _ in range(ROUNDS):
+        scale = 1.0 / xp.sqrt(D)
+        u = scale / xp.sqrt(xp.sum(scale * scale, axis=1, keepdims=True))
+        Pi = one - u[:, :, None] * u[:, None, :]
+        E = scale[:, :, None] * full * scale[:, None, :] - one
+        right = xp.linalg.diagonal(Pi @ E @ Pi)
+        change = xp.linalg.solve(Pi * Pi + RIDGE * one, right[:, :, None])[:, :, 0]
+        D = _positive(D * (1.0 + change))
+    return D
+
+
+def _positive(D: Array) -> Array:
+    """Raised to the smallest that is allowed; 1 where something is not a number."""
+    xp = namespace(D)
+    known = xp.all(xp.isfinite(D), axis=1)[:, None]
+    D = xp.where(known, D, xp.ones_like(D))
+    largest = xp.max(D, axis=1, keepdims=True)
+    least = xp.maximum(LEAST_PART * largest, xp.full_like(largest, LEAST_VARIANCE))
+    return xp.maximum(D, least + 0.0 * D)
+
 
 SMALLEST_VARIANCE = 1e-2
 """Smallest eigenvalue of the reference covariance: derivatives are found as averages over it. A
@@ -45,13 +97,15 @@ RELATIVE_VARIANCE = 1e-8
 class Reference:
     """Latent differences near `N(a_0, V_0)`, `V_0 = L L^T`, on every cell.
 
-    `outputs` and `variances` are the searched outputs' means and variances, `change` the
+    `outputs` and `change.variances` are the searched outputs' means and variances, `change` the
     differences and covariance made from them; R is about L^-1, and `sizes` measures in its metric.
     Where the integral is that of independent classes (the outputs themselves, or the nearest such
     law), those have means `apart_means` and variances `apart` (B, m): `L L^T` is the covariance of
     their differences, noise of the likelihood added, up to `mismatch` (B,) in Frobenius norm.
     """
 
+    layout: ClassLayout
+    likelihood: ClassLikelihood
     geometry: Geometry
     outputs: FirstOrder
     apart: Array
@@ -62,11 +116,6 @@ class Reference:
     R: Array
     inflation: Array
     sizes: Sizes
-
-    @property
-    def variances(self) -> FirstOrder:
-        """The outputs' variances."""
-        return self.change.variances
 
     @property
     def apart_means(self) -> PerCellAndClass:
@@ -84,11 +133,10 @@ class Reference:
         metric = xp.asarray(C.T.copy(), device=self.L.device) + 0.0 * self.L
         return measure(self.change, metric, 0.0 * self.inflation, self.geometry)
 
-    def at_center(
-        self, latent: LatentOutputs, layout: ClassLayout
-    ) -> tuple[Reference, Annotated[Array, "B n"]]:
+    def at_center(self, latent: LatentOutputs) -> tuple[Reference, Annotated[Array, "B n"]]:
         """The same reference for the cells' centres alone, and how well their means `center` are
         known (B, n); the step from the reference's means is part of the bend."""
+        layout = self.layout
         outputs = mean_at_center(latent, layout.mean_outputs)
         variances = variance_at_center(latent, layout.outputs)
         change = _change(self.L, self.noise, (outputs, variances), latent, layout)
@@ -137,7 +185,8 @@ def reference(latent: LatentOutputs, layout: ClassLayout, likelihood: ClassLikel
     R = xp.linalg.inv(L)
     inflation = _inverse_error(R, L)
     sizes = measure(change, R, inflation, geometry)
-    return Reference(geometry, outputs, apart, mismatch, noise, change, L, R, inflation, sizes)
+    where = (layout, likelihood, geometry)
+    return Reference(*where, outputs, apart, mismatch, noise, change, L, R, inflation, sizes)
 
 
 def _change(
@@ -165,18 +214,13 @@ def _change(
         most = _weighted(xp.abs(variances.reference) + variances.reach, xp.abs(matrices))
         error = up(error + layout.rounding * frobenius(most), layout.n**2 + layout.outputs + 8)
     root_ranks = np.sqrt(layout.ranks) * (1.0 + 2.0**-50)
-    mixing = xp.asarray(_coefficient_sizes(layout), device=L.device)
-    joint = joint_bends(latent, layout, variances, noise) if many else None
-    return Change(means, variances, matrices, root_ranks, mixing, offset, error, joint)
-
-
-def _coefficient_sizes(layout: ClassLayout) -> np.ndarray:
-    """(n, mean_outputs): sizes of the coefficients of the outputs in the differences."""
-    found = np.zeros((layout.n, layout.mean_outputs))
+    sizes = np.zeros((layout.n, layout.mean_outputs))
     for k in range(layout.n):
         for j, c in layout.pair(0, k + 1):
-            found[k, j] = abs(c)
-    return found
+            sizes[k, j] = abs(c)
+    mixing = xp.asarray(sizes, device=L.device)
+    joint = joint_bends(latent, layout, variances, noise) if many else None
+    return Change(means, variances, matrices, root_ranks, mixing, offset, error, joint)
 
 
 def frobenius(matrix: Array) -> PerCell:

@@ -1,4 +1,4 @@
-"""Lower bound of a weighted sum of class probabilities by one expansion a cell.
+"""Lower bounds of a weighted sum of class probabilities by one expansion a cell, or by a few.
 
     G(x) = sum_c w_c pi_c(x),   pi_c = F_c(a(x), V(x)),
 
@@ -10,77 +10,68 @@ p and Q the first two derivatives in a (Price's theorem turns dF/dV into half of
 The first-order part is one function of x: the sum of the outputs' means and variances with known
 coefficients, each with its quadratic model, so that it is minimised over the cell jointly. The
 second-order part takes the linear parts of da and dV; the rest is bounded in standard deviations
-of the latent differences (`remainder`), or by the links' own smoothness if that is less.
+of the latent differences (`remainder`), or by the links' own smoothness if that is less. Where the
+latent variance changes a lot the expansion is made about several covariances.
 
-Proofs: docs/mathematics.md, statement 10.5.
+Proofs: docs/mathematics.md, statements 10.5 and 10.7.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, namespace
-from gpcert.class_layout import ClassLayout
+from gpcert.deadline import checkpoint
+from gpcert.enclosures.classes.jets import ClassJet, derivative_norm
+from gpcert.enclosures.classes.joint_change import spectral_size
 from gpcert.enclosures.classes.metric import Sizes
-from gpcert.enclosures.classes.moments import ClassJet, derivative_norm
-from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest
-from gpcert.enclosures.classes.outputs import LatentOutputs
-from gpcert.enclosures.classes.reference import Reference
-from gpcert.enclosures.classes.remainder import higher_degrees, shrunk_bounds
-from gpcert.enclosures.classes.sum_model import sum_model
-from gpcert.enclosures.enclosure import Enclosure, LevelBound
+from gpcert.enclosures.classes.outputs import LatentOutputs, sum_model
+from gpcert.enclosures.classes.reference import Reference, frobenius
+from gpcert.enclosures.classes.remainder import higher_degrees, orthogonal_rest, shrunk_bounds
+from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.inner_search import Level
-from gpcert.enclosures.polynomials import smallest_eigenvalue
-from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
+from gpcert.enclosures.polynomials import Minimum, smallest_eigenvalue
+from gpcert.integrals.moments import UNIMODAL_BOUNDS
 from gpcert.kernels.expansions.base import reach
 from gpcert.kernels.exponentials import growth_chord
-from gpcert.likelihoods import ClassLikelihood
-from gpcert.rounding import down, gamma, root, up
+from gpcert.rounding import down, gamma, nonnegative, root, up
 
 
-@dataclass(frozen=True, eq=False)
-class ClassProblem:
-    """A batch of cells with its reference, and the model's layout and likelihood."""
-
-    latent: LatentOutputs
-    layout: ClassLayout
-    likelihood: ClassLikelihood
-    place: Reference
-
-
-def taylor_bound(problem: ClassProblem, jet: ClassJet, enough: float | None = None) -> LevelBound:
+def taylor_bound(
+    latent: LatentOutputs, place: Reference, jet: ClassJet, enough: float | None = None
+) -> Minimum:
     """See the module. `lower` (B,), minus infinity where nothing is known; `point` (B, f).
 
     Where the bound is less than `enough`, if that is given, sub-boxes are asked for it (5.9).
     """
-    slopes = Slopes.of(problem.place, jet, jet.derivatives[1])
-    return least_sum(problem, jet, slopes, lost_beyond(problem, problem.place, jet), enough)
+    slopes = Slopes.of(place, jet, jet.derivatives[1])
+    return least_sum(latent, place, jet, slopes, lost_beyond(place, jet), enough)
 
 
 def least_sum(
-    problem: ClassProblem,
+    latent: LatentOutputs,
+    place: Reference,
     jet: ClassJet,
     slopes: Slopes,
     lost: PerCell,
     enough: float | None = None,
-) -> LevelBound:
+) -> Minimum:
     """Lower bound of `value + p.da + <Q, dV> / 2 + second-order part - lost` over the cells."""
-    place = problem.place
     xp = namespace(place.L)
-    model, constant = sum_model(problem.latent, problem.layout, slopes.p, slopes.q)
+    model, constant = sum_model(latent, place.layout, slopes.p, slopes.q)
     # the constant is that of the cell's centre; the references lie beside it
-    means, variances = place.change.means, place.variances
+    means, variances = place.change.means, place.change.variances
     aside = xp.sum(slopes.p * (means.reference - means.center), axis=1)
     aside = aside + 0.5 * xp.sum(slopes.q * (variances.reference - variances.center), axis=1)
     constant = constant + aside
     # both are sums of terms that may cancel
-    count = 64 + 4 * (problem.layout.outputs + problem.layout.classes)
-    rounding = gamma(count) * _terms(place, problem, slopes)
+    count = 64 + 4 * (place.layout.outputs + place.layout.classes)
+    rounding = gamma(count) * _terms(latent, place, slopes)
     bent, bend_error = _with_curvature(model, jet, place)
     best = bent.minimum()
     lost = up(lost + slopes.error + bend_error + rounding, 4)
@@ -96,66 +87,69 @@ def least_sum(
     lower = lowest(best.lower, slice(None))
     if enough is not None:
         lower = Level(lowest, bent, best).reached(lower, enough)
-    return LevelBound(lower, best.point)
+    return Minimum(lower, best.point)
 
 
-def center_range(problem: ClassProblem, jet: ClassJet) -> tuple[PerCell, PerCell]:
+def center_range(latent: LatentOutputs, cells: Reference, jet: ClassJet) -> tuple[PerCell, PerCell]:
     """Certified range (B,) of G at the cells' centres: the same expansion, where nothing moves but
     what rounding leaves open and the step from V_0 to the centre's covariance."""
-    layout, latent = problem.layout, problem.latent
-    place, known = latent.once(
-        (layout, "still place"), lambda: problem.place.at_center(latent, layout)
-    )
+    layout = cells.layout
+    place, known = latent.once((layout, "still place"), lambda: cells.at_center(latent))
     xp = namespace(place.L)
     slopes = Slopes.of(place, jet, jet.derivatives[1])
-    means, variances = place.change.means, place.variances
+    means, variances = place.change.means, place.change.variances
     step = xp.sum(slopes.p * (means.center - means.reference), axis=1)
     value = jet.value + step - slopes.shift
     open_part = xp.sum(xp.abs(slopes.p) * known, axis=1)
     open_part = open_part + 0.5 * xp.sum(xp.abs(slopes.q) * variances.bend, axis=1)
-    lost = up(
-        lost_beyond(problem, place, jet) + slopes.error + open_part, problem.layout.outputs + 16
-    )
+    lost = up(lost_beyond(place, jet) + slopes.error + open_part, layout.outputs + 16)
+    whole = xp.abs(means.center) + xp.abs(means.reference)
     size = xp.abs(jet.value) + xp.abs(slopes.shift)
-    size = size + xp.sum(
-        xp.abs(slopes.p) * (xp.abs(means.center) + xp.abs(means.reference)), axis=1
-    )
-    lost = up(lost + gamma(problem.layout.classes + 8) * size, problem.layout.classes + 8)
+    size = size + xp.sum(xp.abs(slopes.p) * whole, axis=1)
+    lost = up(lost + gamma(layout.classes + 8) * size, layout.classes + 8)
     lost = xp.where(xp.isnan(lost), xp.full_like(lost, math.inf), lost)
     return down(value - lost, 2), up(value + lost, 2)
 
 
-def _terms(place: Reference, problem: ClassProblem, slopes: Slopes) -> Array:
+def _terms(latent: LatentOutputs, place: Reference, slopes: Slopes) -> Array:
     """Upper bound (B,) of the sizes of the first-order part's terms, at centre and reference."""
-    xp = namespace(place.L)
-    latent, numbers = problem.latent, range(problem.layout.outputs)
-    outputs, variances = place.outputs, place.variances
-    first = range(problem.layout.mean_outputs)
+    xp, layout = namespace(place.L), place.layout
+    outputs, variances = place.outputs, place.change.variances
     zero = xp.zeros_like(outputs.center[:, 0])
-    offset = xp.stack([zero + abs(latent.mean_units(j).shift) for j in first], axis=1)
-    own = [latent.variance_units(j).shift for j in numbers]
+    shifts = [latent.mean_units(j).shift for j in range(layout.mean_outputs)]
+    offset = xp.stack([zero + abs(shift) for shift in shifts], axis=1)
+    own = [latent.variance_units(j).shift for j in range(layout.outputs)]
     noise = xp.asarray(np.asarray(own), device=place.L.device)
     means = xp.abs(outputs.center) + xp.abs(outputs.reference) + 2.0 * offset
     whole = xp.sum((xp.abs(slopes.p) @ place.change.mixing) * means, axis=1)
     spread = xp.abs(variances.center) + xp.abs(variances.reference) + 2.0 * noise
-    count = 4 * problem.layout.classes + 2 * len(numbers) + 64
+    count = 4 * layout.classes + 2 * layout.outputs + 64
     return up(whole + xp.sum(xp.abs(slopes.q) * spread, axis=1), count)
 
 
-def lost_beyond(problem: ClassProblem, place: Reference, jet: ClassJet) -> PerCell:
-    """The value's own error, the second-order part that bends, and the rest."""
-    smooth = _link_bounds(problem, jet)
-    missed = missed_bends(jet, place.sizes)
+def lost_beyond(place: Reference, jet: ClassJet) -> PerCell:
+    """The value's own error, the second-order part that bends, and the rest: the smaller one in the
+    metric of V_0 and in the links' own, or by orthogonality."""
+    sizes, xp = place.sizes, namespace(place.L)
+    known = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
+    missed = missed_bends(jet, sizes)
+    rest = higher_degrees(known, gaussian_bounds(jet, place), sizes.mean, sizes.spread)
+    smooth = _link_bounds(place, jet)
     if smooth is not None:
         # nearly singular covariances: the links themselves are smoother than their averages tell
-        other = _bent(smooth, place.plain_sizes, jet.order) + _tensor_errors(jet, place.sizes)
-        missed = namespace(missed).minimum(missed, up(other, 32))
-    return up(jet.errors[:, 0] + missed + _rest(problem, place, jet), 4)
+        plain = place.plain_sizes
+        other = _bent(smooth, plain, jet.order) + _tensor_errors(jet, sizes)
+        missed = xp.minimum(missed, up(other, 32))
+        # tensors of V_0's metric say nothing here, but that degree 2 is expanded
+        rest = xp.minimum(rest, higher_degrees(known[:4], smooth, plain.mean, plain.spread))
+    if jet.square is not None:
+        rest = xp.minimum(rest, orthogonal_rest(jet, sizes))
+    return up(jet.errors[:, 0] + missed + rest, 4)
 
 
-def _link_bounds(problem: ClassProblem, jet: ClassJet) -> list[float] | None:
+def _link_bounds(place: Reference, jet: ClassJet) -> list[float] | None:
     """Bounds of the derivatives 1..6 by the links' own, in the metric of `plain_sizes`."""
-    own = [jet.total * problem.likelihood.link_bound(order) for order in range(1, 7)]
+    own = [jet.total * place.likelihood.link_bound(order) for order in range(1, 7)]
     return own if math.isfinite(own[-1]) else None
 
 
@@ -282,23 +276,135 @@ def _with_curvature(model: Enclosure, jet: ClassJet, place: Reference) -> tuple[
     return curved, up(0.5 * growth * size + rounding, 64 + 2 * f * f)
 
 
-def _rest(problem: ClassProblem, place: Reference, jet: ClassJet) -> Array:
-    """The smaller of the rests in the metric of V_0 and in the links' own; see `remainder`."""
-    xp = namespace(place.L)
-    sizes = place.sizes
-    known = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
-    best = higher_degrees(known, gaussian_bounds(jet, place), sizes.mean, sizes.spread)
-    own = _link_bounds(problem, jet)
-    if own is not None:
-        plain = place.plain_sizes
-        # tensors of V_0's metric say nothing here, but that degree 2 is expanded
-        other = higher_degrees(known[:4], own, plain.mean, plain.spread)
-        best = xp.minimum(best, other)
-    if jet.square is not None:
-        best = xp.minimum(best, orthogonal_rest(jet, sizes))
-    return best
-
-
 def gaussian_bounds(jet: ClassJet, place: Reference) -> list[PerCell]:
     """Bounds of the derivatives of G along the line, in the metric of V_0."""
     return [up(jet.total * b, 2) for b in shrunk_bounds(UNIMODAL_BOUNDS, place.sizes.operator)]
+
+
+MOST_DIFFERENCES = 2
+"""Largest n for which trace and skew say all about the size of a change (see `_moved`)."""
+
+PIECES = 6
+"""Pieces of the range of the trace."""
+
+
+def variance_pieces_bound(
+    latent: LatentOutputs, place: Reference, jet_at: Callable[[Reference], ClassJet]
+) -> PerCell:
+    """Certified lower bound (B,) of the sum whose jet at a reference is `jet_at(reference)`; n at
+    most `MOST_DIFFERENCES`, or jets that know their mean square.
+
+    Most of the change of the covariance on a cell is a common factor: every x has its
+    `t(x) = trace(V_0^-1 (V(x) - V_0))`, at least -n, in one of a few pieces. For the points of a
+    piece around t_k the expansion about `V_k = (1 + t_k / n) V_0` holds with a small rest, and the
+    cell's bound is the least of the pieces'. They cost integrals and quadratics, but no product
+    with the kernel matrix, as splitting the cell would (Statement 10.7).
+    """
+    xp = namespace(place.L)
+    sizes, n = place.sizes, place.L.shape[1]
+    usable = xp.isfinite(sizes.trace)
+    high = xp.where(usable, sizes.trace, xp.ones_like(sizes.trace))
+    low = -xp.minimum(high, xp.full_like(high, float(n)))
+    best = None
+    for k in range(PIECES):
+        ends = [low + (high - low) * ((k + shift) / PIECES) for shift in (0, 1)]
+        middle = 0.5 * (ends[0] + ends[1])
+        # the ends round: neighbours overlap a little
+        half = up(0.5 * (ends[1] - ends[0]), 4) + gamma(16) * (xp.abs(low) + high)
+        found = _piece(latent, _moved(place, middle, half), jet_at)
+        best = found if best is None else xp.minimum(best, found)
+    assert best is not None
+    return xp.where(usable, best, xp.full_like(best, -math.inf))
+
+
+def _piece(
+    latent: LatentOutputs, place: Reference, jet_at: Callable[[Reference], ClassJet]
+) -> Array:
+    """The bound for the points of the cell whose trace lies in the piece of the reference.
+
+    Of a piece of half-width h the part of `<Q, V - V_k> / 2` along the trace is at least
+    `-|q_t| h / 2`, q_t = trace(D2) / n in the metric of V_k; or all of it is left in the sum that
+    is minimised over the cell. Both hold; the larger bound counts.
+    """
+    checkpoint()
+    xp = namespace(place.L)
+    jet = jet_at(place)
+    n = place.L.shape[1]
+    A, W = place.sizes.mean, place.sizes.spread
+    known = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
+    # only the means' own second-order part is expanded; the rest of degree 2 is bounded
+    plain = ClassJet(jet.value, jet.derivatives[:2], jet.errors[:, :3], jet.parts)
+    lost = jet.errors[:, 0] + missed_bends(plain, place.sizes)
+    beyond = higher_degrees(known, gaussian_bounds(jet, place), A, W)
+    if jet.order >= 4:  # else `higher_degrees` counts them
+        crossed = 0.5 * known[2] * A * W + 0.125 * known[3] * W * W
+        lost = lost + up(crossed, 8)
+    if jet.square is not None:
+        beyond = xp.minimum(beyond, orthogonal_rest(jet, place.sizes))
+    lost = up(lost + beyond, 4)
+    second = jet.derivatives[1]
+    diagonal = xp.linalg.diagonal(second)
+    level = xp.sum(diagonal, axis=1) / n
+    identity = xp.eye(n, dtype=second.dtype, device=second.device)
+    flat = second - level[:, None, None] * identity
+    # the trace of D2 rounds, and so does the difference
+    along = 0.5 * xp.abs(level) * place.sizes.trace
+    along = along + gamma(8) * xp.sum(xp.abs(diagonal), axis=1) * W
+    whole = least_sum(latent, place, plain, Slopes.of(place, plain, second), lost)
+    apart = least_sum(latent, place, plain, Slopes.of(place, plain, flat), up(lost + along, 8))
+    return xp.maximum(whole.lower, apart.lower)
+
+
+def _moved(place: Reference, middle: Array, half: Array) -> Reference:
+    """The reference V_k, and the sizes of what is left of the change for the points of the piece.
+
+    Variances `apart` move with their law, whose noise is then none. In the metric of V_0 the change
+    is `W - (t_k / n) I` with trace within `half` and the same
+    difference of eigenvalues; the metric of V_k divides by `1 + t_k / n`. The entries of the float
+    factor L_k carry a few roundings each: in the metric they count `| |L^-1| |L| |` times.
+    """
+    xp = namespace(place.L)
+    n = place.L.shape[1]
+    ratio = xp.maximum(1.0 + middle / n, xp.full_like(middle, 1e-6))
+    factor = xp.sqrt(ratio)
+    L, R = place.L * factor[:, None, None], place.R / factor[:, None, None]
+    sizes = place.sizes
+    skeel = 1.0 + frobenius(xp.abs(place.R) @ xp.abs(place.L)) * (1.0 + place.inflation)
+    # a ratio that was raised is not that of the piece: the difference counts as half-width
+    aside = n * nonnegative(ratio - (1.0 + middle / n))
+    trace, skew = up(half + aside, 2) / ratio, sizes.skew / ratio
+    trace = up(trace + gamma(32) * n * skeel, 4)
+    skew = up(skew + gamma(32) * n * skeel, 4)
+    nuclear = trace if n == 1 else xp.maximum(trace, skew)
+    spectral = length = trace if n == 1 else 0.5 * (trace + skew)
+    if n == 2:
+        length = nuclear
+    if n > 2:
+        spectral = spectral_size(trace, skew, n)
+        length = up(root(trace * trace / n + skew * skew), 8)
+        nuclear = up(math.sqrt(n) * length, 4)
+    moved = Sizes(
+        mean=up(sizes.mean / factor * (1.0 + gamma(16) * skeel), 8),
+        mean_bend=up(sizes.mean_bend / factor + gamma(16) * skeel * sizes.mean / factor, 8),
+        spread=up(nuclear, 4),
+        spread_bend=up(nuclear, 4),
+        operator=up(spectral, 4),
+        frobenius=up(length, 4),
+        trace=trace,
+        skew=skew,
+        slope=sizes.slope / factor[:, None, None],
+        spread_slope=sizes.spread_slope / ratio[:, None, None, None],
+    )
+    square = L @ xp.matrix_transpose(L)
+    before = place.L @ xp.matrix_transpose(place.L)
+    size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L))
+    size = size + xp.abs(place.L) @ xp.matrix_transpose(xp.abs(place.L)) + xp.abs(square)
+    error = gamma(n + 8) * root(xp.sum(size * size, axis=(1, 2)))
+    change = replace(
+        place.change,
+        offset=place.change.offset + (square - before),
+        offset_error=up(place.change.offset_error + error, n * n + 8),
+    )
+    mismatch = up(ratio * place.mismatch + 2.0 * error, n * n + 8)
+    apart = place.apart * ratio[:, None]
+    return replace(place, L=L, R=R, change=change, sizes=moved, apart=apart, mismatch=mismatch)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -45,7 +46,6 @@ class Goal(ABC):
     def most_cells(self, model: Model, f: int) -> int | None:
         """How many boxes of f free features a search should split at a time for a goal that is slow
         on every one: budgets are looked at between batches. None leaves it to the search."""
-        del model, f
         return None
 
     @abstractmethod
@@ -128,14 +128,17 @@ class QuantityGoal(Goal):
         return plain_function(model, self.quantity)
 
 
-def worst_of(bounds: list[GoalBound]) -> GoalBound:
+def chosen(bounds: Sequence[GoalBound], number: PerCell) -> GoalBound:
+    """For each cell the bound with that number (B,)."""
+    xp = namespace(number)
+    rows = xp.arange(len(number), device=number.device)
+    parts = zip(*((bound.lower, bound.point, bound.scores) for bound in bounds), strict=True)
+    return GoalBound(*(xp.stack(part, axis=1)[rows, number] for part in parts))
+
+
+def worst_of(bounds: Sequence[GoalBound]) -> GoalBound:
     """The bound of the minimum of several goals; point and scores are those of the least one."""
     xp = namespace(bounds[0].lower)
     lower = xp.stack([bound.lower for bound in bounds], axis=1)
     worst = xp.argmin(lower, axis=1)
-    rows = xp.arange(len(worst), device=worst.device)
-    return GoalBound(
-        lower[rows, worst],
-        xp.stack([bound.point for bound in bounds], axis=1)[rows, worst],
-        xp.stack([bound.scores for bound in bounds], axis=1)[rows, worst],
-    )
+    return chosen(bounds, worst)

@@ -21,13 +21,14 @@ from gpcert.arrays import (
     to_numpy,
 )
 from gpcert.enclosures.classes.bounds import ClassBounds
-from gpcert.enclosures.enclosure import Enclosure, LevelBound, plain_geometry
+from gpcert.enclosures.enclosure import Enclosure, plain_geometry
 from gpcert.enclosures.evaluation import Evaluation, evaluation_at
-from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center, worst_of
+from gpcert.enclosures.goals.base import GoalBound, chosen, lower_bound, upper_at_center, worst_of
 from gpcert.enclosures.goals.scalar import least_mean, output_at_center, output_bound
+from gpcert.enclosures.polynomials import Minimum
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, latent_range
 from gpcert.kernels.expansions.base import Geometry
-from gpcert.likelihoods.smoothed_link import SmoothedLink
+from gpcert.likelihoods.logistic import SmoothedLink
 from gpcert.quantities import (
     ClassSums,
     Compound,
@@ -101,20 +102,14 @@ def ranges_at_center(evaluation: Evaluation, quantity: Compound) -> tuple[Lazily
 @lower_bound.register(Compound)
 def compound_bound(quantity: Compound, evaluation: Evaluation, target: float | None) -> GoalBound:
     """From the parts' own ranges; one part's point and scores say where to look and split."""
-    del target
     low, high = ranges(evaluation, quantity)
     part, large = quantity.pulled(low, high)
-    xp = namespace(part)
-    rows = xp.arange(len(part), device=part.device)
-    sides = [
-        [part_bound(evaluation, each, sign, quantity.level) for each in quantity.parts]
+    below, above = (
+        chosen([part_bound(evaluation, y, sign, quantity.level) for y in quantity.parts], part)
         for sign in (1, -1)
-    ]
-    point, least = (
-        xp.stack([bound.point for bound in side], axis=1)[rows, part] for side in reversed(sides)
     )
-    scores = xp.stack([bound.scores for bound in sides[0]], axis=1)[rows, part]
-    return GoalBound(quantity.lowest(low, high), xp.where(large[:, None], point, least), scores)
+    point = namespace(part).where(large[:, None], above.point, below.point)
+    return GoalBound(quantity.lowest(low, high), point, below.scores)
 
 
 @upper_at_center.register(Compound)
@@ -179,7 +174,6 @@ def _share(quantity: Share, evaluation: Evaluation, target: float | None) -> Goa
     bound n of sign N, joint over the members, gives `sign ratio >= sign t + n / S`, S the largest
     sum where n >= 0, else the smallest. Any level is valid, the ratio at the centre is a good one.
     """
-    del target
     xp, parts, sign = namespace(evaluation.cells.lower), quantity.parts, quantity.sign
     count = len(parts)
     ends = ranges(evaluation, quantity)
@@ -211,7 +205,6 @@ def _level(quantity: Share, evaluation: Evaluation) -> Array:
 @lower_bound.register(Votes)
 def _votes(quantity: Votes, evaluation: Evaluation, target: float | None) -> GoalBound:
     """The least lead; differences of confidences are bounded as a whole."""
-    del target
     parts = quantity.probabilities
     leads = quantity.leads(
         *ranges(evaluation, quantity),
@@ -241,7 +234,7 @@ def split_scores(
 
 def weighted_sum(
     evaluation: Evaluation, parts: Parts, weights: Sequence[float | PerCell]
-) -> LevelBound:
+) -> Minimum:
     """Lower bound of `sum_k w_k F_k` over each cell, weights floats or (B,), one sign each.
 
     The better of two: the members' own extremes, which may be attained at different points, so
@@ -265,14 +258,14 @@ def weighted_sum(
         own = [(parts[k], signs[k], xp.abs(sizes[k])) for k in used]
         joint = _joint_sum(evaluation, own)
     if joint is None:
-        return LevelBound(apart, bounds[used[0]].point)
+        return Minimum(apart, bounds[used[0]].point)
     evaluation.report(name, bool(xp.any(joint.lower > apart)))
-    return LevelBound(xp.maximum(apart, joint.lower), joint.point)
+    return Minimum(xp.maximum(apart, joint.lower), joint.point)
 
 
 def _joint_sum(
     evaluation: Evaluation, terms: Sequence[tuple[Probability, int, Array]]
-) -> LevelBound | None:
+) -> Minimum | None:
     """The bound by one quadratic model; None for likelihoods whose curvature is not known."""
     geometry = evaluation.once("geometry", lambda: plain_geometry(evaluation.cells))
     models = []
@@ -281,7 +274,7 @@ def _joint_sum(
             return None
         models.append(_model(evaluation, part, sign, geometry).scaled(size))
     best = sum(models[1:], models[0]).minimum()
-    return LevelBound(best.lower, geometry.unscaled(best.point))
+    return Minimum(best.lower, geometry.unscaled(best.point))
 
 
 def _model(evaluation: Evaluation, part: Probability, sign: int, geometry: Geometry) -> Enclosure:

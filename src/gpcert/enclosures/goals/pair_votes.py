@@ -9,12 +9,12 @@ from itertools import combinations
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.arrays import Array, least_of, namespace, to_numpy
 from gpcert.attacks.functions import through_features
 from gpcert.committee import vote_scores
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
+from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center, worst_of
 from gpcert.enclosures.goals.scalar import least_mean
 from gpcert.enclosures.mean import Units
 from gpcert.quantities import PairVotes
@@ -35,7 +35,6 @@ def _votes_at_center(quantity: PairVotes, evaluation: Evaluation) -> Array:
 
 @lower_bound.register(PairVotes)
 def _votes(quantity: PairVotes, evaluation: Evaluation, target: float | None) -> GoalBound:
-    del target
     return _PairVotes(quantity, evaluation).bound()
 
 
@@ -66,13 +65,9 @@ class _PairVotes:
             if not hopeless and not bool(xp.all(lead + shift > 0)):
                 lead = lead + self._defeats(j, lead)
             leads.append(down(lead + shift, 1))
-        lower = xp.min(xp.stack(leads, axis=1), axis=1)
         # the winner's most endangered pair is where its decision may change
-        dangers = xp.stack([own[j].lower for j in self.rivals], axis=1)
-        points = xp.stack([own[j].point for j in self.rivals], axis=1)
-        rows = xp.arange(len(lower), device=dangers.device)
-        point = points[rows, xp.argmin(dangers, axis=1)]
-        return GoalBound(lower, point, evaluation.expansion.geometry.split_scores())
+        danger = worst_of([own[j] for j in self.rivals])
+        return GoalBound(least_of(leads), danger.point, danger.scores)
 
     def _pair(self, c: int, k: int) -> tuple[int, int]:
         """The output of the pair of c and k, and the sign of its mean where c wins."""
@@ -130,7 +125,8 @@ class _PairVotes:
         """
         evaluation = self.evaluation
         xp = namespace(evaluation.cells.lower)
-        signs = _center_signs(evaluation)
+        low, high = _center_range(evaluation)
+        signs = counted(low > 0) - counted(high < 0)  # 0 where it is not certain
         pairs = [self._pair(k, j) for k in range(self.classes) if k not in {j, self.winner}]
         losable = [(p, s) for p, s in pairs if bool(xp.any(s * signs[:, p] > 0))]
         count = xp.zeros_like(lead)
@@ -170,7 +166,9 @@ def _first_order(evaluation: Evaluation, output: int, sign: int) -> GoalBound | 
     local, expansion = evaluation.local, evaluation.expansion
     geometry = expansion.geometry
     if geometry.half.shape[1] == 0:  # a single point
-        return _at_point(evaluation, output, sign)
+        low, high = _center_range(evaluation)
+        lower = low[:, output] if sign > 0 else -high[:, output]
+        return GoalBound(lower, geometry.half, geometry.half)
     model = evaluation.once(("linear", output), lambda: local.linear_model(expansion, output))
     if model is None:
         return None
@@ -178,27 +176,8 @@ def _first_order(evaluation: Evaluation, output: int, sign: int) -> GoalBound | 
     return _tested(enclosure, local.mean_units(output, expansion).signed(sign))
 
 
-def _at_point(evaluation: Evaluation, output: int, sign: int) -> GoalBound:
-    half = evaluation.expansion.geometry.half
-    return GoalBound(_at_center(evaluation, output, sign), half, half)
-
-
-def _at_center(evaluation: Evaluation, output: int, sign: int) -> Array:
-    """Lower bound (B,) of `sign mu` at the centres."""
-    low, high = _center_range(evaluation)
-    return low[:, output] if sign > 0 else -high[:, output]
-
-
 def _center_range(evaluation: Evaluation) -> tuple[Array, Array]:
     """Certified means (B, outputs) at the centres."""
-
-    def compute() -> tuple[Array, Array]:
-        return evaluation.local.center_range(evaluation.expansion)
-
-    return evaluation.once("center range", compute)
-
-
-def _center_signs(evaluation: Evaluation) -> Array:
-    """(B, outputs): 1 or -1 where the sign of a mean at the centre is certain, else 0."""
-    low, high = _center_range(evaluation)
-    return counted(low > 0) - counted(high < 0)
+    local, expansion = evaluation.local, evaluation.expansion
+    outputs = range(len(local.weights))
+    return evaluation.once("center range", lambda: local.center_range(expansion, outputs))

@@ -9,14 +9,15 @@ import math
 from typing import NamedTuple
 
 from gpcert.arrays import Array, Index, PerCell, namespace
-from gpcert.enclosures.enclosure import Enclosure, LevelBound
+from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
 from gpcert.enclosures.inner_search import Level, stays_above
 from gpcert.enclosures.mean import MeanEnclosure, Units, unit_slope
+from gpcert.enclosures.polynomials import Minimum
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import finite_product
-from gpcert.likelihoods.segments import LARGEST_SEGMENT
+from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.quantities import OutputQuantity
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
@@ -144,16 +145,6 @@ def output_bound(
     return GoalBound(lower, geometry.unscaled(shape.point), geometry.split_scores())
 
 
-def _raised(evaluation: Evaluation, name: str, level: Level, lower: Array, enough: float) -> Array:
-    """Bounds (B,), raised where sub-boxes prove the level from which they are enough."""
-    xp = namespace(lower)
-    if not bool(xp.any(lower < enough)) or not evaluation.wants(name):
-        return lower
-    found = level.reached(lower, enough)
-    evaluation.report(name, bool(xp.any(found > lower)))
-    return found
-
-
 @upper_at_center.register(OutputQuantity)
 def output_at_center(quantity: OutputQuantity, evaluation: Evaluation) -> PerCell:
     """G at the centre, on the other side of the rounding errors of mean and variance."""
@@ -172,7 +163,7 @@ class _Line(NamedTuple):
     """`model` of `sign g - slope v` in unit form, and from its bounds to those of the outputs."""
 
     model: Enclosure
-    best: LevelBound
+    best: Minimum
     units: Units
     cost: Array
     shift: Array
@@ -225,7 +216,9 @@ class _Joint:
             gain = lower - xp.min(xp.max(values[:, :, :2], axis=2), axis=1)
             gained = bool(xp.any(gain > self.quantity.worthwhile(v_ends[1])))
             evaluation.report(self.name, gained)
-        if enough is not None:
+        name = f"inner line {self.output} {self.quantity.sign}"
+        below = enough is not None and bool(xp.any(lower < enough))
+        if enough is not None and below and evaluation.wants(name):
 
             def with_line(q: Array, rows: Array) -> Array:
                 some = [(line.take(rows).alpha(q), beta[rows])]
@@ -233,8 +226,10 @@ class _Joint:
                 pieces = self._pieces(some, *(end[rows] for end in v_ends))
                 return xp.min(xp.max(pieces, axis=2), axis=1)
 
-            name = f"inner line {self.output} {self.quantity.sign}"
-            lower = _raised(evaluation, name, Level(with_line, line.model, best), lower, enough)
+            # raised where sub-boxes prove the level from which they are enough
+            raised = Level(with_line, line.model, best).reached(lower, enough)
+            evaluation.report(name, bool(xp.any(raised > lower)))
+            lower = raised
         # where G may be small is asked of the line that is better by itself
         whole = xp.min(values, axis=1)
         joint = (whole[:, 1] > whole[:, 0])[:, None]

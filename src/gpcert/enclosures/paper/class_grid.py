@@ -1,6 +1,6 @@
 """Class probabilities over cells by the paper's discretised integral, for two and three classes.
 
-With m classes only `d_k = f_k - f_0`, k = 1..n, n = m - 1, matter (`likelihoods.classes`). So the
+With m classes only `d_k = f_k - f_0`, k = 1..n, n = m - 1, matter (`likelihoods.base`). So the
 paper's partition of the latent space is one of R^(m-1): the same propositions with one variable
 less, M^2 instead of M^3 intervals for three classes. Proposition "BOundsGenericMulticlass": for a
 partition {S_l} of the differences,
@@ -28,13 +28,13 @@ from typing import Annotated
 import numpy as np
 from scipy import special
 
-from gpcert.arrays import Array, Index, namespace, to_numpy
+from gpcert.arrays import Array, Index, least_of, namespace, to_numpy
 from gpcert.class_layout import ClassLayout, Terms
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.paper.intervals import CellIntervals, PaperEnclosures, Side, bounded
 from gpcert.errors import InputError
-from gpcert.integrals.gaussian_integral import gaussian_integral_range
+from gpcert.integrals.special import gaussian_integral_range
 from gpcert.likelihoods import ClassLikelihood, MultinomialProbit, Softmax
 from gpcert.quantities import ClassSums
 from gpcert.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
@@ -159,11 +159,11 @@ def conditional_mean(ranges: LatentRanges, given: Range) -> Range:
     ends = [
         c / v for c in ranges.covariance for v in (least, xp.maximum(ranges.variances[1][1], least))
     ]
-    slope_low, slope_high = down(_least(ends), 1)[:, None], up(_greatest(ends), 1)[:, None]
+    slopes = down(least_of(ends), 1), up(-least_of([-end for end in ends]), 1)
     gaps = (down(given[0] - high2[:, None], 1), up(given[1] - low2[:, None], 1))
-    moves = [slope * gap for slope in (slope_low, slope_high) for gap in gaps]
-    low = down(low1[:, None] + down(_least(moves), 1), 1)
-    high = up(high1[:, None] + up(_greatest(moves), 1), 1)
+    moves = [slope[:, None] * gap for slope in slopes for gap in gaps]
+    low = down(low1[:, None] + down(least_of(moves), 1), 1)
+    high = up(high1[:, None] + up(-least_of([-move for move in moves]), 1), 1)
     infinite = xp.full_like(low, math.inf)
     usable = positive[:, None] & (xp.abs(low) <= LARGEST) & (xp.abs(high) <= LARGEST)
     return xp.where(usable, low, -infinite), xp.where(usable, high, infinite)
@@ -196,18 +196,6 @@ def _divisor(ranges: LatentRanges) -> tuple[Array, Array]:
     least = ranges.variances[1][0]
     positive = least >= 1.0 / LARGEST
     return positive, xp.where(positive, least, xp.ones_like(least))
-
-
-def _least(values: list[Array]) -> Array:
-    xp = namespace(values[0])
-    best = values[0]
-    for other in values[1:]:
-        best = xp.minimum(best, other)
-    return best
-
-
-def _greatest(values: list[Array]) -> Array:
-    return -_least([-value for value in values])
 
 
 REACH = 41.0
@@ -276,13 +264,9 @@ def _softmax(c: int, d: list[Array]) -> Range:
     An exponent x is within U |x|, so its exponential within `(EXP_ULPS + 2 * 700) U`, relative.
     """
     xp = namespace(*d)
-    shares = [
-        xp.exp(xp.clip(rival, -LARGEST_EXPONENT, LARGEST_EXPONENT)) for rival in _rivals(c, d)
-    ]
-    total = shares[0]
-    for share in shares[1:]:
-        total = total + share
-    value = 1.0 / (1.0 + total)
+    exponents = [xp.clip(each, -LARGEST_EXPONENT, LARGEST_EXPONENT) for each in _rivals(c, d)]
+    shares = [xp.exp(exponent) for exponent in exponents]
+    value = 1.0 / (1.0 + sum(shares[1:], shares[0]))
     error = value * gamma(EXP_ULPS + 2 * LARGEST_EXPONENT + 16) + TINY
     return xp.clip(value - error, 0.0, 1.0), xp.clip(value + error, 0.0, 1.0)
 
@@ -363,13 +347,9 @@ def grid_ranges(
             lows.append(low)
             highs.append(high)
     back = xp.asarray(np.argsort(np.concatenate(order)), device=ranges.known.device)
-    low = xp.take(xp.concat(lows, axis=0), back, axis=0)
-    high = xp.take(xp.concat(highs, axis=0), back, axis=0)
+    low, high = (xp.take(xp.concat(ends, axis=0), back, axis=0) for ends in (lows, highs))
     known = ranges.known[:, None] & (low >= 0) & (high >= 0)  # false for NaN
-    return (
-        xp.where(known, low, xp.zeros_like(low)),
-        xp.where(known, high, xp.ones_like(high)),
-    )
+    return xp.where(known, low, xp.zeros_like(low)), xp.where(known, high, xp.ones_like(high))
 
 
 def _sums(ranges: LatentRanges, likelihood: ClassLikelihood, pieces: int) -> Range:
@@ -410,16 +390,13 @@ def _masses(ranges: LatentRanges, pieces: int) -> tuple[list[Range], Array, Arra
         return ends, least, most
     mean = conditional_mean(ranges, ends[1])
     variance = conditional_variance(ranges)
+    first = (ends[0][0][:, :, None], ends[0][1][:, :, None])
     low, high = gaussian_integral_range(
-        ends[0][0][:, :, None],
-        ends[0][1][:, :, None],
+        *first,
         (mean[0][:, None, :], mean[1][:, None, :]),
         (variance[0][:, None, None], variance[1][:, None, None]),
     )
-    boxes = [
-        (ends[0][0][:, :, None], ends[0][1][:, :, None]),
-        (ends[1][0][:, None, :], ends[1][1][:, None, :]),
-    ]
+    boxes = [first, (ends[1][0][:, None, :], ends[1][1][:, None, :])]
     return boxes, least[:, None, :] * low, most[:, None, :] * high
 
 

@@ -20,7 +20,7 @@ from gpcert.attacks.functions import plain_function
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.local_posterior import LocalPosterior
+from gpcert.enclosures.local_posterior import LocalPosterior, remembered
 from gpcert.enclosures.paper.programs import ClosedForms, SolverPrograms
 from gpcert.enclosures.paper.relaxation import Relaxation, relax
 from gpcert.enclosures.paper.variance import (
@@ -130,11 +130,9 @@ class CellIntervals:
         return local.memo.once("paper", lambda: _Model(local, cells))
 
     @property
+    @remembered
     def programs(self) -> list[Programs]:
         """Those of the cells' relaxations, in chunks that fit into memory."""
-        return self.once("programs", self._programs)
-
-    def _programs(self) -> list[Programs]:
         expansion, cells = self.evaluation.expansion, self.evaluation.cells
         N, f = expansion.K.shape[1], cells.lower.shape[1]
         rows = max(1, int(LARGEST_CHUNK / (N * (2 * f + 2))))
@@ -150,12 +148,10 @@ class CellIntervals:
             found.append(self.kind(relax(self.model.node.at(reach), reach)))
         return found
 
+    @remembered
     def mean(self, output: int, sign: int) -> Side:
         """Lower bound of `sign g`: Proposition "mean bound" (with U exact); a trend is one more
         linear function of the displacements, minimised together with the lines."""
-        return self.once(("mean", output, sign), lambda: self._mean(output, sign))
-
-    def _mean(self, output: int, sign: int) -> Side:
         weights = sign * self.local.weights[output][None, :]
         slope, trend = None, self.local.cell_trend(self.evaluation.expansion, output)
         relaxations = [own.relaxation for own in self.programs]
@@ -163,16 +159,14 @@ class CellIntervals:
             slope = sign * self.local.trend.slopes[output] * relaxations[0].lifted.unit
         found = [best_linear(ClosedForms(part), weights, slope) for part in relaxations]
         xp = namespace(weights)
-        lower = xp.concat([lower[:, 0] for lower, _ in found], axis=0)
+        lower = xp.concat([part.lower[:, 0] for part in found], axis=0)
         lower = lower if trend is None else down(lower - trend.error, 1)
-        point = xp.concat([point[:, 0] for _, point in found], axis=0)
+        point = xp.concat([part.point[:, 0] for part in found], axis=0)
         return Side(lower, self._shift(point))
 
+    @remembered
     def variance(self, output: int) -> tuple[Side, Side]:
         """Certified range of max(v, 0): Propositions "variance lower" and "variance upper"."""
-        return self.once(("variance", output), lambda: self._variance(output))
-
-    def _variance(self, output: int) -> tuple[Side, Side]:
         A, C = self._forms(output)
         expansion = self.evaluation.expansion
         xp = namespace(expansion.K)
@@ -240,7 +234,6 @@ def bounded(
     quantity: Quantity, enclosures: PaperEnclosures, evaluation: Evaluation
 ) -> tuple[PerCell, list[Side]]:
     """Lower bound (B,) of the quantity, and the extremal points it came from."""
-    del enclosures, evaluation
     raise InputError(
         f"method: the paper's method has no bound for {type(quantity).__name__}; use "
         "method='taylor'"

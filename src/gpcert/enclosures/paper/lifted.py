@@ -17,11 +17,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
-from gpcert.arrays import Array, Index, namespace
+from gpcert.arrays import Array, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.lines.base import (
     Carrier,
@@ -70,12 +70,6 @@ class LiftedBox:
         square = xp.where(self.half > 0, up(self.half**2, 2), xp.zeros_like(self.half))
         factor = xp.maximum(xp.abs(self.least), xp.abs(self.most))
         return xp.concat([self.half, square, ones, ones, factor], axis=1)
-
-    def take(self, index: Index) -> LiftedBox:
-        """The same for some of the cells."""
-        parts = (part[index] for part in (self.half, self.spreads, self.least, self.most))
-        half, spreads, least, most = parts
-        return LiftedBox(half, spreads, least, most, self.cells.take(index), self.unit)
 
     @np.errstate(over="ignore", invalid="ignore")
     def minimum(self, coefficients: Array, errors: Array) -> Annotated[Array, "B M"]:
@@ -149,24 +143,19 @@ def _parabola(g: Array, c: Array, half: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class LiftedCarrier:
-    """`constant`, `error` (B, N) and slopes (B, N, .) on displacements, squares, cosines and sines
-    and factors; None where there are none. `columns` says which features the displacements are, or
-    is None where they are the carrier's own, `|e| <= half`. `spreads`, `least` and `most` are as in
-    `LiftedBox`.
+    """`constant`, `error` (B, N) and slopes (B, N, .) on coordinates of one kind.
+
+    `slopes` are those on displacements and squares ("parabola"), on cosines and sines ("angle"), or
+    on factors; `ranges` what the `LiftedBox` says of them: `half`, `spreads`, or `least` and
+    `most`. `columns` says which features the displacements are; None: coordinates of its own.
     """
 
     constant: Array
     error: Array
+    kind: Literal["parabola", "angle", "factor"]
+    slopes: tuple[Array, ...]
+    ranges: tuple[Array, ...]
     columns: np.ndarray | None = None
-    half: Array | None = None
-    displacements: Array | None = None
-    squares: Array | None = None
-    cosines: Array | None = None
-    sines: Array | None = None
-    spreads: Array | None = None
-    factors: Array | None = None
-    least: Array | None = None
-    most: Array | None = None
 
 
 @singledispatch
@@ -201,10 +190,10 @@ def _quadratic(carrier: QuadraticCarrier) -> LiftedCarrier:
     return LiftedCarrier(
         constant=constant,
         error=up(error, 8) + TINY,
+        kind="parabola",
+        slopes=(-2.0 * scale * u, (scale * scale)[None, None, :] + xp.zeros_like(u)),
+        ranges=(carrier.half,),
         columns=carrier.columns,
-        half=carrier.half,
-        displacements=-2.0 * scale * u,
-        squares=(scale * scale)[None, None, :] + xp.zeros_like(u),
     )
 
 
@@ -214,15 +203,14 @@ def _linear(carrier: LinearCarrier) -> LiftedCarrier:
     xp, half = namespace(carrier.values), carrier.reach.half
     slopes = carrier.slopes[None, :, :] + xp.zeros_like(carrier.values)[:, :, None]
     lost = TINY * xp.sum(half, axis=1)[:, None]
-    columns = carrier.reach.columns
     error = carrier.errors + gamma(carrier.roundings) * carrier.spread + lost
     return LiftedCarrier(
         constant=carrier.values,
         error=up(error, 4),
-        columns=columns,
-        half=half,
-        displacements=slopes,
-        squares=xp.zeros_like(slopes),
+        kind="parabola",
+        slopes=(slopes, xp.zeros_like(slopes)),
+        ranges=(half,),
+        columns=carrier.reach.columns,
     )
 
 
@@ -243,9 +231,9 @@ def _sinusoid(carrier: SinusoidCarrier) -> LiftedCarrier:
     return LiftedCarrier(
         constant=carrier.constants[None, :] + xp.zeros_like(error),
         error=up(error, f + 8) + TINY,
-        cosines=cosines,
-        sines=sines,
-        spreads=carrier.spreads,
+        kind="angle",
+        slopes=(cosines, sines),
+        ranges=(carrier.spreads,),
     )
 
 
@@ -262,7 +250,7 @@ def _exponential(carrier: ExponentialCarrier) -> LiftedCarrier:
     return LiftedCarrier(
         constant=xp.zeros_like(carrier.values),
         error=error,
-        factors=carrier.values[:, :, None],
-        least=xp.where(least > 0, least, xp.zeros_like(least)),
-        most=most,
+        kind="factor",
+        slopes=(carrier.values[:, :, None],),
+        ranges=(xp.where(least > 0, least, xp.zeros_like(least)), most),
     )

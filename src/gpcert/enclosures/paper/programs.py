@@ -31,9 +31,18 @@ TANGENTS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 """Where tangents of e^2 and of the arcs are taken, relative to the half-width."""
 
 
+PRIMAL_SIMPLEX = 4
+"""HiGHS' number of it: after a change of objective the last basis stays primal feasible."""
+
+Pair = tuple[np.ndarray, np.ndarray]
+"""Multipliers (y, z) of one cell, each (N,)."""
+
+
 @dataclass(frozen=True, eq=False)
-class System:
-    """`matrix v >= lower`, `low <= v <= high`; `planes` rows come first, N under and N over."""
+class CellProgram:
+    """One cell's `matrix v >= lower`, `low <= v <= high`: N rows of planes under r come first, then
+    N over it. Whatever the solvers return, `dual_bound` makes a bound of it; None where they have
+    nothing to say, and `iterations` stops them early."""
 
     matrix: sp.csc_matrix
     lower: np.ndarray
@@ -42,42 +51,117 @@ class System:
     lifted: int
     """K: the first variables are the lifted coordinates, the others the kernel values."""
 
+    @staticmethod
+    def of(relaxation: Relaxation, b: int) -> CellProgram:
+        """That of cell b."""
+        under, over = relaxation.under, relaxation.over
+        below, above = (to_numpy(planes.slopes)[b] for planes in (under, over))
+        a, o = (to_numpy(planes.intercept)[b] for planes in (under, over))
+        N, K = below.shape
+        identity = sp.identity(N, format="csr")
+        blocks = [
+            sp.hstack([sp.csr_matrix(-below), identity]),
+            sp.hstack([sp.csr_matrix(above), -identity]),
+        ]
+        low_r, high_r = (to_numpy(part)[b] for part in (relaxation.low, relaxation.high))
+        # a plane that is not known is replaced by the interval
+        a = np.where(to_numpy(under.usable)[b], a, low_r)
+        o = np.where(to_numpy(over.usable)[b], o, high_r)
+        low_w, high_w, rows, lower = _lifted_rows(relaxation, b)
+        blocks.append(sp.hstack([rows, sp.csr_matrix((len(lower), N))]))
+        return CellProgram(
+            sp.csc_matrix(sp.vstack(blocks)),
+            np.concatenate([a, -o, lower]),
+            np.concatenate([low_w, low_r]),
+            np.concatenate([high_w, high_r]),
+            K,
+        )
+
     @property
     def points(self) -> int:
         """N."""
         return len(self.low) - self.lifted
 
     @cached_property
-    def sound(self) -> bool:
+    def _sound(self) -> bool:
         """Whether the solvers can be asked at all: everything is finite."""
         parts = (self.lower, self.low, self.high, self.matrix.data)
         return all(bool(np.all(np.isfinite(part))) for part in parts)
 
+    @cached_property
+    def _linear_model(self) -> Any:
+        """HiGHS' model, of which only the objective changes (warm starts)."""
+        highspy = optional("highspy", "variance_bound='solver' (not 'analytic')")
+        lp: Any = highspy.HighsLp()
+        rows, columns = len(self.lower), len(self.low)
+        lp.num_col_, lp.num_row_ = columns, rows
+        lp.col_cost_ = np.zeros(columns)
+        lp.col_lower_, lp.col_upper_ = self.low, self.high
+        lp.row_lower_, lp.row_upper_ = self.lower, np.full(rows, highspy.kHighsInf)
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        lp.a_matrix_.start_ = self.matrix.indptr
+        lp.a_matrix_.index_ = self.matrix.indices
+        lp.a_matrix_.value_ = self.matrix.data
+        model: Any = highspy.Highs()
+        for name, value in (
+            ("output_flag", False),
+            ("threads", 1),
+            ("presolve", "off"),
+            ("solver", "simplex"),
+            ("simplex_strategy", PRIMAL_SIMPLEX),
+        ):
+            model.setOptionValue(name, value)
+        model.passModel(lp)
+        return model
 
-def cell_system(relaxation: Relaxation, b: int) -> System:
-    """The constraints of cell b."""
-    under, over = relaxation.under, relaxation.over
-    below, above = (to_numpy(planes.slopes)[b] for planes in (under, over))
-    a, o = (to_numpy(planes.intercept)[b] for planes in (under, over))
-    N, K = below.shape
-    identity = sp.identity(N, format="csr")
-    blocks = [
-        sp.hstack([sp.csr_matrix(-below), identity]),
-        sp.hstack([sp.csr_matrix(above), -identity]),
-    ]
-    low_r, high_r = (to_numpy(part)[b] for part in (relaxation.low, relaxation.high))
-    # a plane that is not known is replaced by the interval
-    a = np.where(to_numpy(under.usable)[b], a, low_r)
-    o = np.where(to_numpy(over.usable)[b], o, high_r)
-    low_w, high_w, rows, lower = _lifted_rows(relaxation, b)
-    blocks.append(sp.hstack([rows, sp.csr_matrix((len(lower), N))]))
-    return System(
-        sp.csc_matrix(sp.vstack(blocks)),
-        np.concatenate([a, -o, lower]),
-        np.concatenate([low_w, low_r]),
-        np.concatenate([high_w, high_r]),
-        K,
-    )
+    def minimise(self, c: Annotated[np.ndarray, "N"], iterations: int | None = None) -> Pair | None:
+        """Multipliers of `min c.r`."""
+        if not (self._sound and np.all(np.isfinite(c))):
+            return None
+        model, N, K = self._linear_model, self.points, self.lifted
+        columns = np.arange(K, K + N, dtype=np.int32)
+        model.changeColsCost(N, columns, np.ascontiguousarray(c, dtype=np.float64))
+        if iterations is not None:
+            model.setOptionValue("simplex_iteration_limit", iterations)
+        with contextlib.suppress(RuntimeError):
+            model.run()
+        dual = np.asarray(model.getSolution().row_dual, dtype=np.float64)
+        return None if len(dual) < 2 * N else _planes_part(dual, N)
+
+    def minimise_square(
+        self,
+        A: Annotated[np.ndarray, "r N"],
+        c: Annotated[np.ndarray, "N"],
+        iterations: int | None = None,
+    ) -> tuple[np.ndarray, Pair] | None:
+        """About where `|A r|^2 + c.r` is least, r (N,), and multipliers.
+
+        Clarabel solves `min x^T P x / 2 + q.x` with `G x + s = h`, s >= 0; here
+        `G v = -matrix v <= -lower` and the box.
+        """
+        if not (self._sound and np.all(np.isfinite(c)) and np.all(np.isfinite(A))):
+            return None
+        clarabel = optional("clarabel", "variance_bound='solver' (not 'analytic')")
+        K, N = self.lifted, self.points
+        quadratic = sp.block_diag([sp.csc_matrix((K, K)), sp.csc_matrix(np.triu(2.0 * (A.T @ A)))])
+        identity = sp.identity(K + N, format="csc")
+        G = sp.csc_matrix(sp.vstack([-self.matrix, identity, -identity]))
+        h = np.concatenate([-self.lower, self.high, -self.low])
+        q = np.concatenate([np.zeros(K), c])
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        if iterations is not None:
+            settings.max_iter = iterations
+        cones = [clarabel.NonnegativeConeT(len(h))]
+        solver = clarabel.DefaultSolver(sp.csc_matrix(quadratic), q, G, h, cones, settings)
+        solution = solver.solve()
+        r = np.asarray(solution.x)[K:]
+        return (r, _planes_part(np.asarray(solution.z), N)) if np.all(np.isfinite(r)) else None
+
+
+def _planes_part(dual: np.ndarray, N: int) -> Pair:
+    """The multipliers of the planes among all."""
+    return np.maximum(dual[:N], 0.0), np.maximum(dual[N : 2 * N], 0.0)
 
 
 def _lifted_rows(
@@ -112,105 +196,6 @@ def _lifted_rows(
     return low, high, matrix, np.asarray(lower)
 
 
-PRIMAL_SIMPLEX = 4
-"""HiGHS' number of it: after a change of objective the last basis stays primal feasible."""
-
-
-class CellPrograms:
-    """The linear model of one cell; built when first asked."""
-
-    def __init__(self, relaxation: Relaxation, b: int) -> None:
-        self.system = cell_system(relaxation, b)
-        self._model: Any = None
-
-    def minimise(
-        self, c: Annotated[np.ndarray, "N"], iterations: int | None = None
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Multipliers (y, z), each (N,), of `min c.r`; None where the solver has nothing to say.
-
-        Whatever they are, `dual_bound` makes a bound of them. `iterations` stops it early.
-        """
-        if not (self.system.sound and np.all(np.isfinite(c))):
-            return None
-        if self._model is None:
-            self._model = _highs(self.system)
-        model, N, K = self._model, self.system.points, self.system.lifted
-        columns = np.arange(K, K + N, dtype=np.int32)
-        model.changeColsCost(N, columns, np.ascontiguousarray(c, dtype=np.float64))
-        if iterations is not None:
-            model.setOptionValue("simplex_iteration_limit", iterations)
-        with contextlib.suppress(RuntimeError):
-            model.run()
-        dual = np.asarray(model.getSolution().row_dual, dtype=np.float64)
-        if len(dual) < 2 * N:
-            return None
-        return np.maximum(dual[:N], 0.0), np.maximum(dual[N : 2 * N], 0.0)
-
-
-def _highs(system: System) -> Any:
-    highspy = optional("highspy", "variance_bound='solver' (not 'analytic')")
-    lp: Any = highspy.HighsLp()
-    rows, columns = len(system.lower), len(system.low)
-    lp.num_col_, lp.num_row_ = columns, rows
-    lp.col_cost_ = np.zeros(columns)
-    lp.col_lower_, lp.col_upper_ = system.low, system.high
-    lp.row_lower_, lp.row_upper_ = system.lower, np.full(rows, highspy.kHighsInf)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = system.matrix.indptr
-    lp.a_matrix_.index_ = system.matrix.indices
-    lp.a_matrix_.value_ = system.matrix.data
-    model: Any = highspy.Highs()
-    for name, value in (
-        ("output_flag", False),
-        ("threads", 1),
-        ("presolve", "off"),
-        ("solver", "simplex"),
-        ("simplex_strategy", PRIMAL_SIMPLEX),
-    ):
-        model.setOptionValue(name, value)
-    model.passModel(lp)
-    return model
-
-
-Found = tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]
-
-
-def solve_quadratic(
-    system: System,
-    A: Annotated[np.ndarray, "r N"],
-    c: Annotated[np.ndarray, "N"],
-    iterations: int | None = None,
-) -> Found | None:
-    """Approximate `min |A r|^2 + c.r`: r (N,) and the multipliers (y, z) of the planes.
-
-    Clarabel solves `min x^T P x / 2 + q.x` with `G x + s = h`, s >= 0; here `G v = -matrix v <=
-    -lower` and the box. Nothing that it returns is trusted: see `dual_bound`. `iterations` stops it
-    early. None where it has nothing to say.
-    """
-    if not (system.sound and np.all(np.isfinite(c)) and np.all(np.isfinite(A))):
-        return None
-    clarabel = optional("clarabel", "variance_bound='solver' (not 'analytic')")
-    K, N = system.lifted, system.points
-    n = K + N
-    quadratic = sp.block_diag([sp.csc_matrix((K, K)), sp.csc_matrix(np.triu(2.0 * (A.T @ A)))])
-    identity = sp.identity(n, format="csc")
-    G = sp.csc_matrix(sp.vstack([-system.matrix, identity, -identity]))
-    h = np.concatenate([-system.lower, system.high, -system.low])
-    q = np.concatenate([np.zeros(K), c])
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    if iterations is not None:
-        settings.max_iter = iterations
-    cones = [clarabel.NonnegativeConeT(len(h))]
-    solver = clarabel.DefaultSolver(sp.csc_matrix(quadratic), q, G, h, cones, settings)
-    solution = solver.solve()
-    v, dual = np.asarray(solution.x), np.asarray(solution.z)
-    r = v[K:]
-    if not np.all(np.isfinite(r)):
-        return None
-    return r, (np.maximum(dual[:N], 0.0), np.maximum(dual[N : 2 * N], 0.0))
-
-
 @dataclass(eq=False)
 class SolverPrograms:
     """Multipliers from solvers, cell by cell on the host; a failure gives none for that cell."""
@@ -218,45 +203,39 @@ class SolverPrograms:
     relaxation: Relaxation
 
     @cached_property
-    def _cells(self) -> list[CellPrograms]:
-        """One linear model a cell: only its objective changes (warm starts)."""
-        return [CellPrograms(self.relaxation, b) for b in range(len(self.relaxation))]
+    def _cells(self) -> list[CellProgram]:
+        return [CellProgram.of(self.relaxation, b) for b in range(len(self.relaxation))]
 
     def linear(self, c: Annotated[Array, "... N"]) -> Multipliers | None:
         """Multipliers (B, M, N) of `min c.r`."""
-        relaxation = self.relaxation
-        xp = namespace(relaxation.low)
         host = to_numpy(c)
-        B, N = len(relaxation), host.shape[-1]
-        rows = np.broadcast_to(host, (B, *host.shape[-2:]))
-        under, over = np.zeros((2, B, rows.shape[1], N))
+        rows = np.broadcast_to(host, (len(self.relaxation), *host.shape[-2:]))
+        both = np.zeros((2, *rows.shape))
         for b, program in enumerate(self._cells):
             for m in range(rows.shape[1]):
                 checkpoint()
                 found = program.minimise(rows[b, m])
                 if found is not None:
-                    under[b, m], over[b, m] = found
-        device = relaxation.low.device
-        return Multipliers(xp.asarray(under, device=device), xp.asarray(over, device=device))
+                    both[:, b, m] = found
+        return Multipliers(*self._on_device(both[0], both[1]))
 
     def quadratic(self, form: SquareForm, c: PerCellAndPoint) -> tuple[Array, Multipliers | None]:
         """A r at the minimum of `|A r|^2 + c.r`, and multipliers (B, 1, N)."""
-        relaxation = self.relaxation
-        xp = namespace(relaxation.low)
         A, host = to_numpy(form.factor), to_numpy(c)
-        B, N = host.shape
-        center = to_numpy(relaxation.center)
-        p = center @ A.T
-        under, over = np.zeros((2, B, 1, N))
+        p = to_numpy(self.relaxation.center) @ A.T
+        both = np.zeros((2, len(host), 1, host.shape[1]))
         for b, program in enumerate(self._cells):
             checkpoint()
-            found = solve_quadratic(program.system, A, host[b])
+            found = program.minimise_square(A, host[b])
             if found is not None:
-                r, (under[b, 0], over[b, 0]) = found
+                r, both[:, b, 0] = found
                 p[b] = A @ r
-        device = relaxation.low.device
-        multipliers = Multipliers(xp.asarray(under, device=device), xp.asarray(over, device=device))
-        return xp.asarray(p, device=device), multipliers
+        p, under, over = self._on_device(p, both[0], both[1])
+        return p, Multipliers(under, over)
+
+    def _on_device(self, *arrays: np.ndarray) -> list[Array]:
+        low = self.relaxation.low
+        return [namespace(low).asarray(array, device=low.device) for array in arrays]
 
 
 @dataclass(eq=False)
@@ -272,10 +251,8 @@ class ClosedForms:
 
     def linear(self, c: Annotated[Array, "... N"]) -> Multipliers | None:
         """Nothing better than the signs."""
-        del c
         return None
 
     def quadratic(self, form: SquareForm, c: PerCellAndPoint) -> tuple[Array, Multipliers | None]:
         """Nothing better than the tangent at the centre."""
-        del c
         return self.relaxation.center @ form.factor.T, None

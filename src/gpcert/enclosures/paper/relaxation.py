@@ -28,7 +28,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, Index, PerCellAndPoint, namespace
+from gpcert.arrays import Array, PerCellAndPoint, namespace
 from gpcert.enclosures.paper.lifted import LiftedBox, LiftedCarrier, lift
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
 from gpcert.kernels.nodes.base import NodeBatch
@@ -45,10 +45,6 @@ class Planes:
     intercept: Array
     slopes: Array
     usable: Array
-
-    def take(self, index: Index) -> Planes:
-        """The same for some of the cells."""
-        return Planes(self.intercept[index], self.slopes[index], self.usable[index])
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +67,6 @@ class Relaxation:
         xp = namespace(self.low)
         return xp.maximum(xp.abs(self.low), xp.abs(self.high))
 
-    def take(self, index: Index) -> Relaxation:
-        """The same for some of the cells."""
-        return Relaxation(
-            self.low[index],
-            self.high[index],
-            self.under.take(index),
-            self.over.take(index),
-            self.lifted.take(index),
-            self.center[index],
-        )
-
 
 def relax(batch: NodeBatch, reach: Reach) -> Relaxation:
     """Relax a kernel's functions on the cells of `reach`."""
@@ -93,9 +78,9 @@ def relax(batch: NodeBatch, reach: Reach) -> Relaxation:
         for carrier, _ in affine.slopes
     }
     lifted = {key: lift(carrier) for key, carrier in carriers.items()}
-    box, offsets = _box(list(lifted.items()), reach, reach.cells)
+    box, places = _box(list(lifted.items()), reach, reach.cells)
     slopes = {
-        key: _placed(each, offsets[key], box, enclosed.low.shape) for key, each in lifted.items()
+        key: _placed(each, places[key], box, enclosed.low.shape) for key, each in lifted.items()
     }
     under = _planes(enclosed.under, lifted, slopes, box, 1.0)
     over = _planes(enclosed.over, lifted, slopes, box, -1.0)
@@ -103,54 +88,40 @@ def relax(batch: NodeBatch, reach: Reach) -> Relaxation:
     return Relaxation(low, high, under, over, box, batch.value)
 
 
-Offsets = tuple[int, int, int]
-"""Where a carrier's own displacements, angles and factors begin."""
-
-
 def _box(
     lifted: Sequence[tuple[int, LiftedCarrier]], reach: Reach, cells: Cells
-) -> tuple[LiftedBox, dict[int, Offsets]]:
-    """The lifted coordinates of all carriers: the features' displacements first."""
-    xp = namespace(reach.half)
-    half, spreads = [reach.half], [reach.half[:, :0]]
-    least, most = [reach.half[:, :0]], [reach.half[:, :0]]
-    offsets = {}
+) -> tuple[LiftedBox, dict[int, np.ndarray]]:
+    """The lifted coordinates of all carriers, the features' displacements first; and the numbers of
+    each carrier's among those of its kind."""
+    xp, none = namespace(reach.half), reach.half[:, :0]
+    ranges: dict[str, list[tuple[Array, ...]]] = {
+        "parabola": [(reach.half,)],
+        "angle": [(none,)],
+        "factor": [(none, none)],
+    }
+    places = {}
     for key, each in lifted:
-        counts = (sum(part.shape[1] for part in parts) for parts in (half, spreads, least))
-        pairs, angles, factors = counts
-        offsets[key] = (pairs, angles, factors)
-        if each.displacements is not None and each.columns is None:
-            assert each.half is not None
-            half.append(each.half)
-        if each.spreads is not None:
-            spreads.append(each.spreads)
-        if each.least is not None and each.most is not None:
-            least.append(each.least)
-            most.append(each.most)
-    parts = (xp.concat(part, axis=1) for part in (half, spreads, least, most))
-    return LiftedBox(*parts, cells=cells, unit=reach.unit), offsets
+        own, places[key] = ranges[each.kind], each.columns
+        if each.columns is None:
+            first = sum(parts[0].shape[1] for parts in own)
+            places[key] = np.arange(first, first + each.slopes[0].shape[2])
+            own.append(each.ranges)
+    half, spreads, least, most = (
+        xp.concat(list(part), axis=1)
+        for kind in ranges.values()
+        for part in zip(*kind, strict=True)
+    )
+    return LiftedBox(half, spreads, least, most, cells, reach.unit), places
 
 
-def _placed(each: LiftedCarrier, offsets: Offsets, box: LiftedBox, shape: tuple) -> Array:
+def _placed(each: LiftedCarrier, place: np.ndarray, box: LiftedBox, shape: tuple) -> Array:
     """(B, N, K): the carrier's slopes in their columns."""
     xp = namespace(box.half)
-    B, N = shape
     P, R = box.half.shape[1], box.spreads.shape[1]
-    placed = xp.zeros((B, N, box.columns), dtype=xp.float64, device=box.half.device)
-    pairs, angles, factors = offsets
-    if each.displacements is not None:
-        count = each.displacements.shape[2]
-        at = np.arange(pairs, pairs + count) if each.columns is None else each.columns
-        index = xp.asarray(at, device=box.half.device)
-        placed[:, :, index] = each.displacements
-        placed[:, :, P + index] = each.squares
-    if each.cosines is not None:
-        first, count = 2 * P + angles, each.cosines.shape[2]
-        placed[:, :, first : first + count] = each.cosines
-        placed[:, :, first + R : first + R + count] = each.sines
-    if each.factors is not None:
-        first = 2 * P + 2 * R + factors
-        placed[:, :, first : first + each.factors.shape[2]] = each.factors
+    placed = xp.zeros((*shape, box.columns), dtype=xp.float64, device=box.half.device)
+    starts = {"parabola": (0, P), "angle": (2 * P, 2 * P + R), "factor": (2 * P + 2 * R,)}
+    for start, slopes in zip(starts[each.kind], each.slopes, strict=True):
+        placed[:, :, xp.asarray(start + place, device=box.half.device)] = slopes
     return placed
 
 
@@ -220,8 +191,8 @@ class Multipliers(NamedTuple):
     over: Array
 
 
-class DualBound(NamedTuple):
-    """`lower` (B, M), and the displacements (B, M, f) at which the minimum over w lies."""
+class Least(NamedTuple):
+    """Lower bounds, (B, M) or (B,), and displacements (..., f) of the features where it may lie."""
 
     lower: Array
     point: Array
@@ -238,7 +209,7 @@ def dual_bound(
     c: Array,
     multipliers: Multipliers,
     slope: Annotated[Array, "f"] | None = None,
-) -> DualBound:
+) -> Least:
     """Certified lower bounds (B, M) of `c.r + slope.e` over each cell, c (M, N) or (B, M, N).
 
     `slope` (f,), exact but for underflow, meets the displacements e of the features, which are
@@ -247,7 +218,7 @@ def dual_bound(
     """
     xp = namespace(relaxation.low)
     y, z = (
-        _usable(_clean(part), planes)
+        _allowed(part, planes)
         for part, planes in zip(multipliers, (relaxation.under, relaxation.over), strict=True)
     )
     N = c.shape[-1]
@@ -268,7 +239,7 @@ def dual_bound(
     size = size + xp.abs(least) + rest_size
     total = total - up(gamma(2 * N + 8) * size, 2 * N + 8) - TINY * N
     lower = xp.where(xp.isfinite(total), total, xp.full_like(total, -math.inf))
-    return DualBound(lower, relaxation.lifted.minimiser(coefficients))
+    return Least(lower, relaxation.lifted.minimiser(coefficients))
 
 
 def interval_bound(relaxation: Relaxation, c: Array) -> Annotated[Array, "B M"]:
@@ -282,20 +253,13 @@ def interval_bound(relaxation: Relaxation, c: Array) -> Annotated[Array, "B M"]:
     return xp.where(xp.isfinite(total), total, xp.full_like(total, -math.inf))
 
 
-def _clean(multipliers: Array) -> Array:
-    """Multipliers projected to what is allowed."""
+def _allowed(multipliers: Array, planes: Planes) -> Array:
+    """Multipliers projected to what is allowed; zero where no plane is known."""
     xp = namespace(multipliers)
     good = (multipliers > 0) & (multipliers <= LARGEST_MULTIPLIER)
+    if not bool(xp.all(planes.usable)):
+        good = good & planes.usable[:, None, :]
     return xp.where(good, multipliers, xp.zeros_like(multipliers))
-
-
-def _usable(multipliers: Array, planes: Planes) -> Array:
-    """Zero where no plane is known."""
-    xp = namespace(multipliers)
-    if bool(xp.all(planes.usable)):
-        return multipliers
-    spread = planes.usable[:, None, :]
-    return xp.where(spread, multipliers, xp.zeros_like(multipliers))
 
 
 def _dot(y: Array, intercept: Array) -> Array:

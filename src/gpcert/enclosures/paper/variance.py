@@ -28,6 +28,7 @@ import scipy.linalg
 from gpcert.arrays import Array, Backend, PerCell, PerCellAndPoint, namespace
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.paper.relaxation import (
+    Least,
     Multipliers,
     Relaxation,
     dual_bound,
@@ -161,17 +162,14 @@ class Programs(Protocol):
         ...
 
 
-class LeastDifference(NamedTuple):
-    """`lower` (B,), and displacements (B, f) where the difference may be least."""
-
-    lower: Array
-    point: Array
-
-
 def best_linear(
-    programs: Programs, c: Array, slope: Annotated[Array, "f"] | None = None
-) -> tuple[Annotated[Array, "B M"], Array]:
-    """Lower bounds (B, M) of `c.r + slope.e`, best of signs, intervals and programs; and points.
+    programs: Programs,
+    c: Array,
+    slope: Annotated[Array, "f"] | None = None,
+    multipliers: Multipliers | None = None,
+) -> Least:
+    """Lower bounds (B, M) of `c.r + slope.e`, best of signs, intervals and the multipliers, by
+    default those of the programs.
 
     `slope` (f,), or None, meets the displacements e of the features, in frame units.
     """
@@ -182,13 +180,13 @@ def best_linear(
         zero = xp.zeros_like(c)
         flat = dual_bound(relaxation, c, Multipliers(zero, zero), slope).lower
     lower, point = xp.maximum(bound.lower, flat), bound.point
-    multipliers = programs.linear(c)
+    multipliers = programs.linear(c) if multipliers is None else multipliers
     if multipliers is not None:
         other = dual_bound(relaxation, c, multipliers, slope)
         better = other.lower > lower
         lower = xp.where(better, other.lower, lower)
         point = xp.where(better[..., None], other.point, point)
-    return lower, point
+    return Least(lower, point)
 
 
 def rotated_ranges(
@@ -202,14 +200,14 @@ def rotated_ranges(
     for start in range(0, form.vectors.shape[0], rows):
         checkpoint()
         u = form.vectors[start : start + rows]
-        found, _ = best_linear(programs, xp.concat([u, -u], axis=0))
+        found = best_linear(programs, xp.concat([u, -u], axis=0)).lower
         low.append(found[:, : u.shape[0]])
         high.append(-found[:, u.shape[0] :])
     return xp.concat(low, axis=1), xp.concat(high, axis=1)
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def least_difference(programs: Programs, plus: SquareForm, minus: SquareForm) -> LeastDifference:
+def least_difference(programs: Programs, plus: SquareForm, minus: SquareForm) -> Least:
     """Certified lower bound of `|P r|^2 - |Q r|^2` over each cell.
 
     The best of: tangent of the first less chords of the second, one linear function, bounded by
@@ -224,43 +222,32 @@ def least_difference(programs: Programs, plus: SquareForm, minus: SquareForm) ->
         low, high = rotated_ranges(programs, minus)
         above = minus.chords(low, high, sizes)
         floor = -minus.largest(low, high, sizes)
-    starts: list[tuple[Array, Multipliers | None]] = []
+    starts: list[tuple[Array, Multipliers | None]] = [(relaxation.center @ plus.factor.T, None)]
     if len(plus):
-        starts.append((relaxation.center @ plus.factor.T, None))
         p, multipliers = programs.quadratic(plus, -above.c)
         if multipliers is not None:
             starts.append((p, multipliers))
-    else:
-        starts.append((zero[:, :0], None))
     floor = xp.where(xp.isnan(floor), xp.full_like(floor, -np.inf), floor)  # 0 times infinity
     best, point = floor, xp.zeros_like(relaxation.lifted.half[:, : relaxation.lifted.features])
     for p, multipliers in starts:
-        below = plus.tangent(p, sizes)
-        form = difference(below, above, sizes)
-        found, where = _bounded(programs, form, multipliers)
-        better = found > best
-        best = xp.where(better, found, best)
-        point = xp.where(better[:, None], where, point)
-    return LeastDifference(best, point)
+        form = difference(plus.tangent(p, sizes), above, sizes)
+        found = _bounded(programs, form, multipliers)
+        better = found.lower > best
+        best = xp.where(better, found.lower, best)
+        point = xp.where(better[:, None], found.point, point)
+    return Least(best, point)
 
 
-def _bounded(
-    programs: Programs, form: LinearForm, multipliers: Multipliers | None
-) -> tuple[Array, Array]:
-    """Lower bound (B,) of a linear function, and its point; NaN and infinities bound nothing."""
+def _bounded(programs: Programs, form: LinearForm, multipliers: Multipliers | None) -> Least:
+    """Lower bound (B,) of a linear function; NaN and infinities bound nothing."""
     xp = namespace(form.c)
     known = xp.all(xp.isfinite(form.c), axis=1) & xp.isfinite(form.constant)
     c = xp.where(known[:, None], form.c, xp.zeros_like(form.c))[:, None, :]
-    if multipliers is None:
-        lower, point = best_linear(programs, c)
-    else:
-        bound = dual_bound(programs.relaxation, c, multipliers)
-        signs = dual_bound(programs.relaxation, c, sign_multipliers(c))
-        lower, point = xp.maximum(bound.lower, signs.lower), bound.point
-    total = lower[:, 0] + form.constant
-    total = total - up(gamma(2) * (xp.abs(lower[:, 0]) + xp.abs(form.constant)), 4)
+    found = best_linear(programs, c, multipliers=multipliers)
+    lower = found.lower[:, 0]
+    total = lower + form.constant - up(gamma(2) * (xp.abs(lower) + xp.abs(form.constant)), 4)
     void = xp.full_like(total, -np.inf)
-    return xp.where(known & xp.isfinite(total), total, void), point[:, 0]
+    return Least(xp.where(known & xp.isfinite(total), total, void), found.point[:, 0])
 
 
 def variance_interval(

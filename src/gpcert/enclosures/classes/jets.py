@@ -9,8 +9,7 @@ import numpy as np
 
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.reference import Reference, frobenius
-from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
-from gpcert.integrals.moments import ClassMoments
+from gpcert.integrals.moments import UNIMODAL_BOUNDS, ClassMoments
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import gamma, root, up
 
