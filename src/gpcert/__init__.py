@@ -22,48 +22,20 @@ from gpcert.errors import (
 )
 
 if TYPE_CHECKING:
-    from gpcert import (
-        adapters as adapters,
-    )
-    from gpcert import (
-        attacks as attacks,
-    )
-    from gpcert import (
-        certificates as certificates,
-    )
-    from gpcert import (
-        committee as committee,
-    )
-    from gpcert import (
-        datasets as datasets,
-    )
-    from gpcert import (
-        errors as errors,
-    )
-    from gpcert import (
-        explain as explain,
-    )
-    from gpcert import (
-        kernels as kernels,
-    )
-    from gpcert import (
-        likelihoods as likelihoods,
-    )
-    from gpcert import (
-        models as models,
-    )
-    from gpcert import (
-        plots as plots,
-    )
-    from gpcert import (
-        posterior as posterior,
-    )
-    from gpcert import (
-        regions as regions,
-    )
-    from gpcert import (
-        search as search,
-    )
+    from gpcert import adapters as adapters
+    from gpcert import attacks as attacks
+    from gpcert import certificates as certificates
+    from gpcert import committee as committee
+    from gpcert import datasets as datasets
+    from gpcert import errors as errors
+    from gpcert import explain as explain
+    from gpcert import kernels as kernels
+    from gpcert import likelihoods as likelihoods
+    from gpcert import models as models
+    from gpcert import plots as plots
+    from gpcert import posterior as posterior
+    from gpcert import regions as regions
+    from gpcert import search as search
     from gpcert.adapters import as_posterior
     from gpcert.analyses import (
         Attack,
@@ -181,22 +153,11 @@ _HOMES = {
 }
 """Where the public names above come from (the imports above are for type checkers)."""
 
-_MODULES = (
-    "adapters",
-    "attacks",
-    "certificates",
-    "committee",
-    "datasets",
-    "errors",
-    "explain",
-    "kernels",
-    "likelihoods",
-    "models",
-    "plots",
-    "posterior",
-    "regions",
-    "search",
+_ROOMS = (
+    "adapters attacks certificates committee datasets errors explain kernels likelihoods models "
+    "plots posterior regions search"
 )
+_MODULES = tuple(_ROOMS.split())
 """Modules that `import gpcert` makes available."""
 
 _WHERE = {name: home for home, names in _HOMES.items() for name in names.split()}

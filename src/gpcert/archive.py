@@ -1,4 +1,5 @@
-"""Files of numbers and text: `.npz` archives with a JSON header, never code.
+"""Files of numbers and text: `.npz` archives with a JSON header, never code; and strict JSON, with
+no NaN, no number beyond float64, no key twice and no nesting without end.
 
 A file that was not written here may be broken or hostile. So nothing in it is believed: names,
 types, shapes and sizes are read from the directory and from the first bytes of each array, checked
@@ -24,7 +25,6 @@ from typing import IO, Any
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.json_text import from_json, to_json
 
 Shape = tuple[int, ...]
 Check = Callable[[dict[str, Any], Mapping[str, Shape]], None]
@@ -60,6 +60,9 @@ DEFLATE = 1032
 
 PIECE = 2**20
 """Bytes unpacked at a time."""
+
+DEEPEST = 200
+"""Nesting of lists and objects: a kernel inside a kernel takes three levels, a record six."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +204,8 @@ def read_arrays(
             raise InputError(f"expected format {expected}, got {found!r}")
         names = [name for name in archive.names if name != "header"]
         checks[found](header, archive.shapes(names, ("f8",)))
-        return header, {name: _native(archive.array(name, ("f8",))) for name in names}
+        arrays = {name: archive.array(name, ("f8",)) for name in names}
+        return header, {n: array.astype(np.float64, copy=False) for n, array in arrays.items()}
 
 
 def fingerprint(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
@@ -249,5 +253,58 @@ def _npy_header(stream: IO[bytes]) -> tuple[str, int]:
     return stream.read(length).decode("latin-1"), 8 + size + length
 
 
-def _native(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float64, copy=False)
+def from_json(text: str) -> Any:
+    """The value of a JSON text, or an `InputError`.
+
+    >>> from_json('{"a": [1, 2.5]}')
+    {'a': [1, 2.5]}
+    """
+    try:
+        value = json.loads(text, parse_constant=_constant, object_pairs_hook=_pairs)
+    except RecursionError as error:
+        raise InputError(f"expected JSON nested at most {DEEPEST} deep") from error
+    except ValueError as error:  # a JSONDecodeError, or an integer of thousands of digits
+        raise InputError(f"expected JSON text ({error})") from error
+    _check(value, DEEPEST)
+    return value
+
+
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    """The JSON text that `from_json` reads, floats exact; in ASCII, so that any console shows it.
+
+    >>> to_json({"a": 0.1})
+    '{"a": 0.1}'
+    """
+    _check(value, DEEPEST)
+    return json.dumps(value, indent=indent, allow_nan=False)
+
+
+def _check(value: Any, depth: int) -> None:
+    if isinstance(value, dict | list | tuple):
+        if depth == 0:
+            raise InputError(f"expected JSON nested at most {DEEPEST} deep")
+        if isinstance(value, dict) and not all(isinstance(key, str) for key in value):
+            raise InputError(f"expected text as keys, got {list(value)!r}")
+        for item in value.values() if isinstance(value, dict) else value:
+            _check(item, depth - 1)
+    elif isinstance(value, float):
+        if not math.isfinite(value):  # a literal such as 1e999, or a number that was not spelled
+            raise InputError(f"expected numbers of float64, got {value!r}")
+    elif not (value is None or isinstance(value, str | int)):
+        raise InputError(
+            f"expected numbers, text, lists and tables of them, got {value!r} "
+            f"({type(value).__name__}): files cannot hold it"
+        )
+
+
+def _constant(name: str) -> Any:
+    raise InputError(f"expected finite numbers, got {name}")
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"expected every name once, got {twice!r} twice")
+    return found

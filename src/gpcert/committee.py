@@ -18,8 +18,8 @@ from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, MeanOnly, ScalarLikelihood
 from gpcert.posterior import Posterior
-from gpcert.posterior_file import FORMAT as POSTERIOR_FORMAT
-from gpcert.posterior_file import check_labels, check_shapes, checked_classes, written_labels
+from gpcert.posterior_parts import FORMAT as POSTERIOR_FORMAT
+from gpcert.posterior_parts import check_labels, check_shapes, checked_classes, written_labels
 from gpcert.several import SeparateOutputs, Several
 
 Scheme = Literal["one_vs_rest", "one_vs_one", "pair_votes"]

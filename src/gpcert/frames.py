@@ -3,7 +3,8 @@
 A model may know the names of its features. A data frame (pandas, polars or any other with the
 interchange protocol) that has names is then put into the model's order, and refused if a name is
 missing, unknown or there twice. Where only one side has names, columns are taken by position, as
-scikit-learn does. No data frame library is imported here.
+scikit-learn does. No data frame library is imported here. `spread_of` is how far each feature of
+training data spreads, the unit of `scale="std"`.
 """
 
 from __future__ import annotations
@@ -156,3 +157,16 @@ def checked_names(names: Any, d: int) -> tuple[str, ...] | None:
     if len(set(found)) != d:
         raise InputError(f"feature_names: expected distinct names, got {list(found)}")
     return tuple(map(str, found))
+
+
+def spread_of(X: Any) -> np.ndarray:
+    """(d,) standard deviations of the columns of X (n, d), divided by n as scikit-learn's scalers
+    do; exactly 0 for a feature that has one value, whatever the mean's rounding.
+
+    >>> spread_of([[0.1, 1.0], [0.1, 3.0], [0.1, 2.0]]).round(3).tolist()
+    [0.0, 0.816]
+    """
+    values = finite_array("X", X, ndim=2)
+    with np.errstate(over="ignore"):
+        found = values.std(axis=0)
+    return np.where(values.min(axis=0) == values.max(axis=0), 0.0, found)

@@ -28,23 +28,24 @@ from gpcert.frames import checked_names, read_points
 from gpcert.kernels import Kernel
 from gpcert.kernels.base import GradientProduct
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
-from gpcert.posterior_file import (
+from gpcert.posterior_parts import (
     ARRAYS,
     FORMAT,
     TREND,
+    Factored,
     check_parts,
     check_shapes,
-    check_signs,
+    checked_slope,
+    checked_spread,
+    factored_precision,
     header_fields,
     per_output,
     read_classes,
+    read_factors,
     written_labels,
 )
-from gpcert.precision_factors import Factored, factored_precision, read_factors
 from gpcert.regions import LinearMap
 from gpcert.rounding import on_grid, raised_power
-from gpcert.spread import checked_spread
-from gpcert.trend import checked_slope, slope_on_grid
 from gpcert.triangular import Inverse
 from gpcert.unit_form import UnitForm
 
@@ -68,7 +69,7 @@ class Posterior(Factored):
     fitted on, or None. `spread` (d,), the features' standard deviations in the training data, is
     the unit of `scale="std"` in the verbs; None where it is not known. `features`, a `LinearMap`
     z = W x + b or None, stands before the kernel: inputs x then have its d features, the points and
-    the kernel live in its q ones. `slope` (q,) or (m, q) is a linear trend (`gpcert.trend`) added
+    the kernel live in its q ones. `slope` (q,) or (m, q) is a linear trend added
     to k(x, Z) t_c: `slope_c.z`, z the q features that the kernel sees; None for none. A `factor`
     that is a `gpcert.triangular.Inverse` brings what is proved of it: `inverse`, which spares half
     a set-up, is not saved, and is let go once it was used. Arrays can only be read.
@@ -123,7 +124,8 @@ class Posterior(Factored):
             set_field(self, name, value)
         for name in ("offset", "scale", "noise"):
             set_field(self, name, per_output(name, getattr(self, name), m))
-        check_signs(self)
+        if np.any(self.scale <= 0) or np.any(self.noise < 0):
+            raise InputError("expected scale > 0 and noise >= 0 for every output")
         parts = [self.factor, *([self.negative_factor] if self.negative_factor.size else [])]
         if self.coupled and any(len(part) != m for part in parts):
             raise InputError(
@@ -134,7 +136,8 @@ class Posterior(Factored):
             joint = "negative_factor" if self.negative_factor.size else "factor"
             for name in ("weights", joint, "offset", "noise"):
                 set_field(self, name, on_grid(getattr(self, name)))
-            set_field(self, "slope", slope_on_grid(self.slope))
+            # a grid for each feature, which all outputs share
+            set_field(self, "slope", np.stack([on_grid(column) for column in self.slope.T], axis=1))
         set_field(self, "classes", read_classes(self))
         set_field(self, "feature_names", checked_names(self.feature_names, d))
         set_field(self, "spread", checked_spread(self.spread, d))

@@ -15,6 +15,7 @@ Proofs: docs/mathematics.md, statements 14.3, 16.1, 16.2, 16.3, 16.4, 16.5 and 1
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -156,3 +157,23 @@ def on_grid(values: np.ndarray) -> np.ndarray:
         return values
     step = max(math.frexp(largest)[1] - 50, -1070)  # largest < 2^50 2^step
     return np.ldexp(np.round(np.ldexp(values, -step)), step)
+
+
+def exact_dot(a: Sequence[float], b: Sequence[float]) -> Fraction:
+    """`sum_j a_j b_j` of floats, exactly.
+
+    >>> exact_dot([1e200, 1.0, -1e200], [1.0, 3.0, 1.0])
+    Fraction(3, 1)
+    """
+    terms = [(*_integer(x), *_integer(y)) for x, y in zip(a, b, strict=True) if x and y]
+    if not terms:
+        return Fraction(0)
+    least = min(e + f for _, e, _, f in terms)
+    total = sum((n * m) << (e + f - least) for n, e, m, f in terms)
+    return Fraction(total) * Fraction(2) ** least
+
+
+def _integer(x: float) -> tuple[int, int]:
+    """`x = n 2^e`."""
+    mantissa, exponent = math.frexp(x)
+    return int(math.ldexp(mantissa, 53)), exponent - 53

@@ -15,7 +15,7 @@ from gpcert.archive import Shape, fingerprint, plain_label, read_arrays, write_a
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood
 from gpcert.posterior import Posterior
-from gpcert.posterior_file import (
+from gpcert.posterior_parts import (
     check_class_count,
     check_labels,
     check_shapes,

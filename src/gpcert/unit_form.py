@@ -25,7 +25,7 @@ from gpcert.arrays import Points
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
-from gpcert.precision_factors import Factored
+from gpcert.posterior_parts import Factored
 from gpcert.regions import LinearMap
 from gpcert.rounding import TINY, gamma, raised_power, scaled, scaled_to_one, up_float
 from gpcert.spectral import (
@@ -35,7 +35,6 @@ from gpcert.spectral import (
     largest_eigenvalue,
     triangular_eigenvalue,
 )
-from gpcert.trend import slope_exponent
 from gpcert.triangular import Inverse, blocks, square
 
 LOWEST, HIGHEST = -900, 1000
@@ -319,3 +318,16 @@ def in_units(values: np.ndarray, exponent: int) -> np.ndarray:
             "and a slope of about the outputs' size over the points'"
         )
     return found
+
+
+def slope_exponent(slope: np.ndarray, points: np.ndarray) -> int | None:
+    """e with 2^e about the largest `|slope_j z_j|` over the points; None without a slope.
+
+    A feature that is 0 at all points counts as 1.
+    """
+    (used,) = np.nonzero(slope)
+    if not len(used):
+        return None
+    sizes = np.abs(points[:, used]).max(axis=0)
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    return int((np.frexp(slope[used])[1] + np.frexp(sizes)[1]).max())

@@ -16,7 +16,7 @@ from gpcert.regions import Box
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.balls import flint, series_length
 from gpcert.testing.effort import examples
-from gpcert.testing.kernel_references import reference_value
+from gpcert.testing.kernel_references import reference_of
 from gpcert.testing.node_contract import NodeContract
 
 
@@ -127,7 +127,7 @@ def test_spectral_moments_are_exact():
     with series_length(9):
         tau = module.arb_series([0, 1])
         line = [module.arb(float(x)) * tau for x in h]
-        k = reference_value("periodic", kernel.config(), line, [module.arb(0)] * 2).coeffs()
+        k = reference_of("periodic", kernel.config())(line, [module.arb(0)] * 2).coeffs()
     for n, name in ((2, "b2"), (3, "b3")):
         exact = abs(float(k[2 * n])) * math.factorial(2 * n)
         assert float(getattr(kernel, name)(h)[0]) ** 2 == pytest.approx(exact, rel=1e-10)

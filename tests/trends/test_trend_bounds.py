@@ -20,9 +20,10 @@ from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior
 from gpcert.quantities import Band, Mean, Probability
 from gpcert.regions import Ball, Box, LinearMap
+from gpcert.rounding import exact_dot
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses
 from gpcert.testing.effort import examples
-from gpcert.trend import exact_dot, slope_exponent
+from gpcert.unit_form import slope_exponent
 from tests.enclosures.enclosure_checks import (
     arb,
     check_goal,

@@ -36,23 +36,14 @@ def link_and_slope(likelihood: ClassLikelihood, f: np.ndarray) -> tuple[np.ndarr
     ([[0.5, 0.5]], [[0.25, -0.25]])
     """
     if isinstance(likelihood, Softmax):
-        return _softmax(f)
+        shares = softmax(f, axis=1)
+        return shares, lambda w: shares * (w - _means(shares, w)[:, None])
     if isinstance(likelihood, MultinomialProbit):
         return _largest(f, math.sqrt(likelihood.noise))
     raise InputError(
         f"likelihood: local search knows the links of Softmax and MultinomialProbit, got "
         f"{type(likelihood).__name__}; add its link to gpcert.attacks.class_means"
     )
-
-
-def points_for(likelihood: ClassLikelihood) -> int:
-    """How many latent points a mean over them is worth: fewer where a link takes long."""
-    return 512 if isinstance(likelihood, MultinomialProbit) else 2048
-
-
-def _softmax(f: np.ndarray) -> tuple[np.ndarray, Slope]:
-    shares = softmax(f, axis=1)
-    return shares, lambda w: shares * (w - _means(shares, w)[:, None])
 
 
 def _largest(f: np.ndarray, deviation: float) -> tuple[np.ndarray, Slope]:
@@ -169,7 +160,8 @@ def class_means(likelihood: ClassLikelihood, a: np.ndarray, V: np.ndarray) -> Cl
     scale = math.sqrt(likelihood.noise) if likelihood.noise > 0 else 1.0
     b, n = a.shape
     widest = float(s.max(initial=0.0)) / scale
-    z, mass = normal_nodes(n, widest, points_for(likelihood))
+    points = 512 if isinstance(likelihood, MultinomialProbit) else 2048  # its link takes long
+    z, mass = normal_nodes(n, widest, points)
     rows = max(1, MOST_NUMBERS // (len(z) * (n + 1)))
     blocks = [slice(start, start + rows) for start in range(0, b, rows)]
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.archive import open_archive, plain_label, read_arrays, write_arrays
+from gpcert.archive import from_json, open_archive, plain_label, read_arrays, to_json, write_arrays
 from gpcert.certificates.io import package_version
 from gpcert.errors import InputError
-from gpcert.json_text import from_json, to_json
 
 FORMAT, PROGRESS_FORMAT = "gpcert-boxes-1", "gpcert-boxes-progress-1"
 

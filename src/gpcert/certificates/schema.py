@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from gpcert.archive import from_json, to_json
 from gpcert.certificates.text import Interval, cut
 from gpcert.errors import InputError
-from gpcert.json_text import from_json, to_json
 from gpcert.regions import region_from_dict
 
 T = TypeVar("T")

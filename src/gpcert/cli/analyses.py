@@ -50,18 +50,17 @@ def attack(
     picture: Picture,
 ) -> None:
     """Look for another decision in a ball around each point, in plain floating point."""
-    model, points = inputs.read()
+    model, points, words = inputs.read(ball, decision)
     found = verbs.attack(
         model,
         points.X,
         radius_of(radius, model),
         method=method,
-        **ball.arguments(model),
-        **decision.arguments(model),
         restarts=restarts,
         iterations=iterations,
         confirm=confirm,
         random_state=seed,
+        **words,
     )
     result = replace(found, labels=points.labels)
     won, sure = int(result.success.sum()), int(result.confirmed.sum())
@@ -96,11 +95,10 @@ def safety(
     picture: Picture,
 ) -> None:
     """Bound a prediction in growing balls around one point, beside an attack."""
-    model, points = inputs.read()
+    model, points, words = inputs.read(ball, decision, search)
     row = 0
     if point is not None:
         row = points.labels.index(named("--point", point, points.labels))
-    words = {**ball.arguments(model), **decision.arguments(model), **search.arguments()}
     del words["n_jobs"]  # one point
     result = verbs.safety_curve(
         model,
@@ -151,7 +149,7 @@ def robustness(
     picture: Picture,
 ) -> None:
     """Bound how far the prediction can move in a ball around each point."""
-    model, points = inputs.read()
+    model, points, words = inputs.read(ball, search)
     others = {path.stem: load_model(path) for path in compare or []}
     found = verbs.robustness(
         None if others else model,
@@ -161,8 +159,7 @@ def robustness(
         compare={inputs.model.stem: model, **others} if others else None,
         output=label_of(label, model),
         tol=tol,
-        **ball.arguments(model),
-        **search.arguments(),
+        **words,
     )
     median = float(np.median(found.deltas())) if len(found) else 0.0
     summary = f"{len(found)} ranges: median delta at most {above(median)}"
@@ -196,9 +193,8 @@ def accuracy(
     picture: Picture,
 ) -> None:
     """Find the share of the points that are right and proved robust, for every radius."""
-    model, points = inputs.read()
+    model, points, words = inputs.read(ball, decision, search)
     given = None if labels is None else _labels(labels, model, len(points.X))
-    words = {**ball.arguments(model), **decision.arguments(model), **search.arguments()}
     found = verbs.certified_accuracy(model, points.X, given, radii_of(radii), rtol=rtol, **words)
     shares = zip(found.radii, found.certified(), found.attacked(), strict=True)
     summary = f"{found.accuracy:.4g} right; right and robust: " + "; ".join(
@@ -254,9 +250,8 @@ def worst_case(
     picture: Picture,
 ) -> None:
     """Bound a regression's least and greatest mean, and its credible band, around each point."""
-    model, points = inputs.read()
-    where = {"radius": radius_of(radius, model), **ball.arguments(model)}
-    words = {**where, **search.arguments(), "output": label_of(label, model, "mean")}
+    model, points, words = inputs.read(ball, search)
+    words |= {"radius": radius_of(radius, model), "output": label_of(label, model, "mean")}
     found = verbs.worst_case(model, points.X, beta=beta, tol=tol, **words)
     widest = max((row.maximum.upper - row.minimum.lower for row in found), default=0.0)
     summary = f"{len(found)} points: a mean moves by at most {above(widest)}"

@@ -48,7 +48,12 @@ class Corners:
         if self.lower.suffix == ".npz":
             if self.upper is not None:
                 raise InputError("UPPER: expected none beside a .npz file with lower and upper")
-            return models, *_both(self.lower)
+            archive = _loaded(self.lower)
+            if not {"lower", "upper"} <= set(archive):
+                raise InputError(
+                    f"{self.lower}: expected the arrays lower and upper, got {sorted(archive)}"
+                )
+            return models, archive["lower"], archive["upper"]
         if self.upper is None:
             raise InputError(
                 "UPPER: expected a file with the greatest corners, got none; or give one .npz file "
@@ -184,14 +189,6 @@ def _rows(path: Path, model: Model) -> np.ndarray:
     if path.suffix != ".npy":
         return read_points(path, None, model.dim, model.feature_names).X
     return _loaded(path)
-
-
-def _both(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The arrays lower and upper of a .npz file."""
-    archive = _loaded(path)
-    if not {"lower", "upper"} <= set(archive):
-        raise InputError(f"{path}: expected the arrays lower and upper, got {sorted(archive)}")
-    return archive["lower"], archive["upper"]
 
 
 def _loaded(path: Path) -> Any:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
-from rich.table import Table
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from threadpoolctl import threadpool_limits
@@ -108,10 +107,6 @@ def _show(done: Study) -> None:
         f"test accuracy {100 * done.accuracy:.1f} %, {kernel}",
         style="bold",
     )
-    console().print(_table(done))
-
-
-def _table(done: Study) -> Table:
     second = (done.posterior.classes or (0, 1))[1]
     title = f"{done.data.name}: is the decision the same in the whole l_inf ball?"
     first = ["point", "decision", "radius", "status", "boxes", "ms"]
@@ -126,7 +121,7 @@ def _table(done: Study) -> Table:
             f"\\[{below(r.minimum.lower)}, {above(r.maximum.upper)}]",
             *cells(r, "boxes ms"),
         )
-    return rows
+    console().print(rows)
 
 
 @dataclass(frozen=True, eq=False)

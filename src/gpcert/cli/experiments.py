@@ -51,7 +51,12 @@ def reproduce(
 ) -> None:
     """Run an experiment of the paper; write its tables, figures and findings."""
     if listed:
-        _show_list()
+        rows = table("Experiments", ["name"])
+        rows.columns[0].justify = "left"
+        rows.add_column("what it does", justify="left")
+        for each in names():
+            rows.add_row(each, Text(experiment_named(each).title))
+        console().print(rows)
         return
     if name is None:
         raise InputError(f"NAME: expected one of {', '.join(names())} or all, got none")
@@ -72,15 +77,6 @@ def reproduce(
             scale = scales[0] if scales else "quick"
             result = run(each, scale=scale, data=data, output=output, n_jobs=jobs)
         _show(result, output / each)
-
-
-def _show_list() -> None:
-    rows = table("Experiments", ["name"])
-    rows.columns[0].justify = "left"
-    rows.add_column("what it does", justify="left")
-    for each in names():
-        rows.add_row(each, Text(experiment_named(each).title))
-    console().print(rows)
 
 
 def _show(result: ExperimentResult, place: Path) -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from gpcert import explain as verbs
 from gpcert.api.many import collect
-from gpcert.api.questions import QuantityName
+from gpcert.api.ranges import QuantityName
 from gpcert.cli import options
 from gpcert.cli.files import Points, read_points
 from gpcert.cli.options import features_of, named, parts_of, radius_of
@@ -118,18 +118,15 @@ def explain(
     _refuse_what_says_nothing(asked, ball, decision, search)
     if asked.reasons and picture.plot is not None and asked.image is None:
         raise InputError("--plot: a reason is drawn on an image; say --shape rows,columns")
-    effort = search.arguments()
-    model, points = inputs.read()
-    region = {"radius": radius_of(radius, model), **ball.arguments(model)}
+    model, points, words = inputs.read(ball, search)
+    words["radius"] = radius_of(radius, model)
     if asked.what == "lime":
         _features(_lime(model, points, asked, search.seed), points, asked, files, picture)
     if asked.what == "effects":
-        del region["norm"]
-        found = verbs.effects(
-            model, points.X, **region, quantity=asked.quantity, tol=asked.tol, **effort
-        )
+        del words["norm"]
+        found = verbs.effects(model, points.X, quantity=asked.quantity, tol=asked.tol, **words)
         _features(found, points, asked, files, picture)
-    words = {**region, **effort, "progress": False}  # of each point; that of all is shown
+    words["progress"] = False  # of each point; that of all is shown
     del words["n_jobs"]
     if asked.what == "pixels":
         words["ranking"] = asked.ranking

@@ -18,7 +18,7 @@ import numpy as np
 from gpcert import committee
 from gpcert.adapters import as_posterior
 from gpcert.certificates.record import RecordTable
-from gpcert.cli.terminal import error_console
+from gpcert.cli.terminal import console
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.extras import install_hint
@@ -190,7 +190,7 @@ def load_model(path: Path) -> Model:
 
 
 def _load_trusted(path: Path) -> object:
-    error_console().print(
+    console(stderr=True).print(
         f"warning: {path} is a joblib file, and joblib files are code: opening it runs what is in "
         "it. Open only files that you trust; gpcert.as_posterior(model).save('model.npz') writes "
         "a file without code.",

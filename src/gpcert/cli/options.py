@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from gpcert.api.decisions import MethodName, VarianceBound
-from gpcert.api.questions import range_question
+from gpcert.api.ranges import range_question
+from gpcert.api.words import MethodName, VarianceBound
 from gpcert.cli.files import Points, load_model, read_points
 from gpcert.cli.terminal import option
 from gpcert.committee import Model
@@ -73,10 +73,12 @@ class Inputs:
         bool | None, option("whether the first row of POINTS holds names", "--header/--no-header")
     ] = None
 
-    def read(self) -> tuple[Model, Points]:
-        """Both, from their files."""
+    def read(self, *groups: Ball | Decision | Search) -> tuple[Model, Points, dict[str, Any]]:
+        """Both, from their files, and the words of the verbs that groups of options stand for."""
         model = load_model(self.model)
-        return model, read_points(self.points, self.header, model.dim, model.feature_names)
+        points = read_points(self.points, self.header, model.dim, model.feature_names)
+        words = [group.arguments(model) for group in groups]
+        return model, points, {name: value for each in words for name, value in each.items()}
 
 
 @dataclass(frozen=True)
@@ -108,15 +110,12 @@ class Ball:
 
     def arguments(self, model: Model) -> dict[str, Any]:
         """`norm`, `features`, `domain` and `scale` of the verbs."""
-        features, domain, scale = (
-            None if text is None else read(text, model)
-            for read, text in (
-                (features_of, self.features),
-                (_domain, self.domain),
-                (_scale, self.scale),
-            )
-        )
-        return {"norm": self.norm, "features": features, "domain": domain, "scale": scale}
+        return {
+            "norm": self.norm,
+            "features": None if self.features is None else features_of(self.features, model),
+            "domain": None if self.domain is None else _domain(self.domain, model),
+            "scale": None if self.scale is None else _scale(self.scale, model),
+        }
 
 
 @dataclass(frozen=True)
@@ -136,20 +135,18 @@ class Decision:
 
     def arguments(self, model: Model) -> dict[str, Any]:
         """The arguments of the verbs that decide."""
+        weights: Any = None
+        if self.class_weight is not None:
+            weights = _numbers("--class-weight", self.class_weight)
+            if not isinstance(weights, list):
+                labels = model.labels
+                weights = {named("--class-weight", name, labels): value for name, value in weights}
         return {
             "threshold": self.threshold,
-            "class_weight": self._weights(model),
+            "class_weight": weights,
             "delta": self.delta,
             "output_norm": self.output_norm,
         }
-
-    def _weights(self, model: Model) -> Any:
-        if self.class_weight is None:
-            return None
-        found = _numbers("--class-weight", self.class_weight)
-        if isinstance(found, list):
-            return found
-        return {named("--class-weight", name, model.labels): value for name, value in found}
 
 
 @dataclass(frozen=True)
@@ -174,8 +171,8 @@ class Search:
         option("show what is known so far; by default on a terminal", "--progress/--no-progress"),
     ] = None
 
-    def arguments(self) -> dict[str, Any]:
-        """The effort words of the verbs of many points."""
+    def arguments(self, model: Model | None = None) -> dict[str, Any]:
+        """The effort words of the verbs of many points, whatever the model."""
         return {
             "budget": Budget(self.seconds, self.boxes, 1e9 * self.memory),
             "backend": self.backend,

@@ -19,7 +19,6 @@ from gpcert.cli.terminal import (
     cells,
     check_folder,
     console,
-    error_console,
     option,
     say,
     say_written,
@@ -154,8 +153,7 @@ class Files:
     @property
     def place(self) -> Console:
         """Where people read: standard error while standard output holds results."""
-        streamed = self._streamed(self.output) or self._streamed(self.csv)
-        return error_console() if streamed else console()
+        return console(stderr=self._streamed(self.output) or self._streamed(self.csv))
 
     @property
     def written(self) -> list[Path]:

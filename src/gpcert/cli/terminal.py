@@ -97,24 +97,9 @@ def console(stderr: bool = False) -> Console:
     return _Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
 
 
-def error_console() -> Console:
-    """Standard error."""
-    return console(stderr=True)
-
-
 def say(message: str, place: Console | None = None, style: str = "") -> None:
     """One line, to standard output by default; file names in it are not read as markup."""
     (place or console()).print(Text(message, style=style), soft_wrap=True)
-
-
-def say_error(message: str) -> None:
-    """One line to standard error."""
-    error_console().print(Text("error: ", style="bold red") + Text(message), soft_wrap=True)
-
-
-def verdict(status: Status) -> Text:
-    """The status in its colour."""
-    return Text(status.name, style=VERDICT_STYLES[status])
 
 
 def cells(row: Any, names: str) -> list[str | Text]:
@@ -130,7 +115,7 @@ def cells(row: Any, names: str) -> list[str | Text]:
             case Interval():
                 found += [below(value.lower), above(value.upper)]
             case Status():
-                found.append(verdict(value))
+                found.append(Text(value.name, style=VERDICT_STYLES[value]))
             case float():
                 found.append(f"{value:.1f}" if name == "ms" else f"{value:.4g}")
             case _:
@@ -228,10 +213,11 @@ def _reported() -> Iterator[None]:
         if hasattr(error, "format_message"):  # a usage error; its class moved over time
             error.__dict__["exit_code"] = int(ExitCode.BAD_INPUT)
             raise
-        error_console().print_exception()
+        console(stderr=True).print_exception()
         _end(ExitCode.DEFECT, "this is a defect of gpcert; please report it with the lines above")
 
 
 def _end(code: ExitCode, message: str) -> NoReturn:
-    say_error(message)
+    line = Text("error: ", style="bold red") + Text(message)
+    console(stderr=True).print(line, soft_wrap=True)
     raise typer.Exit(code) from None

@@ -8,8 +8,7 @@ from typing import Annotated
 from rich.console import RenderableType
 
 from gpcert.api import certified_radius_many, certify_many, prediction_range_many
-from gpcert.api.questions import QuantityName
-from gpcert.api.ranges import Sides
+from gpcert.api.ranges import QuantityName, Sides
 from gpcert.certificates import Certificate, Radius
 from gpcert.cli import options
 from gpcert.cli.options import command, exits_within, label_of, radius_of
@@ -38,11 +37,8 @@ def certify(
     files: Files,
 ) -> None:
     """Prove or refute that the decision at each point holds in a whole ball around it."""
-    model, points = inputs.read()
-    where = {"radius": radius_of(radius, model), **ball.arguments(model)}
-    found = certify_many(
-        model, points.X, **where, **decision.arguments(model), **search.arguments()
-    )
+    model, points, words = inputs.read(ball, decision, search)
+    found = certify_many(model, points.X, radius_of(radius, model), **words)
     columns = ["decision", "status", "margin >=", "margin <=", "moved by", "boxes", "ms"]
     summary = f"{len(found)} points: {found.summary}"
     title = f"Certificates, l_{ball.norm} radius {radius}"
@@ -83,19 +79,18 @@ def ranges(
     files: Files,
 ) -> None:
     """Bound the smallest and the largest prediction in a ball around each point."""
-    model, points = inputs.read()
+    model, points, words = inputs.read(ball, search)
     found = prediction_range_many(
         model,
         points.X,
         radius_of(radius, model),
-        **ball.arguments(model),
         tol=tol,
         quantity=quantity,
         beta=beta,
         output=label_of(label, model, quantity),
         sides=sides,
         all_outputs=label is None and sides == "both",
-        **search.arguments(),
+        **words,
     )
     met = sum(item.converged for item in found)
     summary = f"{len(found)} ranges: {met} within the tolerance {tol:g}, {len(found) - met} wider"
@@ -126,8 +121,7 @@ def radius(
     files: Files,
 ) -> None:
     """Bracket the radius up to which the decision at each point is proved robust."""
-    model, points = inputs.read()
-    words = {**ball.arguments(model), **decision.arguments(model), **search.arguments()}
+    model, points, words = inputs.read(ball, decision, search)
     found = certified_radius_many(model, points.X, rtol=rtol, max_radius=max_radius, **words)
     met = sum(item.reason is StopReason.CONVERGED for item in found)
     summary = f"{len(found)} radii: {met} within the tolerance {rtol:g}, {len(found) - met} wider"

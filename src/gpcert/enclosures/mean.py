@@ -32,8 +32,7 @@ from gpcert.kernels.expansions.base import (
 from gpcert.posterior import Posterior
 from gpcert.regions import Region
 from gpcert.regions.image import ImageCells
-from gpcert.rounding import TINY, U, down, gamma, up, up_float
-from gpcert.trend import exact_dot
+from gpcert.rounding import TINY, U, down, exact_dot, gamma, up, up_float
 
 
 @dataclass(frozen=True)

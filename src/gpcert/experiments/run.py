@@ -18,15 +18,14 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 import gpcert
-from gpcert.api.parallel import numbered_results
-from gpcert.api.progress import progress_line
+from gpcert.api.running import numbered_results, progress_line
+from gpcert.archive import from_json, to_json
 from gpcert.certificates.io import package_version
 from gpcert.errors import InputError
 from gpcert.experiments.base import Experiment, Piece, Row, Sources, by_table, experiment_named
 from gpcert.experiments.pictures import save
 from gpcert.experiments.results import Environment, ExperimentResult, write_whole
 from gpcert.extras import optional
-from gpcert.json_text import from_json, to_json
 
 FORMAT = "gpcert-part-1"
 LEFT_OUT = ("cli", "plots", "report", "testing")

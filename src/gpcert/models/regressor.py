@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
+from gpcert.frames import spread_of
 from gpcert.models.inference import Fit, exact
 from gpcert.models.training import (
     Covariances,
@@ -19,7 +20,6 @@ from gpcert.models.training import (
     white_noise,
 )
 from gpcert.posterior import Posterior
-from gpcert.spread import spread_of
 
 
 class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):

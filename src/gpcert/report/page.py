@@ -8,6 +8,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
+from gpcert.archive import to_json
 from gpcert.errors import InputError
 from gpcert.experiments.base import names as known_names
 from gpcert.experiments.results import (
@@ -18,7 +19,6 @@ from gpcert.experiments.results import (
     read_all,
     write_whole,
 )
-from gpcert.json_text import to_json
 from gpcert.report.markdown import markdown_page
 from gpcert.report.wording import (
     CLAIM_HEADS,

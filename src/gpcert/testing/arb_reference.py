@@ -19,7 +19,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.posterior import Posterior
 from gpcert.testing.balls import BITS, dot, exact, flint, total
-from gpcert.testing.kernel_references import reference_value
+from gpcert.testing.kernel_references import reference_of
 
 LARGEST_RADIUS = 1e-18
 """A reference wider than this (relative, or absolute below 1) would prove nothing."""
@@ -40,7 +40,7 @@ def kernel_reference(kernel: Kernel, x: Sequence[Any], z: Sequence[Any]) -> Any:
     >>> bool(abs(float(k) - 2 * np.exp(-0.5)) < 1e-15)
     True
     """
-    return reference_value(kernel.name, kernel.config(), x, z)
+    return reference_of(kernel.name, kernel.config())(x, z)
 
 
 class ArbPosterior:

@@ -19,18 +19,13 @@ Point = Sequence[Any]
 Formula = Callable[[dict[str, Any], Point, Point], Any]
 
 
-def reference_value(name: str, config: dict[str, Any], x: Point, z: Point) -> Any:
+def reference_of(name: str, config: dict[str, Any]) -> Callable[[Point, Point], Any]:
     """`k(x, z)` of the kernel that `kernel_from_config(name, config)` would build.
 
-    >>> config = {"length_scale": 1.0, "variance": 2.0}
-    >>> round(float(reference_value("squared_exponential", config, exact([0]), exact([1]))), 6)
+    >>> k = reference_of("squared_exponential", {"length_scale": 1.0, "variance": 2.0})
+    >>> round(float(k(exact([0]), exact([1]))), 6)
     1.213061
     """
-    return reference_of(name, config)(x, z)
-
-
-def reference_of(name: str, config: dict[str, Any]) -> Callable[[Point, Point], Any]:
-    """`k` as a function of two points."""
     if name not in REFERENCES:
         raise InputError(f"kernel: expected one of {sorted(REFERENCES)}, got {name!r}")
     formula = REFERENCES[name]
@@ -172,23 +167,21 @@ def _white(config: dict[str, Any], x: Point, z: Point) -> Any:
 
 
 def _sum(config: dict[str, Any], x: Point, z: Point) -> Any:
-    return total(reference_value(name, part, x, z) for name, part in config["kernels"])
+    return total(reference_of(*part)(x, z) for part in config["kernels"])
 
 
 def _product(config: dict[str, Any], x: Point, z: Point) -> Any:
-    values = (reference_value(name, part, x, z) for name, part in config["kernels"])
+    values = (reference_of(*part)(x, z) for part in config["kernels"])
     return math.prod(values, start=flint().arb(1))
 
 
 def _scale(config: dict[str, Any], x: Point, z: Point) -> Any:
-    name, part = config["kernel"]
-    return flint().arb(config["factor"]) * reference_value(name, part, x, z)
+    return flint().arb(config["factor"]) * reference_of(*config["kernel"])(x, z)
 
 
 def _active_dimensions(config: dict[str, Any], x: Point, z: Point) -> Any:
     dimensions = [int(j) for j in config["dimensions"]]
-    name, part = config["kernel"]
-    return reference_value(name, part, [x[j] for j in dimensions], [z[j] for j in dimensions])
+    return reference_of(*config["kernel"])([x[j] for j in dimensions], [z[j] for j in dimensions])
 
 
 REFERENCES: dict[str, Formula] = {

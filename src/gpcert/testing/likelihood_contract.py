@@ -37,8 +37,11 @@ variances = st.one_of(
 )
 
 
+Segment = tuple[float, float, float, float]
+
+
 @st.composite
-def segments(draw: st.DrawFn) -> tuple[float, float, float, float]:
+def segments(draw: st.DrawFn) -> Segment:
     """`(alpha, beta, v_low, v_high)`, among them points, short, ordinary and huge segments."""
     v_low = draw(variances)
     width = draw(
@@ -81,6 +84,13 @@ class LikelihoodContract:
         assert ball.rad() < REFERENCE_RADIUS * max(1.0, abs(float(ball.mid())))
         return ball
 
+    def _ends(self, backend: Backend, segment: Segment) -> tuple[float, float]:
+        """`line_minimum` and `line_maximum`."""
+        arguments = _arrays(backend, *segment)
+        lines = (self.likelihood.line_minimum, self.likelihood.line_maximum)
+        low, high = (_scalar(line(*arguments)) for line in lines)
+        return low, high
+
     @settings(deadline=None, max_examples=examples(60))
     @given(mu=means, v=variances)
     def test_enclosure_contains_reference(self, backend_name: str, mu: float, v: float) -> None:
@@ -97,13 +107,11 @@ class LikelihoodContract:
     @settings(deadline=None, max_examples=examples(50))
     @given(segment=segments(), where=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=3))
     def test_lines_bound_reference(
-        self, backend_name: str, segment: tuple[float, float, float, float], where: list[float]
+        self, backend_name: str, segment: Segment, where: list[float]
     ) -> None:
         """`line_minimum <= F <= line_maximum` at the ends and at drawn points of the segment."""
         alpha, beta, v_low, v_high = segment
-        arguments = _arrays(backend_or_skip(backend_name), *segment)
-        low = _scalar(self.likelihood.line_minimum(*arguments))
-        high = _scalar(self.likelihood.line_maximum(*arguments))
+        low, high = self._ends(backend_or_skip(backend_name), segment)
         assert math.isfinite(low)
         assert math.isfinite(high)
         inner = [min(v_low + t * (v_high - v_low), v_high) for t in where]
@@ -115,14 +123,10 @@ class LikelihoodContract:
 
     @settings(deadline=None, max_examples=examples(80))
     @given(segment=segments())
-    def test_lines_bound_dense_samples(
-        self, backend_name: str, segment: tuple[float, float, float, float]
-    ) -> None:
+    def test_lines_bound_dense_samples(self, backend_name: str, segment: Segment) -> None:
         """The same on 400 points, linear and geometric, against certified enclosures."""
         backend = backend_or_skip(backend_name)
-        arguments = _arrays(backend, *segment)
-        low = _scalar(self.likelihood.line_minimum(*arguments))
-        high = _scalar(self.likelihood.line_maximum(*arguments))
+        low, high = self._ends(backend, segment)
         alpha, beta, v_low, v_high = segment
         grid = np.linspace(0.0, 1.0, 200)
         inner = v_low + (v_high - v_low) * np.concatenate([grid, np.geomspace(1e-12, 1.0, 200)])
@@ -158,9 +162,7 @@ class LikelihoodContract:
 
     @settings(deadline=None, max_examples=examples(60))
     @given(segment=segments())
-    def test_never_below_the_monotone_bound(
-        self, backend_name: str, segment: tuple[float, float, float, float]
-    ) -> None:
+    def test_never_below_the_monotone_bound(self, backend_name: str, segment: Segment) -> None:
         """The line form is at least the paper's bound, up to the width of an enclosure."""
         if not isinstance(self.likelihood, BinaryLikelihood):
             pytest.skip("the monotone bound is one for two classes")
