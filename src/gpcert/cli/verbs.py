@@ -8,8 +8,7 @@ from typing import Annotated
 from rich.console import RenderableType
 
 from gpcert.api import certified_radius_many, certify_many, prediction_range_many
-from gpcert.api.questions import QuantityName
-from gpcert.api.ranges import Sides
+from gpcert.api.ranges import QuantityName, Sides
 from gpcert.certificates import Certificate, Radius
 from gpcert.cli import options
 from gpcert.cli.options import command, exits_within, label_of, radius_of
