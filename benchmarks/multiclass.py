@@ -28,7 +28,7 @@ from multiclass_models import (
 )
 
 import gpcert
-from gpcert.api.decisions import Method
+from gpcert.api.words import Method
 from gpcert.attacks.functions import plain_function
 from gpcert.quantities import Mean
 from report import Section, command_line, merge

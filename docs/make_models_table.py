@@ -11,8 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gpcert.adapters.registry import built_in
-from gpcert.adapters.support import support_of
+from gpcert.adapters.registry import built_in, support_of
 
 FILE = Path(__file__).parent / "models.md"
 START, END = "<!-- table: start -->\n", "<!-- table: end -->\n"

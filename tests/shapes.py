@@ -7,7 +7,8 @@ method is called; `_` any. A number means itself, `...` in front further axes, t
 Records (dataclasses and named tuples) are checked when they are made.
 
 `install` wraps what modules define when they are imported, so that names imported from them are the
-checked ones; nothing of it is there outside of tests.
+checked ones; nothing of it is there outside of tests. Whether arguments fit depends on their shapes
+alone, so that those that fitted once are only looked up.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from typing import Any
@@ -166,8 +167,11 @@ _fields_of = functools.cache(_fields)
 
 
 @functools.cache
-def _titled_fields(cls: type) -> list[tuple[str, Any, str]]:
-    return [(name, specs, f"{cls.__name__}.{name}") for name, specs in _fields_of(cls).items()]
+def _titled_fields(cls: type) -> tuple[list[str], Callable[..., Any], list[tuple[Any, str]]]:
+    """The names of a record's fields with shapes, what looks at them, their shapes and titles."""
+    fields = _fields_of(cls)
+    plan = [(specs, f"{cls.__name__}.{name}") for name, specs in fields.items()]
+    return list(fields), _look(fields.values()), plan
 
 
 @functools.cache
@@ -182,17 +186,39 @@ def _letters(cls: type) -> dict[str, list[tuple[str, int]]]:
     return found
 
 
-def _known_of(record: Any, wanted: frozenset[str]) -> dict[Any, Any]:
+@functools.cache
+def _places(cls: type, wanted: frozenset[str]) -> list[tuple[str, list[tuple[str, int]]]]:
+    """Where the wanted letters stand in a record."""
+    return [(letter, places) for letter, places in _letters(cls).items() if letter in wanted]
+
+
+def _known_of(record: Any, wanted: frozenset[str]) -> tuple[tuple[str, int], ...]:
     """The lengths that a record, whose fields fitted when it was made, gives to letters."""
-    known: dict[Any, Any] = {}
-    for letter, places in _letters(type(record)).items():
-        if letter in wanted:
-            for name, axis in places:
-                value = getattr(record, name)
-                if value is not None:
-                    known[letter] = value.shape[axis]
-                    break
-    return known
+    known = []
+    for letter, places in _places(type(record), wanted):
+        for name, axis in places:
+            value = getattr(record, name)
+            if value is not None:
+                known.append((letter, value.shape[axis]))
+                break
+    return tuple(known)
+
+
+def _seen(value: Any) -> Any:
+    """All that a check sees of a value: its shape, those of its members, or its type."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_seen, value))
+    return type(value) if isinstance(value, float) else getattr(value, "shape", type(value))
+
+
+def _seen_arrays(values: list[Any]) -> Any:
+    """The same of values each of which must be a single array, or a number where `#` says so."""
+    return tuple([getattr(value, "shape", type(value)) for value in values])
+
+
+def _look(specs: Iterable[Any]) -> Callable[[list[Any]], Any]:
+    """What sees all that checks of a list of values see."""
+    return _seen_arrays if all(isinstance(spec, str) for spec in specs) else _seen
 
 
 def _letters_in(specs: Any) -> set[str]:
@@ -212,27 +238,37 @@ def checked(function: Callable[..., Any], method: bool = False) -> Callable[...,
         return function
     places = {name: k for k, name in enumerate(inspect.signature(function).parameters)}
     title = function.__qualname__
-    plan = [
-        (places[name], name, specs, f"{title}({name})")
-        for name, specs in named.items()
-        if name in places
-    ]
+    plan = [(specs, f"{title}({name})") for name, specs in named.items() if name in places]
+    spots = [(places[name], name) for name in named if name in places]
+    look = _look(specs for specs, _ in plan)
     result_title = f"result of {title}"
     returned = _as_result(named.get("return"))
+    look_at_result = _look([returned])
     wanted = frozenset().union(*map(_letters_in, named.values()))
+    fitted: dict[Any, tuple[dict[Any, Any], set[Any]]] = {}
+    """By the shapes of arguments that fitted: the letters, and the shapes of results that did."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if compiling():
             return function(*args, **kwargs)
-        known = _known_of(args[0], wanted) if method else {}
+        own = _known_of(args[0], wanted) if method else ()
         count = len(args)
-        for place, name, specs, where in plan:
-            given = args[place] if place < count else kwargs.get(name)
-            if given is not None:
-                _fit_all(given, specs, known, where)
+        given = [args[k] if k < count else kwargs.get(name) for k, name in spots]
+        key = own, look(given)
+        before = fitted.get(key)
+        if before is None:
+            letters = dict[Any, Any](own)
+            for value, (specs, where) in zip(given, plan, strict=True):
+                _fit_all(value, specs, letters, where)
+            before = fitted[key] = letters, set()
         result = function(*args, **kwargs)
-        _fit_all(result, returned, known, result_title)
+        if returned is not None:
+            known, results = before
+            seen = look_at_result([result])
+            if seen not in results:
+                _fit_all(result, returned, dict(known), result_title)
+                results.add(seen)
         return result
 
     return wrapper
@@ -261,13 +297,20 @@ def _check_class(cls: type) -> None:
 
 
 def _checked_maker(made: Callable[..., Any]) -> Callable[..., Any]:
+    fitted: set[Any] = set()
+
     @functools.wraps(made)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = made(self, *args, **kwargs)
         record: Any = self if result is None else result
-        known: dict[Any, Any] = {}
-        for name, specs, where in _titled_fields(type(record)):
-            _fit_all(getattr(record, name), specs, known, where)
+        names, look, plan = _titled_fields(type(record))
+        values = [getattr(record, name) for name in names]
+        key = type(record), look(values)
+        if key not in fitted:
+            known: dict[Any, Any] = {}
+            for value, (specs, where) in zip(values, plan, strict=True):
+                _fit_all(value, specs, known, where)
+            fitted.add(key)
         return result
 
     return wrapper

@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, DotProduct, ExpSineSquared, Matern, WhiteKernel
 
-from gpcert.adapters import own, sklearn
+from gpcert.adapters import sklearn
+from gpcert.adapters.libraries import GPCERT
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier, GPRegressor
 from gpcert.testing.adapter_contract import AdapterContract
@@ -48,7 +49,7 @@ class TestSklearn(AdapterContract):
 
 
 class TestOwn(AdapterContract):
-    adapter = own
+    adapter = GPCERT
     models: ClassVar = {
         "regressor": lambda: GPRegressor(SquaredExponential(1.0), max_epochs=2).fit(X, y),
         "classifier": lambda: GPClassifier(SquaredExponential(1.0), max_epochs=2).fit(X, y > 0),

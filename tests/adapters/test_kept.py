@@ -15,8 +15,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import gpcert
 from gpcert.adapters import registry
-from gpcert.adapters.fingerprint import fingerprint
-from gpcert.adapters.kept import Kept
+from gpcert.adapters.kept import Kept, fingerprint
 from gpcert.models import GPClassifier, GPRegressor
 from gpcert.testing.effort import examples
 
@@ -297,6 +296,6 @@ def test_the_arrays_of_a_posterior_can_only_be_read():
     ],
 )
 def test_different_parts_have_different_fingerprints(first, second):
-    assert fingerprint(first).same(fingerprint(first))
-    assert fingerprint(first).same(fingerprint(copy.deepcopy(first)))
-    assert not fingerprint(first).same(fingerprint(second))
+    assert fingerprint(first) == fingerprint(first)
+    assert fingerprint(first) == fingerprint(copy.deepcopy(first))
+    assert fingerprint(first) != fingerprint(second)

@@ -12,7 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 import gpcert
-from gpcert.adapters import as_posterior, sklearn_scores
+from gpcert.adapters import as_posterior, sklearn
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MeanOnly
@@ -30,7 +30,7 @@ def fitted(model, targets=y, points=X):
 
 
 class TestScores(AdapterContract):
-    adapter = sklearn_scores
+    adapter = sklearn
     models: ClassVar = {
         "SVC": fitted(SVC(), y > 0),
         "SVC auto": fitted(SVC(gamma="auto"), y > 0),

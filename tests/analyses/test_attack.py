@@ -106,9 +106,7 @@ def test_a_lying_attack_is_not_confirmed(binary, X, monkeypatch):
 
     monkeypatch.setattr(module, "decision_margins", Lying)
     balls = [Ball(x, 1e-6) for x in X]
-    table = attack_regions(
-        binary, X, balls, module.RuleOptions(), "gpfgs", module.Effort(), True, 0
-    )
+    table = attack_regions(binary, X, balls, module.Decision(), "gpfgs", module.Effort(), True, 0)
     assert table.success.all()
     assert not table.confirmed.any()
 

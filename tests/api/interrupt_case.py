@@ -90,7 +90,7 @@ def run(verb):
         )
         return {"reason": found.reason.name, "lower": found.lower, "upper": found.upper}
     tell_of_points()
-    import_module("gpcert.api.parallel").LONGEST_TRY = 0.01  # the first point takes minutes
+    import_module("gpcert.api.running").LONGEST_TRY = 0.01  # the first point takes minutes
     jobs = int(verb.removeprefix("many"))
     posterior, X = easy_and_hard(posterior)
     table = gpcert.certify_many(

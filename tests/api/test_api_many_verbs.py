@@ -52,7 +52,7 @@ def test_two_processes_find_the_same():
 
 @pytest.mark.parametrize("verb", ["radius", "range"])
 def test_an_interrupt_keeps_what_is_finished(verb, monkeypatch):
-    name = "_radius" if verb == "radius" else "prediction_range"
+    name = "radius_at" if verb == "radius" else "ranges_over"
     plain = getattr(many, name)
     calls = []
 

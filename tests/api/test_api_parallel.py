@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.api import parallel
+from gpcert.api import running as parallel
 from gpcert.deadline import checkpoint
 from gpcert.kernels import SquaredExponential
 from gpcert.search import StopReason

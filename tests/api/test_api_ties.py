@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 import gpcert
-from gpcert.api.rules import RuleOptions, decision_candidates, decision_rule
+from gpcert.api.rules import decision_candidates, decision_rule
 from gpcert.api.words import Means
+from gpcert.attacks import Decision
 from gpcert.certificates import Status
 from gpcert.committee import Committee
 from gpcert.kernels import SquaredExponential
@@ -174,7 +175,7 @@ def test_many_classes_at_a_gap_that_plain_values_get_wrong():
     posterior, winner = misjudged()
     certificate = gpcert.certify(posterior, [0.1], 0.1)
     assert (certificate.status, certificate.decision) == (ROBUST, winner)
-    assert decision_rule(posterior, np.array([0.1]), RuleOptions()).decision == winner
+    assert decision_rule(posterior, np.array([0.1]), Decision()).decision == winner
 
 
 def test_a_wrong_guess_is_found_out_after_the_search_as_well(monkeypatch):
@@ -182,7 +183,7 @@ def test_a_wrong_guess_is_found_out_after_the_search_as_well(monkeypatch):
     monkeypatch.setattr("gpcert.api.rules.NEAR", 0.0)
     posterior, winner = misjudged()
     x = np.array([0.1])
-    candidates = decision_candidates(posterior, x, RuleOptions())
+    candidates = decision_candidates(posterior, x, Decision())
     assert not candidates.near
     assert candidates.guess.decision != winner
     certificate = gpcert.certify(posterior, x, 0.1)
@@ -357,7 +358,7 @@ def test_verdicts_and_margins_are_exact_for_weights_whose_quotient_rounds(weight
     for _ in range(abs(steps)):
         value = float(np.nextafter(value, np.copysign(np.inf, steps)))
     posterior = lifted(0, 0.5 * sign, 0.0, SklearnLogistic())
-    options = RuleOptions(class_weight=weights)
+    options = Decision(class_weight=weights)
     rule = decision_candidates(posterior, np.array([0.1]), options).build(int(sign > 0))
     assert rule.level == sign * quotient
     result = SearchResult((GoalResult(value, value, np.array([0.1])),), StopReason.DECIDED, 1, 0.0)

@@ -14,8 +14,8 @@ from sklearn.svm import SVC
 import gpcert
 import gpcert.api.at_once as at_once
 from gpcert.api.regions import Where
-from gpcert.api.rules import RuleOptions
 from gpcert.api.words import Means
+from gpcert.attacks import Decision
 from gpcert.certificates import Status
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
@@ -50,7 +50,7 @@ def _overlap(one, two):
 
 def _work(model, radius=0.02, **where):
     regions = Where(radius, **where).around_each(model, POINTS)
-    return model, [(x, r, RuleOptions(), Means()) for x, r in zip(POINTS, regions, strict=True)]
+    return model, [(x, r, Decision(), Means()) for x, r in zip(POINTS, regions, strict=True)]
 
 
 @crossed({"kind": KINDS, "words": [{}, {"class_weight": [1.0, 2.0, 1.0]}, {"features": [0]}]})

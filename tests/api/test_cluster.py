@@ -7,7 +7,7 @@ import pytest
 import gpcert
 import gpcert.api.boxes as boxes
 import gpcert.api.many as many
-import gpcert.api.parallel as parallel
+import gpcert.api.running as parallel
 from gpcert.kernels import SquaredExponential
 from gpcert.search import Budget
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import gpcert
 import gpcert.api.at_once as at_once
 from gpcert.api.regions import Where
-from gpcert.api.rules import RuleOptions
 from gpcert.api.words import Means
+from gpcert.attacks import Decision
 from gpcert.certificates import Status
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.quantities.compound import Deviation, deviations
@@ -62,7 +62,7 @@ def test_certificates_are_those_of_separate_calls(model, seed, radius, delta, no
 @pytest.mark.parametrize("delta", [0.05, 0.6])
 def test_one_box_answers_most_points(model, delta):
     regions = Where(0.02).around_each(model, POINTS)
-    options = RuleOptions(delta=delta)
+    options = Decision(delta=delta)
     work = [(x, r, options, Means()) for x, r in zip(POINTS, regions, strict=True)]
     found = at_once.certified_at_once(model, work)
     assert len(found) >= 18

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.api.progress import progress_line
+from gpcert.api.running import progress_line
 from gpcert.kernels import SquaredExponential
 from gpcert.regions import Box
 

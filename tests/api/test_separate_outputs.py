@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.adapters.outputs import join_outputs
+from gpcert.adapters.canonical import join_outputs
 from gpcert.errors import InputError
 from gpcert.explain import effects
 from gpcert.kernels import Matern, Periodic, RationalQuadratic, SquaredExponential

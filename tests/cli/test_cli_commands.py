@@ -70,9 +70,7 @@ def test_radius_without_counterexample(run, npz, csv, tmp_path):
     assert "none found" in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("command", "verb"), [("range", "prediction_ranges"), ("radius", "_radius")]
-)
+@pytest.mark.parametrize(("command", "verb"), [("range", "ranges_over"), ("radius", "radius_at")])
 def test_interrupt_keeps_what_is_done(run, npz, csv, tmp_path, monkeypatch, command, verb):
     module = importlib.import_module("gpcert.api.many")
     original = getattr(module, verb)

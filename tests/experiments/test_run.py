@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpcert.api import parallel
+from gpcert.api import running as parallel
 from gpcert.errors import InputError
 from gpcert.experiments import ExperimentResult, experiment_named, names, redraw, reproduce, run
 from gpcert.experiments.base import SOURCES, Piece, Sources

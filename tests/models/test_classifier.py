@@ -19,8 +19,7 @@ from gpcert.errors import InputError
 from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.kernels import Linear, Product, SquaredExponential, Sum, White
 from gpcert.likelihoods import Logistic, Probit
-from gpcert.models.classification import Choices, ClassInference
-from gpcert.models.classifier import GPClassifier
+from gpcert.models.classifier import Choices, GPClassifier
 from gpcert.models.kernel_gradients import LogParameters
 from gpcert.models.training import Covariances
 
@@ -127,13 +126,13 @@ def test_the_slope_of_the_evidence_is_that_of_finite_differences(data, options):
 
 def check_slope(model, X, y):
     choices = Choices(model.likelihood, model.inference, model.sparse, "random")
-    method = ClassInference.of(choices, np.unique(y, return_inverse=True)[1])
+    infer = choices.infer_for(np.unique(y, return_inverse=True)[1])
     parameters = LogParameters.of(model.kernel)
     Z = getattr(model, "inducing_points_", None)
 
     def fit_at(vector):
         covariances = Covariances(parameters.rebuild(vector), X, Z)
-        return covariances, method.infer(covariances, None, None, False)
+        return covariances, infer(covariances, None, None, False)
 
     covariances, fit = fit_at(parameters.values)
     assert fit.evidence == pytest.approx(model.evidence_, abs=1e-9)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gpcert.errors import InputError
-from gpcert.models import classification
-from gpcert.models.classification import inducing_points
+from gpcert.models import classifier
+from gpcert.models.classifier import inducing_points
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_all_points_can_be_chosen(X):
     np.testing.assert_array_equal(np.unique(Z, axis=0), np.unique(X, axis=0))
 
 
-@pytest.mark.parametrize("kind", classification.INDUCING)
+@pytest.mark.parametrize("kind", classifier.INDUCING)
 def test_the_seed_decides(X, kind):
     first, again = (inducing_points(X, 5, kind, 1) for _ in range(2))
     np.testing.assert_array_equal(first, again)
@@ -33,7 +33,7 @@ def test_the_seed_decides(X, kind):
 
 @pytest.mark.parametrize("largest", [10, 1000])
 def test_kmeans_finds_clusters(monkeypatch, largest):
-    monkeypatch.setattr(classification, "LARGEST_KMEANS", largest)
+    monkeypatch.setattr(classifier, "LARGEST_KMEANS", largest)
     centres = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     X = np.repeat(centres, 20, axis=0) + 0.01 * np.random.default_rng(0).normal(size=(60, 2))
     found = inducing_points(X, 3, "kmeans", 0)

@@ -8,8 +8,7 @@ import pytest
 import gpcert.kernels as kernels
 from gpcert.errors import InputError
 from gpcert.kernels import KERNELS, Constant, SquaredExponential, kernel_from_config
-from gpcert.models.kernel_gradients import LogParameters
-from gpcert.models.leaf_gradients import LEAF_RULES
+from gpcert.models.kernel_gradients import LEAF_RULES, LogParameters
 
 D = 3
 SE = ["squared_exponential", {"length_scale": [0.7, 1.3, 2.1], "variance": 1.7}]
@@ -205,5 +204,5 @@ def test_an_unknown_kernel_is_refused_by_name():
     class Stranger(Constant):
         name = "stranger"
 
-    with pytest.raises(InputError, match="leaf_gradients"):
+    with pytest.raises(InputError, match="kernel_gradients"):
         LogParameters.of(Stranger(1.0))

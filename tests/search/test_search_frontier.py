@@ -19,7 +19,7 @@ def filled(lower):
     frontier = empty(cube(1), lower.shape[1])
     edges = np.linspace(-1, 1, len(lower) + 1)[:, None]
     axes = np.zeros((*lower.shape, HALVINGS), dtype=np.int64)
-    frontier.replace(np.empty(0, dtype=int), Boxes(edges[:-1], edges[1:], lower, axes))
+    frontier = frontier.replacing(np.empty(0, dtype=int), Boxes(edges[:-1], edges[1:], lower, axes))
     return frontier
 
 
@@ -39,12 +39,12 @@ def test_empty_frontier_bounds_nothing_below_infinity():
 def test_keep_remembers_what_it_sets_aside():
     frontier = filled([[1.0, 5.0], [2.0, 0.5], [3.0, 4.0]])
     np.testing.assert_array_equal(frontier.bounds(), [1.0, 0.5])
-    frontier.keep(np.array([False, True, True]))
+    frontier = frontier.keeping(np.array([False, True, True]))
     np.testing.assert_array_equal(frontier.settled, [1.0, 5.0])
     np.testing.assert_array_equal(frontier.bounds(), [1.0, 0.5])
-    frontier.keep(np.array([False, True]))
+    frontier = frontier.keeping(np.array([False, True]))
     np.testing.assert_array_equal(frontier.settled, [1.0, 0.5])
-    frontier.keep(np.array([False]))
+    frontier = frontier.keeping(np.array([False]))
     assert len(frontier) == 0
     np.testing.assert_array_equal(frontier.bounds(), [1.0, 0.5])
 
@@ -53,7 +53,7 @@ def test_replace_takes_all_children_in():
     frontier = filled([[1.0], [2.0], [3.0]])
     low, high = np.array([[-1.0], [-0.8]]), np.array([[-0.8], [-1 / 3]])
     children = Boxes(low, high, np.array([[1.5], [1.25]]), np.zeros((2, 1, HALVINGS), int))
-    frontier.replace(np.array([0]), children)
+    frontier = frontier.replacing(np.array([0]), children)
     assert len(frontier) == 4
     np.testing.assert_array_equal(frontier.bounds(), [1.25])
     assert sorted(frontier.boxes.lower[:, 0]) == [1.25, 1.5, 2.0, 3.0]
@@ -75,7 +75,7 @@ def test_bounds_never_exceed_what_was_ever_known(lowers, steps):
         mask = np.array([bool(bits >> (i % 6) & 1) for i in range(len(frontier))], dtype=bool)
         if kind == "keep":
             known = frontier.bounds()
-            frontier.keep(mask)
+            frontier = frontier.keeping(mask)
             np.testing.assert_array_equal(frontier.bounds(), known)
         else:
             index = np.flatnonzero(mask)
@@ -88,7 +88,7 @@ def test_bounds_never_exceed_what_was_ever_known(lowers, steps):
             )
             parents = frontier.boxes.lower[index].min(axis=0, initial=np.inf)
             before, count = frontier.bounds(), len(frontier)
-            frontier.replace(index, children)
+            frontier = frontier.replacing(index, children)
             assert len(frontier) == count + len(index)
             assert np.all(frontier.bounds() >= before)
             # the last child is as good as its parent: it must be the one that bounds

@@ -20,7 +20,9 @@ def search_of(count, d, rng):
     low, high = -np.ones((count, d)), np.ones((count, d))
     low[:, 0], high[:, 0] = edges[:-1], edges[1:]
     axes = rng.integers(0, d, (count, 1, HALVINGS))
-    search.frontier.replace(np.zeros(1, dtype=int), Boxes(low, high, np.zeros((count, 1)), axes))
+    search.frontier = search.frontier.replacing(
+        np.zeros(1, dtype=int), Boxes(low, high, np.zeros((count, 1)), axes)
+    )
     return search
 
 
@@ -51,7 +53,9 @@ def test_hopeless_halves_are_halved_at_once_and_others_are_not(shrink):
     boxes = search.frontier.boxes
     # gaps of what is allowed, just above it, hopeless, and unknown
     lower = np.array([[0.9], [0.8], [-1e6], [-np.inf]])
-    search.frontier.replace(np.arange(4), Boxes(boxes.low, boxes.high, lower, boxes.axes))
+    search.frontier = search.frontier.replacing(
+        np.arange(4), Boxes(boxes.low, boxes.high, lower, boxes.axes)
+    )
     index = np.arange(4)
     levels = search._levels(index, np.zeros(4, dtype=int))
     assert levels.tolist() == [1, 1, HALVINGS, HALVINGS]

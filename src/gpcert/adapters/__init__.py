@@ -3,11 +3,9 @@
 `gpcert.adapters.adapter` says what an adapter is, `register` adds one, `supported` lists all.
 """
 
-from gpcert.adapters.adapter import Adapter, Supported
-from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.adapters.adapter import Adapter, Conversion, LibraryPrediction, Supported
 from gpcert.adapters.measure import Agreement, check_agreement
-from gpcert.adapters.registry import agreement, as_posterior, register
-from gpcert.adapters.support import SupportTable, supported
+from gpcert.adapters.registry import SupportTable, agreement, as_posterior, register, supported
 
 __all__ = [
     "as_posterior",

@@ -7,21 +7,23 @@ A `SingleTaskGP` is an `ExactGP` on transformed inputs and outcomes,
 
 feature by feature and output by output; both are folded into the posterior, whose regions are in
 the units of x. Certified is what `model.posterior(X)` returns, without observation noise. Several
-outputs: see `gpcert.adapters.outputs`.
+outputs: see `gpcert.adapters.canonical`.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
-from gpcert.adapters.gpytorch_exact import exact_posterior
-from gpcert.adapters.gpytorch_prior import compared, numbers, read_only_copy
-from gpcert.adapters.outputs import join_outputs
+from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
+from gpcert.adapters.canonical import in_units, join_outputs
+from gpcert.adapters.gpytorch_models import exact_posterior
+from gpcert.adapters.gpytorch_prior import compared, read_only_copy
 from gpcert.adapters.sklearn_features import FeatureMap
+from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.extras import library
 from gpcert.posterior import Posterior
@@ -49,7 +51,9 @@ def convert(model: Any) -> Conversion:
 
 def _said(model: Any, X: Any) -> LibraryPrediction:
     found = model.posterior(X)
-    return LibraryPrediction(numbers("mean", found.mean), numbers("variance", found.variance))
+    return LibraryPrediction(
+        finite_array("mean", found.mean), finite_array("variance", found.variance)
+    )
 
 
 def _outputs(model: Any) -> list[Posterior]:
@@ -59,30 +63,22 @@ def _outputs(model: Any) -> list[Posterior]:
     count = model.num_outputs
     each = [None] if count == 1 else list(range(count))
     found = [exact_posterior(model, model.train_inputs, model.train_targets, c) for c in each]
-    scale, shift = _input_units(getattr(model, "input_transform", None), found[0].dim)
-    factor, offset = _outcome_units(getattr(model, "outcome_transform", None), count)
-    units = FeatureMap(len(scale), np.arange(len(scale)), shift, scale)
-    return [
-        replace(
-            output,
-            offset=offset[c] + factor[c] * output.offset,
-            scale=factor[c] * output.scale,
-            noise=factor[c] ** 2 * output.noise,
-        )
-        for c, output in enumerate(map(units.fold, found))
-    ]
+    x = _units(getattr(model, "input_transform", None), found[0].dim, _input)
+    y = _units(getattr(model, "outcome_transform", None), count, _outcome)
+    return [in_units(x.fold(own), y.shift[c], y.scale[c]) for c, own in enumerate(found)]
 
 
-def _input_units(transform: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """`(scale, shift)` with `x = scale x' + shift` for the transformed inputs x'."""
-    scale, shift = np.ones(d), np.zeros(d)
+def _units(transform: Any, count: int, read: Callable[[Any, int], FeatureMap]) -> FeatureMap:
+    """The map from the user's units to those of the model, one after the other of a chain."""
     if transform is None:
-        return scale, shift
-    if type(transform) is inputs.ChainedInputTransform:
-        for part in transform.values():  # x'' = (x' - b') / a' after x' = (x - b) / a
-            a, b = _input_units(part, d)
-            scale, shift = scale * a, shift + scale * b
-        return scale, shift
+        return FeatureMap.select(count)
+    if type(transform) in (inputs.ChainedInputTransform, outcomes.ChainedOutcomeTransform):
+        parts = [_units(part, count, read) for part in transform.values()]
+        return reduce(FeatureMap.then, parts, FeatureMap.select(count))
+    return read(transform, count)
+
+
+def _input(transform: Any, d: int) -> FeatureMap:
     if type(transform) not in AFFINE_INPUTS:
         raise unsupported(
             "input_transform",
@@ -91,12 +87,13 @@ def _input_units(transform: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
             ", since a region in the user's units has no exact image under it; transform the data "
             "first and ask about regions of the result",
         )
+    found = FeatureMap.select(d)
     if not transform.transform_on_eval:
-        return scale, shift
+        return found
     columns = getattr(transform, "indices", None)
     where = np.arange(d) if columns is None else np.asarray(columns)
-    a = numbers("input_transform.coefficient", transform.coefficient)
-    b = numbers("input_transform.offset", transform.offset)
+    a = finite_array("input_transform.coefficient", transform.coefficient)
+    b = finite_array("input_transform.offset", transform.offset)
     if a.size != len(where) or b.size != len(where):
         raise UnsupportedModelError(
             f"input_transform: expected one coefficient a feature, got shape {a.shape}; batches of "
@@ -105,20 +102,11 @@ def _input_units(transform: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
     a, b = a.reshape(-1), b.reshape(-1)
     if np.any(a <= 0):
         raise InputError(f"input_transform: expected positive coefficients, got {a}")
-    scale[where], shift[where] = (1.0 / a, -b / a) if transform.reverse else (a, b)
-    return scale, shift
+    found.scale[where], found.shift[where] = (1.0 / a, -b / a) if transform.reverse else (a, b)
+    return found
 
 
-def _outcome_units(transform: Any, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """`(factor, offset)`, each (m,), with `y = factor y' + offset`."""
-    factor, offset = np.ones(m), np.zeros(m)
-    if transform is None:
-        return factor, offset
-    if type(transform) is outcomes.ChainedOutcomeTransform:
-        for part in transform.values():
-            a, b = _outcome_units(part, m)
-            factor, offset = factor * a, offset + factor * b
-        return factor, offset
+def _outcome(transform: Any, m: int) -> FeatureMap:
     if type(transform) is not outcomes.Standardize:
         raise unsupported(
             "outcome_transform",
@@ -127,7 +115,7 @@ def _outcome_units(transform: Any, m: int) -> tuple[np.ndarray, np.ndarray]:
             ", since its prediction is not Gaussian in the user's units; transform the targets "
             "first and ask about the result",
         )
-    means, deviations = numbers("means", transform.means), numbers("stdvs", transform.stdvs)
+    means, deviations = (finite_array(n, getattr(transform, n)) for n in ("means", "stdvs"))
     if means.size != m:
         raise UnsupportedModelError(f"outcome_transform: expected {m} means, got {means.shape}")
-    return deviations.reshape(-1), means.reshape(-1)
+    return FeatureMap(m, np.arange(m), means.reshape(-1), deviations.reshape(-1))

@@ -6,16 +6,17 @@
     SGPR   the same at its optimum: with A = L^-1 K_uf / sigma and B = I + A A^T the whitened values
            have the covariance B^-1 and the mean B^-1 A (y - m) / sigma (Titsias 2009).
 
-See `gpcert.adapters.variational`. Jitter is in K_uu only. Kernels that differ from ours:
+See `gpcert.adapters.canonical`. Jitter is in K_uu only. Kernels that differ from ours:
 
     Exponential   v exp(-r / 2)                                  Matern 1/2 of twice the length,
     Periodic      of a SquaredExponential: v exp(-1/2 sum_j (sin(pi d_j / p_j) / l_j)^2); our
                   length-scale is twice it,
     Cosine        v cos(2 pi sum_j d_j / l_j).
- Certified is the latent function
-(`predict_f`), and of a classifier the probability of `predict_y`. Latent functions of an SVGP may
-have kernels and inducing inputs of their own. Of a float32 model the float64 function of the same
-numbers is certified; how far its own predictions are from that is measured.
+
+Certified is the latent function (`predict_f`), and of a classifier the probability of `predict_y`.
+Latent functions of an SVGP may have kernels and inducing inputs of their own. Of a float32 model
+the float64 function of the same numbers is certified; how far its own predictions are from that is
+measured.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ import scipy.linalg
 
 from gpcert import kernels as ours
 from gpcert.adapters import kernel_tree as tree
-from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
-from gpcert.adapters.outputs import join_outputs
-from gpcert.adapters.prior_mean import PriorMean
-from gpcert.adapters.variational import (
+from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
+from gpcert.adapters.canonical import (
     Canonical,
+    PriorMean,
     exact_regression,
+    join_outputs,
     lower_factor,
     unwhitened,
     whitened,
@@ -66,15 +67,15 @@ def convert(model: Any) -> Conversion:
     likelihood = _likelihood(model.likelihood)
     latent = _latent(model)
     mean = _mean(model.mean_function, len(latent), latent[0].points.shape[1])
-    spread = spread_of(np.asarray(model.data[0])) if hasattr(model, "data") else None
+    X = np.asarray(model.data[0]) if hasattr(model, "data") else None
+    spread = None if X is None else spread_of(X)
     outputs = [
-        found.posterior(own.kernel, own.points, constant, slope, noise=own.white, spread=spread)
-        for found, own, constant, slope in zip(
-            reader(model, latent, mean), latent, mean.constant, mean.slope, strict=True
-        )
+        found.posterior(own.kernel, own.points, mean, c, noise=own.white, spread=spread)
+        for c, (found, own) in enumerate(zip(reader(model, latent, mean), latent, strict=True))
     ]
     posterior = join_outputs(outputs, likelihood=likelihood)
-    binary, dtype = isinstance(likelihood, LapseProbit), _precision(model)
+    binary = isinstance(likelihood, LapseProbit)
+    dtype = np.asarray(model.q_mu).dtype if X is None else X.dtype  # in which it computes
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         config = replace(gpflow.config.config(), float=dtype.type)
@@ -134,20 +135,10 @@ def _latent(model: Any) -> list[_Latent]:
     return found * count if len(found) == 1 else found
 
 
-def _numbers(name: str, value: Any) -> np.ndarray:
-    return finite_array(name, np.asarray(value).astype(np.float64))
-
-
-def _precision(model: Any) -> np.dtype[Any]:
-    """In which the model computes."""
-    held = model.data[0] if hasattr(model, "data") else model.q_mu
-    return np.asarray(held).dtype
-
-
 def _points(model: Any) -> list[np.ndarray]:
     """Training inputs or inducing inputs: of all latent functions, or of each."""
     if type(model) in (gpflow.models.GPR, gpflow.models.VGP):
-        return [_numbers("data[0]", model.data[0])]
+        return [finite_array("data[0]", model.data[0])]
     kinds, inducing = gpflow.inducing_variables, model.inducing_variable
     several = (
         kinds.SharedIndependentInducingVariables,
@@ -158,21 +149,21 @@ def _points(model: Any) -> list[np.ndarray]:
         if type(own) is not kinds.InducingPoints:
             known = "InducingPoints, also in " + " and ".join(kind.__name__ for kind in several)
             raise unsupported("inducing_variable", own, known)
-    return [_numbers("inducing_variable.Z", own.Z) for own in each]
+    return [finite_array("inducing_variable.Z", own.Z) for own in each]
 
 
 def _noise(model: Any, X: np.ndarray) -> np.ndarray:
-    return _numbers("likelihood.variance_at", model.likelihood.variance_at(X)).reshape(-1)
+    return finite_array("likelihood.variance_at", model.likelihood.variance_at(X)).reshape(-1)
 
 
 def _exact(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonical]:
-    X, Y = _numbers("data[0]", model.data[0]), _numbers("data[1]", model.data[1])
+    X, Y = finite_array("data[0]", model.data[0]), finite_array("data[1]", model.data[1])
     K = latent[0].covariance(_noise(model, X))
     return [exact_regression(K, errors) for errors in (Y - mean.at(X)).T]
 
 
 def _sparse(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonical]:
-    X, Y = _numbers("data[0]", model.data[0]), _numbers("data[1]", model.data[1])
+    X, Y = finite_array("data[0]", model.data[0]), finite_array("data[1]", model.data[1])
     sigma, own = np.sqrt(_noise(model, X)), latent[0]
     L = own.factor
     A = scipy.linalg.solve_triangular(L, own.kernel.value(own.points, X) / sigma, lower=True)
@@ -183,7 +174,7 @@ def _sparse(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonica
 
 
 def _variational(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonical]:
-    centers, roots = _numbers("q_mu", model.q_mu).T, _numbers("q_sqrt", model.q_sqrt)
+    centers, roots = finite_array("q_mu", model.q_mu).T, finite_array("q_sqrt", model.q_sqrt)
     if roots.ndim == 2:  # standard deviations, (M, P)
         spreads = [np.diag(np.square(deviations)) for deviations in roots.T]
     else:
@@ -219,9 +210,9 @@ def _mean(mean: Any, count: int, d: int) -> PriorMean:
     if type(mean) is kinds.Zero:
         return PriorMean.of(count, d)
     if type(mean) is kinds.Constant:
-        return PriorMean.of(count, d, _numbers("mean_function.c", mean.c).reshape(-1))
+        return PriorMean.of(count, d, finite_array("mean_function.c", mean.c).reshape(-1))
     if type(mean) is kinds.Linear:  # A (d, outputs) or (d, 1), b (outputs,) or (1,)
-        A, b = _numbers("mean_function.A", mean.A), _numbers("mean_function.b", mean.b)
+        A, b = finite_array("mean_function.A", mean.A), finite_array("mean_function.b", mean.b)
         return PriorMean.of(count, d, b.reshape(-1), A.T)
     if type(mean) is kinds.Additive:
         return _mean(mean.add_1, count, d) + _mean(mean.add_2, count, d)

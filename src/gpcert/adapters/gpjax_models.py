@@ -17,8 +17,9 @@ import scipy.linalg
 
 from gpcert import kernels as ours
 from gpcert.adapters import kernel_tree as tree
-from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
-from gpcert.adapters.jax_models import compared, numbers, points
+from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
+from gpcert.adapters.jax_models import compared, points
+from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.extras import library
 from gpcert.frames import spread_of
@@ -32,11 +33,10 @@ conditioning: Any = library("gpjax.conditioning")
 unwrap: Any = library("paramax").unwrap
 gk: Any = gpx.kernels
 
+POSTERIORS = (conditioning.ExactPosterior, conditioning.LatentPosterior)
+
 LAPSE = 1e-3
 """Hard-coded in gpjax/likelihoods.py, `inv_probit`."""
-
-ROWS = 1000
-"""Points asked of the library at once: it forms (n, n) covariances of class probabilities."""
 
 
 def convert(model: Any) -> Conversion:
@@ -53,11 +53,16 @@ def convert(model: Any) -> Conversion:
     likelihood = _likelihood(model.likelihood)
     Z = points("train_data.X", model.train_data.X)
     kernel, _ = TREE.convert(model.prior.kernel, Z.shape[1])
-    L = numbers("cholesky_factor", model.cholesky_factor)
+    L = finite_array("cholesky_factor", model.cholesky_factor)
+    if type(model) is conditioning.ExactPosterior:
+        weights = finite_array("representer_weights", model.representer_weights)[:, 0]
+    else:
+        latent = finite_array("latent", model.latent)[:, 0]
+        weights = scipy.linalg.solve_triangular(L, latent, lower=True, trans=1)
     posterior = Posterior(
         kernel,
         Z,
-        POSTERIORS[type(model)](model, L),
+        weights,
         Inverse.of(L, owned=True),
         offset=_constant(model.prior.mean_function),
         noise=float(model.prior.jitter),
@@ -67,26 +72,12 @@ def convert(model: Any) -> Conversion:
 
     def said(own: Any, X: Any) -> LibraryPrediction:
         found = own(X, covariance="diagonal")
-        mean, variance = np.asarray(found.mean), np.asarray(found.variance)
+        mean, variance = np.asarray(found.mean)[:, None], np.asarray(found.variance)[:, None]
         if not likelihood.classifies:
-            return LibraryPrediction(mean[:, None], variance[:, None])
-        parts = [X[i : i + ROWS] for i in range(0, len(X), ROWS)]
-        said = [np.asarray(own.likelihood.predict(own(rows)).probs) for rows in parts]
-        return LibraryPrediction(mean[:, None], variance[:, None], np.concatenate(said))
+            return LibraryPrediction(mean, variance)
+        return LibraryPrediction(mean, variance, np.asarray(own.likelihood.predict(own(X)).probs))
 
     return compared(posterior, model, said)
-
-
-def _exact(model: Any, L: np.ndarray) -> np.ndarray:
-    return numbers("representer_weights", model.representer_weights)[:, 0]
-
-
-def _latent(model: Any, L: np.ndarray) -> np.ndarray:
-    latent = numbers("latent", model.latent)[:, 0]
-    return scipy.linalg.solve_triangular(L, latent, lower=True, trans=1)
-
-
-POSTERIORS = {conditioning.ExactPosterior: _exact, conditioning.LatentPosterior: _latent}
 
 
 def _likelihood(likelihood: Any) -> Likelihood:
@@ -100,7 +91,7 @@ def _likelihood(likelihood: Any) -> Likelihood:
 
 def _constant(mean: Any) -> float:
     if type(mean) in (gpx.mean_functions.Constant, gpx.mean_functions.Zero):
-        return float(numbers("mean_function.constant", mean.constant).reshape(()))
+        return float(finite_array("mean_function.constant", mean.constant).reshape(()))
     raise unsupported(
         "mean_function",
         mean,

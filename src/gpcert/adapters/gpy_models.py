@@ -24,8 +24,8 @@ import numpy as np
 
 from gpcert import kernels as ours
 from gpcert.adapters import kernel_tree as tree
-from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
-from gpcert.adapters.prior_mean import PriorMean
+from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
+from gpcert.adapters.canonical import PriorMean, in_units, join_outputs
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.extras import library
@@ -64,17 +64,21 @@ def convert(model: Any) -> Conversion:
     Z = np.asarray(Z)
     kernel, noise = TREE.convert(model.kern, Z.shape[1])
     weights = finite_array("woodbury_vector", model.posterior.woodbury_vector).reshape(len(Z), -1).T
-    shift, scale = _normalizer(model, len(weights))
+    S = finite_array("woodbury_inv", model.posterior.woodbury_inv).reshape(len(Z), len(Z), -1)
     mean = _mean(model.mean_function, len(weights), Z.shape[1])
-    outputs = {
-        "offset": shift + scale * mean.constant,
-        "slope": mean.slope,
-        "scale": scale,
-        "noise": scale**2 * noise,
-        "likelihood": likelihood,
-        "spread": spread_of(np.asarray(model.X)),
-    }
-    posterior = _with_precision(kernel, Z, weights, model.posterior.woodbury_inv, outputs)
+    options = {"noise": noise, "likelihood": likelihood, "spread": spread_of(np.asarray(model.X))}
+
+    def outputs(chosen: Any, precision: np.ndarray) -> Posterior:
+        trend = {"offset": mean.constant[chosen], "slope": mean.slope[chosen]}
+        symmetric = precision / 2 + precision.T / 2
+        return Posterior.from_precision(kernel, Z, weights[chosen], symmetric, **trend, **options)
+
+    if S.shape[2] == 1:  # of all outputs
+        found = outputs(slice(None), S[:, :, 0])
+    else:
+        found = join_outputs([outputs(slice(c, c + 1), S[:, :, c]) for c in range(len(weights))])
+    assert isinstance(found, Posterior), "one kernel for all outputs"
+    posterior = in_units(found, *_normalizer(model, len(weights)))
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         mean, variance = model.predict(X, include_likelihood=False)
@@ -84,26 +88,6 @@ def convert(model: Any) -> Conversion:
         return LibraryPrediction(mean, variance, model.predict(X)[0][:, 0])
 
     return Conversion(posterior, predict)
-
-
-def _with_precision(
-    kernel: Any, Z: np.ndarray, weights: np.ndarray, inverse: Any, outputs: dict[str, Any]
-) -> Posterior:
-    """The posterior with S (N, N), or (N, N, m) where the outputs differ."""
-    S = finite_array("woodbury_inv", inverse)
-    S = S[:, :, None] if S.ndim == 2 else S
-    found = [
-        Posterior.from_precision(kernel, Z, weights, S[:, :, c] / 2 + S[:, :, c].T / 2)
-        for c in range(S.shape[2])
-    ]
-
-    def stacked(name: str) -> np.ndarray:
-        each = [getattr(one, name)[0] for one in found]
-        rows = max(len(A) for A in each)
-        return np.stack([np.pad(A, ((0, rows - len(A)), (0, 0))) for A in each])
-
-    factors = {name: stacked(name) for name in ("factor", "negative_factor")}
-    return Posterior(kernel, Z, weights, **factors, **outputs)
 
 
 def _likelihood(likelihood: Any) -> Likelihood:
@@ -154,16 +138,6 @@ def _rational_quadratic(kernel: Any, d: int) -> Kernel:
     return ours.RationalQuadratic(lengths, power, tree.number(kernel, "variance"))
 
 
-def _cosine(kernel: Any, d: int) -> Kernel:
-    tree.one_feature(
-        kernel,
-        d,
-        "it is a cosine of the Euclidean distance, which for more than one feature is not "
-        "positive definite",
-    )
-    return ours.Cosine([1.0 / tree.number(kernel, "lengthscale")], tree.number(kernel, "variance"))
-
-
 def _polynomial(kernel: Any, d: int) -> Kernel:
     power = tree.polynomial(
         kernel, kernel.order, tree.number(kernel, "scale"), tree.number(kernel, "bias")
@@ -183,7 +157,13 @@ TREE = tree.KernelTree(
         **PARAMETERS.materns({gk.Exponential: 0.5, gk.OU: 0.5, gk.Matern32: 1.5, gk.Matern52: 2.5}),
         gk.RatQuad: _rational_quadratic,
         gk.StdPeriodic: PARAMETERS.periodic(2.0),
-        gk.Cosine: _cosine,
+        gk.Cosine: tree.on_one_feature(
+            lambda kernel, d: ours.Cosine(
+                [1.0 / tree.number(kernel, "lengthscale")], tree.number(kernel, "variance")
+            ),
+            "it is a cosine of the Euclidean distance, which for more than one feature is not "
+            "positive definite",
+        ),
         gk.Linear: tree.linear("variances"),
         gk.Poly: _polynomial,
         gk.Bias: tree.constant("variance"),

@@ -1,13 +1,23 @@
-"""GPyTorch's models: exact ones (`gpytorch_exact`), and normal distributions at inducing points.
+"""GPyTorch's models.
 
-`ExactGP` knows its likelihood. To an `ApproximateGP` it is given as the pair `(model, likelihood)`,
-or found in its attribute `likelihood`; without one the latent function is certified.
+`ExactGP` knows its likelihood. With noise from it,
+
+    L L^T = k(X, X) + noise,  t = L^-T L^-1 (y - mean(X)),  A = L^-1,  X = train_inputs[0],
+
+factored here in float64 whatever the size: beyond 800 points the library itself solves by conjugate
+gradients to a tolerance of 1e-2, and what is certified is the exact GP of the same parameters; the
+distance is measured (`Conversion.native`). Certified is the latent function, as `model(x)` predicts
+it. The library reports variances below 1e-10 as 1e-10 (`settings.min_variance`); the certified
+variance is the one of the formula.
+
+To an `ApproximateGP` its likelihood is given as the pair `(model, likelihood)`, or found in its
+attribute `likelihood`; without one the latent function is certified.
 
     VariationalStrategy            q is that of L^-1 (u - m_Z); jitter in K_ZZ and in k(x, x),
     UnwhitenedVariationalStrategy  q is that of u itself; jitter in K_ZZ only,
     IndependentMultitask...        several of them, one an output.
 
-See `gpcert.adapters.variational` for the formulas. The jitter is the one of the model's own
+See `gpcert.adapters.canonical` for the formulas. The jitter is the one of the model's own
 precision (1e-4 in float32, 1e-6 in float64 unless given), and belongs to the model.
 """
 
@@ -19,26 +29,33 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import (
+from gpcert.adapters.adapter import (
     Conversion,
     LibraryPrediction,
     check_inherited,
+    concatenated,
     unsupported,
 )
-from gpcert.adapters.gpytorch_exact import convert_exact
+from gpcert.adapters.canonical import (
+    Canonical,
+    exact_regression,
+    join_outputs,
+    lower_factor,
+    unwhitened,
+    whitened,
+)
 from gpcert.adapters.gpytorch_prior import (
     compared,
     exact_solves,
     gpytorch,
-    numbers,
     prior_of,
     read_only_copy,
     torch,
     without_caches,
 )
-from gpcert.adapters.outputs import join_outputs
-from gpcert.adapters.variational import Canonical, lower_factor, unwhitened, whitened
+from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.frames import spread_of
 from gpcert.likelihoods import Gaussian, Likelihood, Probit, Softmax
 from gpcert.posterior import Posterior
 
@@ -59,6 +76,14 @@ DISTRIBUTIONS = (
 )
 
 
+EXACT_LIKELIHOODS = (
+    gl.GaussianLikelihood,
+    gl.FixedNoiseGaussianLikelihood,
+    gl.MultitaskGaussianLikelihood,
+)
+"""Likelihoods of exact regression."""
+
+
 def convert(model: Any) -> Conversion:
     """Convert an `ExactGP`, an `ApproximateGP`, or a pair of that and its likelihood."""
     kinds = gpytorch.models
@@ -73,6 +98,100 @@ def convert(model: Any) -> Conversion:
         "gpytorch.models"
     )
     raise unsupported("model", model, known)
+
+
+def convert_exact(model: Any) -> Conversion:
+    """Convert an `ExactGP`, or an `IndependentModelList` of them."""
+    for each in _models(model):
+        check_inherited(each, gpytorch.models.ExactGP, ("__call__",))
+    copy = read_only_copy(model)
+    found = [
+        exact_posterior(each, each.train_inputs, each.train_targets, c)
+        for each in _models(copy)
+        for c in _outputs(each)
+    ]
+
+    def said(own: Any, X: Any) -> LibraryPrediction:
+        return concatenated([_latent(each, X) for each in _models(own)], axis=1)
+
+    points = max(len(each.points) for each in found)
+    return compared(join_outputs(found), model, copy, said, points=points)
+
+
+def _latent(model: Any, X: Any) -> LibraryPrediction:
+    """Mean and variance, each (n, outputs)."""
+    found = model(X)
+    mean, variance = finite_array("mean", found.mean), finite_array("variance", found.variance)
+    if isinstance(found, gpytorch.distributions.MultitaskMultivariateNormal):
+        return LibraryPrediction(mean, variance)
+    rows = (-1, len(X))  # of a batch (tasks, n)
+    return LibraryPrediction(mean.reshape(rows).T, variance.reshape(rows).T)
+
+
+def _models(model: Any) -> list[Any]:
+    """The model, or those of a list."""
+    if not isinstance(model, gpytorch.models.IndependentModelList):
+        return [model]
+    for each in model.models:
+        if not isinstance(each, gpytorch.models.ExactGP):
+            why = "; ask about one model at a time"
+            raise unsupported("IndependentModelList", each, (gpytorch.models.ExactGP,), why)
+    return list(model.models)
+
+
+def _outputs(model: Any) -> list[int | None]:
+    """Numbers of the outputs: targets (N, tasks), or a batch of them (tasks, N)."""
+    y = model.train_targets
+    if y is None or y.ndim == 1:
+        return [None]
+    return list(range(y.shape[-1 if _is_multitask(model.likelihood) else 0]))
+
+
+def _is_multitask(likelihood: Any) -> bool:
+    return type(likelihood) is gl.MultitaskGaussianLikelihood
+
+
+def exact_posterior(model: Any, inputs: Any, targets: Any, output: int | None = None) -> Posterior:
+    """The posterior of exact regression, from a copy; `output` c of a batch of several."""
+    if inputs is None or targets is None:
+        raise InputError("model: expected training data, got none; call set_train_data(X, y) first")
+    if len(inputs) != 1:
+        raise UnsupportedModelError(f"train_inputs: expected one tensor, got {len(inputs)}")
+    X, y = finite_array("train_inputs", inputs[0]), finite_array("train_targets", targets)
+    noise = _noise(model.likelihood)
+    if output is not None:
+        X = X[output] if X.ndim == 3 else X
+        y = y[:, output] if _is_multitask(model.likelihood) else y[output]
+        noise = noise[output] if noise.ndim == 2 else noise
+    if X.ndim != 2 or y.shape != (len(X),):
+        raise UnsupportedModelError(
+            f"train_inputs and train_targets: expected shapes (N, d) and (N,), got {X.shape} and "
+            f"{y.shape}; several outputs are (N, tasks) with a MultitaskGaussianLikelihood, or a "
+            "batch (tasks, N); train one model an output"
+        )
+    mean, kernel = prior_of(model, X.shape[1], output)
+    K = kernel.value(X, X) + np.diag(np.broadcast_to(noise, y.shape))
+    found = exact_regression(K, y - mean.at(X)[:, 0])
+    return found.posterior(kernel, X, mean, spread=spread_of(X))
+
+
+def _noise(likelihood: Any) -> np.ndarray:
+    """One number, one a point, or (tasks, 1) or (tasks, N)."""
+    if type(likelihood) not in EXACT_LIKELIHOODS:
+        raise unsupported("likelihood of an ExactGP", likelihood, EXACT_LIKELIHOODS)
+    if not _is_multitask(likelihood):
+        return finite_array("likelihood.noise", likelihood.noise)
+    if likelihood.rank > 0:
+        raise UnsupportedModelError(
+            "MultitaskGaussianLikelihood with a rank above 0 is not supported: its noise couples "
+            "the outputs; train with rank=0"
+        )
+    total = np.zeros((likelihood.num_tasks, 1))
+    if likelihood.has_task_noise:
+        total += finite_array("likelihood.task_noises", likelihood.task_noises).reshape(-1, 1)
+    if likelihood.has_global_noise:
+        total += float(finite_array("likelihood.noise", likelihood.noise).reshape(()))
+    return total
 
 
 def _variational(model: Any, likelihood: Any) -> Conversion:
@@ -97,9 +216,9 @@ def _variational(model: Any, likelihood: Any) -> Conversion:
     def said(marginal: Any, own: Any, X: Any) -> LibraryPrediction:
         distribution = own(X)
         shape = (len(X), posterior.outputs)
-        mean = numbers("mean", distribution.mean).reshape(shape)
-        variance = numbers("variance", distribution.variance).reshape(shape)
-        probability = numbers("probability", marginal(distribution).mean) if binary else None
+        mean = finite_array("mean", distribution.mean).reshape(shape)
+        variance = finite_array("variance", distribution.variance).reshape(shape)
+        probability = finite_array("probability", marginal(distribution).mean) if binary else None
         return LibraryPrediction(mean, variance, probability)
 
     of_copy, of_model = (partial(said, each) for each in (asked, likelihood))
@@ -133,10 +252,10 @@ def _strategy(strategy: Any) -> tuple[Any, int]:
 def _output(model: Any, strategy: Any, output: int | None) -> Posterior:
     """The posterior of one output, from a copy."""
     q = strategy.variational_distribution
-    Z = numbers("inducing_points", strategy.inducing_points)
-    center = numbers("variational mean", q.mean)
+    Z = finite_array("inducing_points", strategy.inducing_points)
+    center = finite_array("variational mean", q.mean)
     delta = isinstance(q, gpytorch.distributions.Delta)
-    spread = None if delta else numbers("variational covariance", q.covariance_matrix)
+    spread = None if delta else finite_array("variational covariance", q.covariance_matrix)
     if output is not None:
         if center.ndim != 2:
             raise UnsupportedModelError(
@@ -156,7 +275,7 @@ def _output(model: Any, strategy: Any, output: int | None) -> Posterior:
     white = type(strategy) is gv.VariationalStrategy
     found = STRATEGIES[type(strategy)](L, center if white else center - mean.at(Z)[:, 0], spread)
     noise = jitter if white else 0.0
-    return found.posterior(kernel, Z, mean.constant, mean.slope, noise=noise)
+    return found.posterior(kernel, Z, mean, noise=noise)
 
 
 def _likelihood(likelihood: Any) -> Likelihood:
@@ -168,7 +287,7 @@ def _likelihood(likelihood: Any) -> Likelihood:
         why = "; pass the model without it to certify the latent function"
         raise unsupported("likelihood", likelihood, LIKELIHOODS, why)
     if isinstance(link, Softmax) and likelihood.mixing_weights is not None:
-        return Softmax(numbers("likelihood.mixing_weights", likelihood.mixing_weights))
+        return Softmax(finite_array("likelihood.mixing_weights", likelihood.mixing_weights))
     return link
 
 

@@ -1,32 +1,50 @@
-"""What GPyTorch's and BoTorch's models have alike: a mean, a kernel, predictions; how to read them.
+"""What GPyTorch's and BoTorch's models have alike: kernels, means, predictions; how to read them.
 
 A model is never altered and never read where it lies: it is copied to the CPU, in float64 and in
 evaluation mode, without the caches that predictions leave behind. The copy holds the same raw
 parameters, so the function certified is the float64 function of them; a float32 model's own
 predictions differ from it by what float32 loses, which is measured (`Conversion.native`).
+
+Kernels whose parametrisation differs from ours:
+
+    PeriodicKernel   exp(-2 sum_j sin^2(pi d_j / p_j) / l_j)       our l_j is the root of theirs,
+    CosineKernel     cos(pi |d| / p)                               one feature only: see below,
+    SpectralMixture  prod_j sum_q w_q exp(-2 (pi s_qj d_j)^2) cos(2 pi m_qj d_j), a product over
+                     features of mixtures,
+    LinearKernel     sum_j v_j x_j y_j,     PolynomialKernel  (x.y + offset)^power.
+
+A kernel selects its `active_dims` when it is called; `ScaleKernel` takes over those of the kernel
+inside and calls its formula without selecting again.
+
+>>> k, _ = TREE.convert(gk.ScaleKernel(gk.RBFKernel(ard_num_dims=2)).double(), 2)
+>>> k.name, k.length_scale.round(4).tolist()
+('squared_exponential', [0.6931, 0.6931])
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
-from gpcert.adapters.gpytorch_kernels import convert_kernel
-from gpcert.adapters.prior_mean import PriorMean
+from gpcert import kernels as ours
+from gpcert.adapters import kernel_tree as tree
+from gpcert.adapters.adapter import Conversion, LibraryPrediction, in_blocks, unsupported
+from gpcert.adapters.canonical import PriorMean
 from gpcert.arrays import finite_array
 from gpcert.committee import Model
 from gpcert.errors import ModelWarning, UnsupportedModelError
 from gpcert.extras import library
 from gpcert.kernels import Kernel
+from gpcert.kernels.algebra import product_of, scaled_by
 
 torch: Any = library("torch")
 gpytorch: Any = library("gpytorch")
+gk: Any = gpytorch.kernels
 
 CACHES = ("prediction_strategy", "_memoize_cache", "_mean_cache", "_cached_kernel_mat")
 """Attributes in which the library keeps what it has computed; not part of the model."""
@@ -67,29 +85,14 @@ def read_only_copy(model: Any) -> Any:
 def exact_solves() -> Iterator[None]:
     """The library computes with Cholesky factors whatever the size, and without gradients."""
     settings = gpytorch.settings
-    with ExitStack() as stack:
-        stack.enter_context(torch.no_grad())
-        stack.enter_context(settings.fast_computations(False, False, False))
-        stack.enter_context(settings.max_cholesky_size(ANY_SIZE))
-        stack.enter_context(settings.fast_pred_var(False))
-        stack.enter_context(settings.skip_posterior_variances(False))
+    with (
+        torch.no_grad(),
+        settings.fast_computations(False, False, False),
+        settings.max_cholesky_size(ANY_SIZE),
+        settings.fast_pred_var(False),
+        settings.skip_posterior_variances(False),
+    ):
         yield
-
-
-def numbers(name: str, tensor: Any) -> np.ndarray:
-    """A tensor's numbers in float64, all finite."""
-    return finite_array(name, tensor.detach().to(device="cpu", dtype=torch.float64).numpy().copy())
-
-
-def one(name: str, tensor: Any) -> float:
-    """The only number of a tensor."""
-    values = numbers(name, tensor)
-    if values.size != 1:
-        raise UnsupportedModelError(
-            f"{name}: expected one number, got shape {values.shape}; batches of models are not "
-            "supported here: pass the models one by one"
-        )
-    return float(values.reshape(()))
 
 
 KNOWN_PARTS = (
@@ -101,9 +104,6 @@ KNOWN_PARTS = (
     gpytorch.variational.IndependentMultitaskVariationalStrategy,
 )
 """Parts that a conversion reads; others must have no parameters."""
-
-ROWS = 512
-"""Points asked of the library at once."""
 
 
 def prior_of(model: Any, features: int, output: int | None = None) -> tuple[PriorMean, Kernel]:
@@ -126,23 +126,23 @@ def prior_of(model: Any, features: int, output: int | None = None) -> tuple[Prio
     kernel = kernels[0]
     if output is not None and len(kernel.batch_shape) == 1:
         kernel = kernel[output]
-    return _mean(means[0], features, output), convert_kernel(kernel, features)[0]
+    return _mean(means[0], features, output), TREE.convert(kernel, features)[0]
 
 
 def _mean(mean: Any, features: int, output: int | None) -> PriorMean:
+    def own(name: str, single: int) -> np.ndarray:
+        """The numbers of this output, of a batch of them where they have more than `single` axes;
+        none for a part that the mean does not have."""
+        found = getattr(mean, name)
+        values = finite_array(f"mean.{name}", [0.0] if found is None else found)
+        return values[output] if output is not None and values.ndim > single else values
+
     if type(mean) is gpytorch.means.ZeroMean:
         return PriorMean.of(1, features)
     if type(mean) is gpytorch.means.ConstantMean:
-        several = output is not None and mean.constant.ndim == 1
-        constant = one("mean.constant", mean.constant[output] if several else mean.constant)
-        return PriorMean.of(1, features, constant)
+        return PriorMean.of(1, features, own("constant", 0))
     if type(mean) is gpytorch.means.LinearMean:  # weights (..., d, 1), bias (..., 1) or None
-        several = output is not None and mean.weights.ndim == 3
-        weights = numbers("mean.weights", mean.weights[output] if several else mean.weights)
-        constant = 0.0
-        if mean.bias is not None:
-            constant = one("mean.bias", mean.bias[output] if several else mean.bias)
-        return PriorMean.of(1, features, constant, weights.T)
+        return PriorMean.of(1, features, own("bias", 1), own("weights", 2).T)
     why = ", since a posterior here has a linear mean; train on the targets less the mean"
     raise unsupported("mean", mean, "ConstantMean, LinearMean, ZeroMean", why)
 
@@ -163,12 +163,14 @@ def compared(
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         with exact_solves():
-            return _in_blocks(said, copy, torch.as_tensor(X))
+            return in_blocks(lambda rows: said(copy, rows), torch.as_tensor(X))
 
     def returned(X: np.ndarray) -> LibraryPrediction:
         own = without_caches(model)
         with torch.no_grad():
-            return _in_blocks(native or said, own, torch.as_tensor(X).to(tensor))
+            return in_blocks(
+                lambda rows: (native or said)(own, rows), torch.as_tensor(X).to(tensor)
+            )
 
     tensor = next(iter(model.parameters()), None)
     settings = gpytorch.settings
@@ -179,31 +181,70 @@ def compared(
     return Conversion(posterior, predict, native=None if same else returned)
 
 
-def _in_blocks(said: Said, model: Any, X: Any) -> LibraryPrediction:
-    """`said(model, X)` a few rows at a time: the library may form (n, n) covariances."""
-    parts = [said(model, rows) for rows in torch.split(X, ROWS)]
-
-    def joined(name: str) -> np.ndarray | None:
-        each = [getattr(part, name) for part in parts]
-        return None if each[0] is None else np.concatenate(each)
-
-    return LibraryPrediction(joined("mean"), joined("variance"), joined("probability"))
-
-
-def latent(model: Any, X: Any) -> LibraryPrediction:
-    """Mean and variance, each (n, outputs)."""
-    found = model(X)
-    mean, variance = numbers("mean", found.mean), numbers("variance", found.variance)
-    if isinstance(found, gpytorch.distributions.MultitaskMultivariateNormal):
-        return LibraryPrediction(mean, variance)
-    rows = (-1, len(X))  # of a batch (tasks, n)
-    return LibraryPrediction(mean.reshape(rows).T, variance.reshape(rows).T)
+def _dimensions(kernel: Any, d: int) -> list[int]:
+    if len(kernel.batch_shape) > 0:
+        raise UnsupportedModelError(
+            f"{type(kernel).__name__} with batch_shape {tuple(kernel.batch_shape)} is not "
+            "supported here: one kernel an output is expected"
+        )
+    active = kernel.active_dims
+    return list(range(d)) if active is None else [int(j) for j in active.tolist()]
 
 
-def side_by_side(parts: Sequence[LibraryPrediction]) -> LibraryPrediction:
-    """Means and variances of several models as those of one."""
+def _described(kernel: Any) -> str:
+    parts = [_described(part) for part in kernel.sub_kernels()]
+    return type(kernel).__name__ + (f"({', '.join(parts)})" if parts else "")
 
-    def joined(name: str) -> np.ndarray:
-        return np.concatenate([getattr(part, name) for part in parts], axis=1)
 
-    return LibraryPrediction(joined("mean"), joined("variance"))
+def _spectral_mixture(kernel: Any, d: int) -> Kernel:
+    variances = np.atleast_1d(tree.vector(kernel, "mixture_weights"))
+    shape = (len(variances), d)
+    frequencies = 2.0 * np.pi * tree.vector(kernel, "mixture_means").reshape(shape)
+    lengths = 0.5 / (np.pi * tree.vector(kernel, "mixture_scales").reshape(shape))
+    parts = [
+        ours.SpectralMixture(variances, frequencies[:, j : j + 1], lengths[:, j : j + 1])
+        for j in range(d)
+    ]
+    if d == 1:
+        return parts[0]
+    return product_of([ours.ActiveDimensions(part, (j,)) for j, part in enumerate(parts)])
+
+
+def _scale(kernel: Any, d: int) -> tree.Converted:
+    inside = TREE.formula(kernel.base_kernel, d).kernel
+    assert inside is not None, "no kernel of the library is white noise"
+    return tree.Converted(d, scaled_by(inside, tree.number(kernel, "outputscale")))
+
+
+PARAMETERS = tree.ParameterNames("lengthscale")
+
+TREE = tree.KernelTree(
+    converters={
+        gk.RBFKernel: PARAMETERS.radial(ours.SquaredExponential),
+        gk.MaternKernel: lambda kernel, d: ours.Matern(
+            tree.vector(kernel, "lengthscale"), float(kernel.nu)
+        ),
+        gk.RQKernel: PARAMETERS.radial(ours.RationalQuadratic, alpha="alpha"),
+        gk.PeriodicKernel: lambda kernel, d: ours.Periodic(
+            tree.vector(kernel, "period_length"), np.sqrt(tree.vector(kernel, "lengthscale"))
+        ),
+        gk.CosineKernel: tree.on_one_feature(
+            lambda kernel, d: ours.Cosine([np.pi / tree.number(kernel, "period_length")]),
+            "it is a cosine of the Euclidean distance, which for more than one feature is not "
+            "positive definite, so that no Gaussian process has this covariance",
+        ),
+        gk.LinearKernel: tree.linear("variance"),
+        gk.PolynomialKernel: lambda kernel, d: tree.polynomial(
+            kernel, kernel.power, 1.0, tree.number(kernel, "offset")
+        ),
+        gk.SpectralMixtureKernel: _spectral_mixture,
+        gk.ConstantKernel: tree.constant("constant"),
+        gk.ScaleKernel: _scale,
+    },
+    sums=gk.AdditiveKernel,
+    products=gk.ProductKernel,
+    parts=lambda kernel: list(kernel.kernels),
+    dimensions=_dimensions,
+    described=_described,
+    example="ScaleKernel(RBFKernel())",
+)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.adapters.adapter import Conversion, LibraryPrediction, in_blocks
 from gpcert.arrays import finite_array
 from gpcert.extras import library
 from gpcert.posterior import Posterior
@@ -23,28 +23,26 @@ Said = Callable[[Any, Any], LibraryPrediction]
 """What a model predicts at points (n, d)."""
 
 
-def numbers(name: str, value: Any) -> np.ndarray:
-    """An array's numbers in float64, all finite."""
-    return finite_array(name, np.asarray(value, dtype=np.float64))
-
-
 def points(name: str, value: Any) -> np.ndarray:
     """Inputs (N, d); plain numbers (N,) are one feature."""
-    X = numbers(name, value)
+    X = finite_array(name, value)
     return X[:, None] if X.ndim == 1 else X
 
 
 def compared(posterior: Posterior, model: Any, said: Said) -> Conversion:
     """The conversion of a model whose predictions are `said`: in float64, and as the model does."""
 
+    def asked(own: Any, X: np.ndarray) -> LibraryPrediction:
+        return in_blocks(lambda rows: said(own, rows), jax.numpy.asarray(X))
+
     def predict(X: np.ndarray) -> LibraryPrediction:
         with jax.enable_x64(True):
-            return said(jax.tree_util.tree_map(_double, model), jax.numpy.asarray(X))
+            return asked(jax.tree_util.tree_map(_double, model), X)
 
     leaves = [np.asarray(leaf).dtype for leaf in jax.tree_util.tree_leaves(model)]
     if np.float32 not in leaves:
         return Conversion(posterior, predict)
-    return Conversion(posterior, predict, native=lambda X: said(model, jax.numpy.asarray(X)))
+    return Conversion(posterior, predict, native=lambda X: asked(model, X))
 
 
 def _double(leaf: Any) -> Any:

@@ -127,18 +127,21 @@ class KernelTree:
 
 def vector(kernel: Any, name: str) -> np.ndarray:
     """A parameter: a number, or a vector of one an active feature."""
-    value = getattr(kernel, name)
-    plain = value.detach() if hasattr(value, "detach") else value  # a tensor that is trained
-    values = finite_array(f"{type(kernel).__name__}.{name}", np.asarray(plain))
+    values = finite_array(f"{type(kernel).__name__}.{name}", getattr(kernel, name))
     return values.reshape(()) if values.size == 1 else values.reshape(-1)
 
 
 def number(kernel: Any, name: str) -> float:
-    """A parameter that is one number."""
+    """A parameter that is one number, not negative."""
     values = vector(kernel, name)
     if values.ndim:
         raise UnsupportedModelError(
             f"{type(kernel).__name__}.{name}: expected one number, got {values.size}"
+        )
+    if values < 0:
+        raise InputError(
+            f"{type(kernel).__name__}.{name}: expected a number >= 0, got {values}; fit the model "
+            "again with positive hyper-parameters"
         )
     return float(values)
 
@@ -186,12 +189,16 @@ def linear(name: str) -> Converter:
     return lambda kernel, d: Linear(vector(kernel, name))
 
 
-def one_feature(kernel: Any, d: int, why: str) -> None:
-    """Refuse a kernel that is positive definite on one feature only."""
-    if d > 1:
-        raise UnsupportedModelError(
-            f"{type(kernel).__name__} on {d} features is not supported: {why}"
-        )
+def on_one_feature(converter: Converter, why: str) -> Converter:
+    """Of a kernel that is positive definite on one feature only; more are refused."""
+
+    def checked(kernel: Any, d: int) -> Kernel | Converted:
+        if d > 1:
+            name = type(kernel).__name__
+            raise UnsupportedModelError(f"{name} on {d} features is not supported: {why}")
+        return converter(kernel, d)
+
+    return checked
 
 
 def polynomial(kernel: Any, degree: Any, variance: Any, offset: float) -> Kernel:

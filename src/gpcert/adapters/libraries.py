@@ -1,4 +1,4 @@
-"""Adapters of libraries that may be missing: what is taken of each, and where it is converted.
+"""Our adapters of libraries that may be missing, and of our own models: what is taken of each.
 
 A record here is imported without its library; the module that converts, which imports it, once a
 model of it is met. The names of kernels are those of that module's `TREE` (tested).
@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from gpcert.adapters.adapter import Supported
-from gpcert.adapters.conversion import Conversion
+from gpcert.adapters.adapter import Conversion, Supported
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class LibraryAdapter:
 
     A model is accepted if a class that it derives from is defined in the package `module` (or a
     part of it) and has one of the names `bases`, any name where there are none. `rows`: model,
-    likelihood and note of each row of the table.
+    likelihood and note of each row of the table. `pair`: the names for a tuple of two parts.
     """
 
     LIBRARY: str
@@ -28,11 +27,12 @@ class LibraryAdapter:
     bases: tuple[str, ...]
     kernels: str
     rows: tuple[tuple[str, str, str], ...]
+    pair: tuple[str, ...] = ()
 
     @property
     def KERNELS(self) -> tuple[str, ...]:
         """Names of the kernels."""
-        return tuple(self.kernels.split())
+        return tuple(self.kernels.split(", "))
 
     @property
     def SUPPORTED(self) -> tuple[Supported, ...]:
@@ -40,8 +40,12 @@ class LibraryAdapter:
         return tuple(Supported(model, link, self.KERNELS, note) for model, link, note in self.rows)
 
     def accepts(self, model: Any) -> bool:
-        """Whether the model is, or derives from, one of the library's."""
-        return self._derives(model, self.bases)
+        """Whether the model, or each of a pair, is, or derives from, one of the library's."""
+        if not isinstance(model, tuple):
+            return self._derives(model, self.bases)
+        return len(model) == 2 == len(self.pair) and all(
+            self._derives(part, (name,)) for part, name in zip(model, self.pair, strict=True)
+        )
 
     def _derives(self, model: Any, bases: tuple[str, ...]) -> bool:
         return any(
@@ -55,20 +59,21 @@ class LibraryAdapter:
         return import_module(f"gpcert.adapters.{self.LIBRARY.lower()}_models").convert(model)
 
 
-class _PairAdapter(LibraryAdapter):
-    """Also takes a pair of a variational model and its likelihood."""
-
-    def accepts(self, model: Any) -> bool:
-        """Whether the model, or each of a pair, is one of the library's."""
-        if not isinstance(model, tuple):
-            return super().accepts(model)
-        kinds = ("ApproximateGP", "Module")
-        return len(model) == 2 and all(map(self._derives, model, ((kind,) for kind in kinds)))
-
+GPCERT = LibraryAdapter(
+    "gpcert",
+    "gpcert.models",
+    (),
+    "every kernel of gpcert.kernels",
+    (
+        ("GPRegressor", "Gaussian", "exact"),
+        ("GPClassifier", "probit, logistic, softmax", "Laplace, EP, sparse EP"),
+    ),
+)
 
 _OF_GPYTORCH = (
-    "RBFKernel MaternKernel RQKernel PeriodicKernel CosineKernel LinearKernel PolynomialKernel "
-    "SpectralMixtureKernel ConstantKernel ScaleKernel AdditiveKernel ProductKernel"
+    "RBFKernel, MaternKernel, RQKernel, PeriodicKernel, CosineKernel, LinearKernel, "
+    "PolynomialKernel, SpectralMixtureKernel, ConstantKernel, ScaleKernel, AdditiveKernel, "
+    "ProductKernel"
 )
 
 BOTORCH = LibraryAdapter(
@@ -87,7 +92,7 @@ BOTORCH = LibraryAdapter(
     ),
 )
 
-GPYTORCH = _PairAdapter(
+GPYTORCH = LibraryAdapter(
     "GPyTorch",
     "gpytorch",
     ("GP",),
@@ -110,14 +115,15 @@ GPYTORCH = _PairAdapter(
             "own; Softmax is the exact expectation, which the likelihood estimates by sampling",
         ),
     ),
+    pair=("ApproximateGP", "Module"),
 )
 
 GPFLOW = LibraryAdapter(
     "GPflow",
     "gpflow",
     ("GPModel",),
-    "SquaredExponential Matern12 Matern32 Matern52 Exponential RationalQuadratic Periodic Cosine "
-    "Linear Polynomial Constant White Sum Product",
+    "SquaredExponential, Matern12, Matern32, Matern52, Exponential, RationalQuadratic, Periodic, "
+    "Cosine, Linear, Polynomial, Constant, White, Sum, Product",
     (
         (
             "GPR, SGPR",
@@ -139,8 +145,8 @@ GPY = LibraryAdapter(
     "GPy",
     "GPy",
     ("GP",),
-    "RBF ExpQuad Exponential OU Matern32 Matern52 RatQuad StdPeriodic Cosine Linear Poly Bias "
-    "White Add Prod",
+    "RBF, ExpQuad, Exponential, OU, Matern32, Matern52, RatQuad, StdPeriodic, Cosine, Linear, "
+    "Poly, Bias, White, Add, Prod",
     (
         (
             "GPRegression, GPHeteroscedasticRegression",
@@ -161,8 +167,8 @@ GPJAX = LibraryAdapter(
     "GPJax",
     "gpjax",
     ("Posterior", "JointModel"),
-    "RBF Matern12 Matern32 Matern52 RationalQuadratic Periodic Linear Polynomial Constant "
-    "SumKernel ProductKernel",
+    "RBF, Matern12, Matern32, Matern52, RationalQuadratic, Periodic, Linear, Polynomial, "
+    "Constant, SumKernel, ProductKernel",
     (
         (
             "ExactPosterior",
@@ -181,8 +187,8 @@ TINYGP = LibraryAdapter(
     "tinygp",
     "tinygp",
     ("GaussianProcess",),
-    "ExpSquared Exp Matern32 Matern52 RationalQuadratic ExpSineSquared Cosine DotProduct "
-    "Polynomial Constant Linear Cholesky Subspace Sum Product",
+    "ExpSquared, Exp, Matern32, Matern52, RationalQuadratic, ExpSineSquared, Cosine, DotProduct, "
+    "Polynomial, Constant, Linear, Cholesky, Subspace, Sum, Product",
     (
         (
             "GaussianProcess",

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import TOLERANCE, Conversion, LibraryPrediction
+from gpcert.adapters.adapter import TOLERANCE, Conversion, LibraryPrediction
 from gpcert.committee import Committee, Model, committee_decision
 from gpcert.errors import UnsupportedModelError
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.several import Outputs
 
 PROBES = 200
 SMALLEST_MOVE, LARGEST_MOVE = 1e-3, 1e-1
 """Probes near training points are moved by this part of the data's width in every feature."""
+
+Predict = Callable[[np.ndarray], LibraryPrediction]
+"""What a library says at points (n, d)."""
 
 
 @dataclass(frozen=True)
@@ -63,17 +65,13 @@ def probe_points(posterior: Model, count: int = PROBES) -> np.ndarray:
 
 def check_agreement(
     posterior: Model,
-    library_predict: Callable[[np.ndarray], LibraryPrediction],
+    library_predict: Predict,
     points: np.ndarray | None = None,
     tolerance: float = TOLERANCE,
 ) -> Agreement:
     """Measure the distance, and refuse the conversion if it exceeds `tolerance` or is NaN."""
     X = probe_points(posterior) if points is None else posterior.check_inputs(points, "points")
-    with warnings.catch_warnings():
-        # sklearn warns of negative variances and of missing feature names: neither matters here
-        warnings.simplefilter("ignore")
-        library = library_predict(X)
-    distance = _distance(posterior, library, X)
+    distance = _distance(posterior, library_predict, X)
     worst = {
         name: value
         for name in ("mean", "variance", "probability", "decisions")
@@ -91,21 +89,23 @@ def check_agreement(
     return distance
 
 
-def native_distance(conversion: Conversion) -> float | None:
-    """How far the model's own predictions are from the certified ones; see `Agreement.native`."""
-    if conversion.native is None:
-        return None
-    posterior = conversion.posterior
-    assert not isinstance(posterior, Committee)
-    X = probe_points(posterior)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = _distance(posterior, conversion.native(X), X)
-    return max(part for part in (found.mean, found.variance, found.probability) if part is not None)
+def measured(conversion: Conversion) -> Agreement:
+    """`check_agreement` of a conversion, and how far the model's own predictions are."""
+    posterior, native = conversion.posterior, conversion.native
+    checked = check_agreement(posterior, conversion.predict, tolerance=conversion.tolerance)
+    if native is None:
+        return checked
+    found = _distance(posterior, native, probe_points(posterior))
+    parts = (found.mean, found.variance, found.probability)
+    return replace(checked, native=max(part for part in parts if part is not None))
 
 
-def _distance(posterior: Model, library: LibraryPrediction, X: np.ndarray) -> Agreement:
+def _distance(posterior: Model, predict: Predict, X: np.ndarray) -> Agreement:
     """Of whatever the library says; of a committee, what belongs to its members is theirs."""
+    with warnings.catch_warnings():
+        # sklearn warns of negative variances and of missing feature names: neither matters here
+        warnings.simplefilter("ignore")
+        library = predict(X)
     several = isinstance(posterior, Committee)
     parts: dict[str, Any] = {}
     mean = None
@@ -116,7 +116,10 @@ def _distance(posterior: Model, library: LibraryPrediction, X: np.ndarray) -> Ag
     if library.mean is not None:
         outputs = posterior.members[0] if several else posterior
         mean = outputs.mean(X) if mean is None else mean
-        parts["mean"] = _mean_distance(outputs, library.mean, mean)
+        # the addition of the offset rounds, in both: two units in its last place are no difference
+        slack = 2.0 * np.spacing(np.abs(outputs.offset))
+        difference = np.maximum(np.abs(library.mean - mean).max(0) - slack, 0.0)
+        parts["mean"] = _ratio(difference, np.abs(library.mean - outputs.offset).max(0))
     apart = []
     if library.probability is not None:
         own = posterior.member_probabilities(X) if several else posterior.prediction(X)[:, 0]
@@ -127,36 +130,23 @@ def _distance(posterior: Model, library: LibraryPrediction, X: np.ndarray) -> Ag
     if apart:
         parts["probability"] = max(float(np.abs(each).max()) for each in apart)
     if library.decision is not None:
-        other = _other_decisions(posterior, library.decision, X)
-        parts["decisions"] = int(other.sum())
+        parts["decisions"] = int(_other_decisions(posterior, library.decision, X).sum())
     return Agreement(points=len(X), **parts)
-
-
-def _mean_distance(posterior: Outputs, library: np.ndarray, own: np.ndarray) -> float:
-    # the addition of the offset rounds, in both: two units in its last place are no difference
-    slack = 2.0 * np.spacing(np.abs(posterior.offset))
-    difference = np.maximum(np.abs(library - own).max(0) - slack, 0.0)
-    return _ratio(difference, np.abs(library - posterior.offset).max(0))
 
 
 def _other_decisions(posterior: Model, decision: np.ndarray, X: np.ndarray) -> np.ndarray:
     """(n,): points at which a library gives another class; near ties are left out."""
-    if isinstance(posterior, Committee):
-        return (decision != committee_decision(posterior, X)) & ~_near_tie(posterior, X)
-    assert not isinstance(posterior.likelihood, ClassLikelihood), "two classes"
-    mean = posterior.mean(X)[:, 0]
-    near = np.abs(mean) <= TOLERANCE * np.abs(mean).max()
-    return (decision != (mean > 0)) & ~near
-
-
-def _near_tie(committee: Committee, X: np.ndarray) -> np.ndarray:
-    """(n,): points where rounding alone may change the decision."""
-    scores = np.sort(committee.scores(X), axis=1)
+    if not isinstance(posterior, Committee):
+        assert not isinstance(posterior.likelihood, ClassLikelihood), "two classes"
+        mean = posterior.mean(X)[:, 0]
+        near = np.abs(mean) <= TOLERANCE * np.abs(mean).max()
+        return (decision != (mean > 0)) & ~near
+    scores = np.sort(posterior.scores(X), axis=1)
     near = scores[:, -1] - scores[:, -2] <= TOLERANCE
-    if committee.scheme != "one_vs_rest":  # a vote turns with the sign of a latent mean
-        means = np.concatenate([member.mean(X) for member in committee.members], axis=1)
+    if posterior.scheme != "one_vs_rest":  # a vote turns with the sign of a latent mean
+        means = np.concatenate([member.mean(X) for member in posterior.members], axis=1)
         near |= (np.abs(means) <= TOLERANCE * np.abs(means).max(0)).any(axis=1)
-    return near
+    return (decision != committee_decision(posterior, X)) & ~near
 
 
 def _ratio(difference: np.ndarray, unit: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""Which adapters there are, and the one that converts a model.
+"""Which adapters there are, the table of what they take, and the one that converts a model.
 
 An adapter is looked for by the top-level package of the model's class and of its base classes (a
 user's subclass of a library's model lives in the user's own module). Those registered by the user
@@ -9,17 +9,17 @@ converts it. See `gpcert.adapters.adapter` for what an adapter is.
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pkgutil import resolve_name
 from typing import Any
 
-from gpcert.adapters.adapter import Adapter, check_adapter
-from gpcert.adapters.conversion import Conversion
+from gpcert.adapters.adapter import Adapter, Conversion, Supported, check_adapter
 from gpcert.adapters.kept import Kept
-from gpcert.adapters.measure import Agreement, check_agreement, native_distance
+from gpcert.adapters.measure import Agreement, measured
 from gpcert.committee import Model
 from gpcert.errors import InputError, ModelWarning, UnsupportedModelError
+from gpcert.extras import optional
 
 GROUP = "gpcert.adapters"
 """The group of entry points; the name of each is the top-level package of the models."""
@@ -27,9 +27,8 @@ GROUP = "gpcert.adapters"
 
 BUILT_IN = (
     # first: our estimators derive from scikit-learn's base classes
-    ("gpcert", "own"),
+    ("gpcert", "libraries:GPCERT"),
     ("sklearn", "sklearn"),
-    ("sklearn", "sklearn_scores"),
     ("sklearn", "sklearn_wrappers"),
     # before GPyTorch's, whose classes its models derive from
     ("botorch", "libraries:BOTORCH"),
@@ -103,8 +102,7 @@ def as_posterior(model: Any) -> Model:
 def _compared(model: Any) -> Model:
     """The converted model, once its predictions were compared with the library's."""
     conversion = convert(model)
-    check_agreement(conversion.posterior, conversion.predict, tolerance=conversion.tolerance)
-    distance = native_distance(conversion)
+    distance = measured(conversion).native
     if distance is not None and not distance <= NATIVE_TOLERANCE:
         warnings.warn(
             "certified is the exact GP of the model's parameters, in float64; what the model "
@@ -125,17 +123,13 @@ def agreement(model: Any) -> Agreement:
 
     >>> from sklearn.gaussian_process import GaussianProcessRegressor
     >>> model = GaussianProcessRegressor(alpha=0.1, optimizer=None).fit([[0.0], [1.0]], [0.0, 1.0])
-    >>> measured = agreement(model)
-    >>> measured.points, measured.mean < 1e-12, measured.variance < 1e-12
+    >>> found = agreement(model)
+    >>> found.points, found.mean < 1e-12, found.variance < 1e-12
     (200, True, True)
     """
     if isinstance(model, Model):
         return Agreement(points=0, mean=0.0, variance=0.0)
-    conversion = convert(model)
-    measured = check_agreement(
-        conversion.posterior, conversion.predict, tolerance=conversion.tolerance
-    )
-    return replace(measured, native=native_distance(conversion))
+    return measured(convert(model))
 
 
 def convert(model: Any) -> Conversion:
@@ -146,26 +140,20 @@ def convert(model: Any) -> Conversion:
     # a pair of a model and its likelihood is known by its parts
     parts = model if isinstance(model, tuple) else (model,)
     packages = {base.__module__.partition(".")[0] for part in parts for base in type(part).__mro__}
-    for adapter in _candidates(packages):
+    registered = [adapter for package, adapter in REGISTERED if package in packages]
+    for adapter in registered + built_in(packages) + _declared(packages):
         if adapter.accepts(model):
             return adapter.to_posterior(model)
     kind = f"{type(model).__module__}.{type(model).__qualname__}"
+    models: dict[str, list[str]] = {}
+    for library, row in supported().rows:
+        models.setdefault(library, []).append(row.model)
+    names = [f"{library} {', '.join(each)}" for library, each in models.items()]
     raise UnsupportedModelError(
-        f"model: expected a gpcert Posterior, or a fitted {_names()}; got {kind}. "
+        f"model: expected a gpcert Posterior, or a fitted {'; '.join(names)}; got {kind}. "
         "gpcert.adapters.supported() says more; else write the model's numbers as "
         "Posterior(kernel, points, weights, factor, ...), or an adapter (docs/models.md)"
     )
-
-
-def _candidates(packages: set[str]) -> list[Adapter]:
-    """Adapters of models of these packages, imported now, in the order of the module."""
-    found = [adapter for package, adapter in REGISTERED if package in packages]
-    return found + built_in(packages) + _declared(packages)
-
-
-def all_adapters() -> list[Adapter]:
-    """Every adapter there is, ours first."""
-    return built_in() + [adapter for _, adapter in REGISTERED] + _declared()
 
 
 def built_in(packages: set[str] | None = None) -> list[Adapter]:
@@ -183,9 +171,59 @@ def _declared(packages: set[str] | None = None) -> list[Adapter]:
     ]
 
 
-def _names() -> str:
-    """Libraries and their models, for a message."""
-    models: dict[str, list[str]] = {}
-    for adapter in all_adapters():
-        models.setdefault(adapter.LIBRARY, []).extend(row.model for row in adapter.SUPPORTED)
-    return "; ".join(f"{library} {', '.join(names)}" for library, names in models.items())
+COLUMNS = ("library", "model", "likelihood", "kernels", "note")
+
+
+@dataclass(frozen=True)
+class SupportTable:
+    """Rows of library and `Supported`; `print` shows them, `to_frame` and `markdown` convert."""
+
+    rows: tuple[tuple[str, Supported], ...]
+
+    def __str__(self) -> str:
+        lines = []
+        for library, row in self.rows:
+            lines.append(f"{library} {row.model}: {row.likelihood}")
+            lines.append(f"    kernels: {', '.join(row.kernels)}")
+            lines += [f"    {row.note}"] if row.note else []
+        return "\n".join(lines)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame, one row a class of models."""
+        pandas = optional("pandas", "to_frame")
+        return pandas.DataFrame(self._cells(), columns=list(COLUMNS))
+
+    def markdown(self) -> str:
+        """The table as docs/models.md holds it."""
+        lines = [
+            "| " + " | ".join(COLUMNS) + " |",
+            "| " + " | ".join(["---"] * len(COLUMNS)) + " |",
+        ]
+        lines += ["| " + " | ".join(cells) + " |" for cells in self._cells()]
+        return "\n".join(lines) + "\n"
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [
+            (library, row.model, row.likelihood, ", ".join(row.kernels), row.note)
+            for library, row in self.rows
+        ]
+
+
+def support_of(adapters: list[Adapter]) -> SupportTable:
+    """The table of these adapters."""
+    return SupportTable(tuple((each.LIBRARY, row) for each in adapters for row in each.SUPPORTED))
+
+
+def supported() -> SupportTable:
+    """What `gpcert.certify` and the other verbs take: library, model, likelihood, kernels.
+
+    Adapters of other packages (by `register` or by entry point) are in it.
+
+    >>> table = supported()
+    >>> "GaussianProcessRegressor" in str(table), list(table.to_frame().columns)[:2]
+    (True, ['library', 'model'])
+    """
+    return support_of(built_in() + [adapter for _, adapter in REGISTERED] + _declared())

@@ -1,6 +1,6 @@
-"""scikit-learn models as posteriors: exact Gaussian process regression, Laplace classifier.
+"""scikit-learn models as posteriors: Gaussian processes, support vectors, kernel ridge.
 
-Notation of Rasmussen & Williams (2006) with the library's attribute names:
+Gaussian processes, in the notation of Rasmussen & Williams (2006) with the library's names:
 
     regression (Alg. 2.1):  t = alpha_,  A = L_^-1,  L_ L_^T = K + alpha I (+ white noise),
     Laplace (Alg. 3.2):     t = y - pi_,  A = L_^-1 diag(W_sr_),  L_ L_^T = I + W^1/2 K W^1/2.
@@ -8,33 +8,51 @@ Notation of Rasmussen & Williams (2006) with the library's attribute names:
 The library solves with L_ at every prediction; here the inverse is formed once, and that factor is
 the certified model. With more than two classes the library fits several binary classifiers, which
 become a `Committee`.
+
+The others are a posterior mean without variance,
+
+    f(x) = sum_i t_i k(x, z_i) + offset
+
+with the support vectors (or training points) z_i. `predict` of `SVR`, `NuSVR` and `KernelRidge` is
+f, of `SVC`, `NuSVC` with two classes and of `OneClassSVM` its sign. With m > 2 classes libsvm has a
+function for every pair j < k, over the same support vectors, and counts votes: class j where
+its function is > 0, else class k; most votes win, the first of equal ones. See
+`Committee.scheme == "pair_votes"`: its functions are minus libsvm's, so that positive means k.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process._gpc import _BinaryGaussianProcessClassifierLaplace
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
-from gpcert.adapters.adapter import Supported
-from gpcert.adapters.conversion import (
+from gpcert.adapters.adapter import (
     Conversion,
     LibraryPrediction,
+    Supported,
     check_fitted,
     check_inherited,
     fitted_names,
+    regressor_prediction,
     with_names,
 )
 from gpcert.adapters.sklearn_kernels import TREE, convert_kernel
 from gpcert.arrays import finite_array
 from gpcert.committee import Committee, Scheme
-from gpcert.errors import UnsupportedModelError
+from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.frames import spread_of
-from gpcert.likelihoods import SklearnLogistic
+from gpcert.kernels import Kernel, Linear, Polynomial, SquaredExponential
+from gpcert.likelihoods import MeanOnly, SignOnly, SklearnLogistic
 from gpcert.posterior import Posterior
 from gpcert.triangular import Inverse, triangular_inverse
 
@@ -44,39 +62,42 @@ SCHEMES: dict[type, Scheme] = {
 }
 """How the library combines its binary classifiers, by the class that does it."""
 
-
 LIBRARY = "scikit-learn"
 
-KERNELS = TREE.names
+NAMED = ("rbf", "poly", "linear")
+"""Kernels of models without variance."""
 
-MODELS = (GaussianProcessRegressor, GaussianProcessClassifier)
+VOTES = "the class that predict returns: a sign, or one-vs-one votes"
 
 SUPPORTED = (
-    Supported(GaussianProcessRegressor.__name__, "Gaussian", KERNELS, "several targets"),
+    Supported("GaussianProcessRegressor", "Gaussian", TREE.names, "several targets"),
     Supported(
-        GaussianProcessClassifier.__name__,
+        "GaussianProcessClassifier",
         "logistic, as predict_proba approximates it",
-        KERNELS,
+        TREE.names,
         "two classes; several one-vs-rest or one-vs-one",
     ),
+    *(Supported(kind, VOTES, NAMED, "no probabilities") for kind in ("SVC", "NuSVC")),
+    *(Supported(kind, "mean without variance", NAMED) for kind in ("SVR", "NuSVR")),
+    Supported("OneClassSVM", "the sign of decision_function", NAMED, "classes -1 and 1"),
+    Supported("KernelRidge", "mean without variance", NAMED, "several targets"),
 )
 
 
 def accepts(model: Any) -> bool:
-    """A Gaussian process, or a user's subclass of one."""
-    return isinstance(model, MODELS)
+    """One of the models of the table, or a user's subclass of one."""
+    return isinstance(model, tuple(READERS))
 
 
 def to_posterior(model: Any) -> Conversion:
-    """Convert a Gaussian process of scikit-learn."""
-    base = next(kind for kind in MODELS if isinstance(model, kind))
-    check_inherited(model, base, ("predict", "predict_proba", "latent_mean_and_variance"))
-    if base is GaussianProcessRegressor:
-        return _convert_regressor(check_fitted(model, "alpha_"))
-    return _convert_classifier(check_fitted(model, "base_estimator_"))
+    """Convert the model by the class that it is, or derives from."""
+    base = next(kind for kind in READERS if isinstance(model, kind))
+    convert, fitted, methods = READERS[base]
+    check_inherited(model, base, methods)
+    return convert(check_fitted(model, fitted))
 
 
-def _convert_regressor(model: GaussianProcessRegressor) -> Conversion:
+def _process(model: GaussianProcessRegressor) -> Conversion:
     points = np.asarray(model.X_train_)
     kernel, white = convert_kernel(model.kernel_, points.shape[1])
     std = finite_array("_y_train_std", model._y_train_std)
@@ -91,18 +112,12 @@ def _convert_regressor(model: GaussianProcessRegressor) -> Conversion:
         feature_names=fitted_names(model),
         spread=spread_of(points),
     )
-
-    def predict(X: np.ndarray) -> LibraryPrediction:
-        mean, deviation = model.predict(X, return_std=True)
-        shape = (len(mean), posterior.outputs)
-        return LibraryPrediction(mean.reshape(shape), np.square(deviation).reshape(shape))
-
-    return Conversion(posterior, predict)
+    return Conversion(posterior, partial(regressor_prediction, model))
 
 
-def _convert_classifier(model: GaussianProcessClassifier) -> Conversion:
+def _process_classifier(model: GaussianProcessClassifier) -> Conversion:
     if model.n_classes_ > 2:
-        return _convert_committee(model)
+        return _process_committee(model)
     base: Any = model.base_estimator_
     posterior = replace(
         _laplace(base),
@@ -122,7 +137,7 @@ def _convert_classifier(model: GaussianProcessClassifier) -> Conversion:
     return Conversion(posterior, predict)
 
 
-def _convert_committee(model: GaussianProcessClassifier) -> Conversion:
+def _process_committee(model: GaussianProcessClassifier) -> Conversion:
     base: Any = model.base_estimator_
     scheme = SCHEMES.get(type(base))
     if scheme is None:
@@ -165,3 +180,136 @@ def _laplace(estimator: Any) -> Posterior:
         noise=white,
         likelihood=SklearnLogistic(),
     )
+
+
+def _of_machine(model: Any, weights: np.ndarray, offset: Any, **options: Any) -> Posterior:
+    return Posterior(
+        kernel=_named_kernel(model, float(model._gamma)),
+        points=_dense("support_vectors_", model.support_vectors_),
+        weights=weights,
+        offset=finite_array("intercept_", offset),
+        feature_names=fitted_names(model),
+        **options,
+    )
+
+
+def _machine(model: Any) -> Conversion:
+    weights = _dense("dual_coef_", model.dual_coef_)
+    posterior = _of_machine(model, weights, model.intercept_, likelihood=MeanOnly())
+    return Conversion(posterior, lambda X: LibraryPrediction(mean=model.predict(X)[:, None]))
+
+
+def _machine_classifier(model: Any) -> Conversion:
+    """Two classes by the sign of `decision_function`, several by votes."""
+    classes = [-1, 1] if isinstance(model, OneClassSVM) else model.classes_.tolist()
+    if len(classes) > 2:
+        return _votes(model)
+    weights, link = _dense("dual_coef_", model.dual_coef_), SignOnly()
+    posterior = _of_machine(
+        model, weights, model.intercept_, likelihood=link, classes=tuple(classes)
+    )
+
+    def predict(X: np.ndarray) -> LibraryPrediction:
+        mean = np.reshape(model.decision_function(X), (len(X), 1))
+        return LibraryPrediction(mean=mean, decision=np.searchsorted(classes, model.predict(X)))
+
+    return Conversion(posterior, predict)
+
+
+def _votes(model: Any) -> Conversion:
+    """All pairs as outputs of one posterior: the support vectors of other classes weigh 0."""
+    if model.break_ties and model.decision_function_shape == "ovr":
+        raise UnsupportedModelError(
+            f"{type(model).__name__}(break_ties=True) is not supported with more than two classes: "
+            "it decides by sums of confidences, which are not bounded here; set break_ties=False, "
+            "which decides by votes"
+        )
+    coefficients = _dense("dual_coef_", model.dual_coef_)
+    ends = np.cumsum([0, *model.n_support_])
+    pairs = list(combinations(range(len(model.classes_)), 2))
+    weights = np.zeros((len(pairs), coefficients.shape[1]))
+    for row, (j, k) in zip(weights, pairs, strict=True):
+        # row k - 1 of class j's support vectors is their weight against class k, if j < k
+        first, second = slice(ends[j], ends[j + 1]), slice(ends[k], ends[k + 1])
+        row[first], row[second] = coefficients[k - 1, first], coefficients[j, second]
+    member = _of_machine(model, -weights, -model.intercept_, likelihood=MeanOnly())
+    committee = Committee((member,), tuple(model.classes_.tolist()), "pair_votes")
+
+    def predict(X: np.ndarray) -> LibraryPrediction:
+        decision = np.searchsorted(model.classes_, np.asarray(model.predict(X)))
+        # libsvm's own function of every pair, whatever `decision_function_shape` is
+        pairs = np.asarray(model._decision_function(X))
+        return LibraryPrediction(mean=-pairs, decision=decision)
+
+    return Conversion(with_names(committee, fitted_names(model)), predict)
+
+
+def _ridge(model: KernelRidge) -> Conversion:
+    points = _dense("X_fit_", model.X_fit_)
+    gamma = 1.0 / points.shape[1] if model.gamma is None else float(model.gamma)
+    if model.kernel_params:
+        raise UnsupportedModelError(
+            "KernelRidge(kernel_params=...) is not supported; give gamma, degree and coef0 instead"
+        )
+    posterior = Posterior(
+        kernel=_named_kernel(model, gamma),
+        points=points,
+        weights=np.atleast_2d(_dense("dual_coef_", model.dual_coef_).T),
+        likelihood=MeanOnly(),
+        feature_names=fitted_names(model),
+    )
+
+    def predict(X: np.ndarray) -> LibraryPrediction:
+        return LibraryPrediction(mean=np.reshape(model.predict(X), (len(X), posterior.outputs)))
+
+    return Conversion(posterior, predict)
+
+
+def _named_kernel(model: Any, gamma: float) -> Kernel:
+    """The kernel by its name; `gamma` is a number, as "scale" and "auto" were when it was fitted.
+
+    rbf: `exp(-gamma |x - z|^2)`, a length-scale of `1 / sqrt(2 gamma)`;
+    poly: `(gamma x.z + coef0)^degree`; linear: `x.z`.
+    """
+    kind, name = type(model).__name__, model.kernel
+    if not isinstance(name, str) or name not in NAMED:
+        why = {
+            "sigmoid": "tanh(gamma x.z + coef0) is not positive definite",
+            "precomputed": "the points themselves are not known",
+        }
+        said = why.get(name, "it is not known here") if isinstance(name, str) else "it is code"
+        raise UnsupportedModelError(
+            f"{kind}(kernel={name!r}) is not supported: {said}; fit with one of {NAMED}, or "
+            "write the model as a Posterior by hand with a kernel of gpcert.kernels"
+        )
+    try:
+        if name == "linear":
+            return Linear(1.0)
+        if not 0.0 < gamma < np.inf:
+            raise InputError(f"gamma: expected a positive number, got {gamma!r}")
+        if name == "rbf":
+            return SquaredExponential(1.0 / np.sqrt(2.0 * gamma))
+        return Polynomial(model.degree, gamma, model.coef0)
+    except InputError as error:
+        raise UnsupportedModelError(
+            f"{kind}(kernel={name!r}) is not supported with these parameters: {error}; fit with "
+            "others"
+        ) from None
+
+
+def _dense(name: str, values: Any) -> np.ndarray:
+    """An array, also of a model that was fitted on sparse data."""
+    return finite_array(name, values.toarray() if scipy.sparse.issparse(values) else values)
+
+
+PROCESS = ("predict", "predict_proba", "latent_mean_and_variance")
+MACHINE = ("predict", "decision_function", "_decision_function", "_dense_predict")
+
+READERS: dict[type, tuple[Callable[[Any], Conversion], str, tuple[str, ...]]] = {
+    GaussianProcessRegressor: (_process, "alpha_", PROCESS),
+    GaussianProcessClassifier: (_process_classifier, "base_estimator_", PROCESS),
+    **dict.fromkeys((SVC, NuSVC, OneClassSVM), (_machine_classifier, "support_vectors_", MACHINE)),
+    **dict.fromkeys((SVR, NuSVR), (_machine, "support_vectors_", MACHINE)),
+    KernelRidge: (_ridge, "dual_coef_", MACHINE),
+}
+"""How each class is converted, what fitting sets, and the methods that a subclass must inherit."""

@@ -12,24 +12,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.cluster import FeatureAgglomeration
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA, FactorAnalysis, FastICA, IncrementalPCA, TruncatedSVD
 from sklearn.feature_selection import SelectorMixin
 from sklearn.impute import SimpleImputer
-from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
-    OneHotEncoder,
-    OrdinalEncoder,
-    PolynomialFeatures,
     RobustScaler,
-    SplineTransformer,
     StandardScaler,
 )
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
-from gpcert.adapters.sklearn_linear import LINEAR
 from gpcert.arrays import finite_array
 from gpcert.committee import Model
 from gpcert.errors import InputError, UnsupportedModelError
@@ -38,30 +36,68 @@ from gpcert.posterior import Posterior
 from gpcert.regions import LinearMap
 from gpcert.several import Several
 
-
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """`x' = (x - shift) / scale`; None stands for no shift, no scale."""
-
-    shift: Any = None
-    scale: Any = None
-
-    def numbers(self, count: int, what: str) -> tuple[np.ndarray, np.ndarray]:
-        """Shift and scale, (count,) each, of `what`."""
-        shift = finite_array(f"shift of a {what}", 0.0 if self.shift is None else self.shift)
-        scale = finite_array(f"scale of a {what}", 1.0 if self.scale is None else self.scale)
-        if np.any(scale <= 0):
-            raise InputError(f"scale of a {what}: expected positive numbers, got {scale}")
-        return np.broadcast_to(shift, (count,)), np.broadcast_to(scale, (count,))
-
-
-SCALERS: dict[type, Callable[[Any], Scaling]] = {
-    StandardScaler: lambda s: Scaling(s.mean_ if s.with_mean else None, s.scale_),
+SCALERS: dict[type, Callable[[Any], tuple[Any, Any]]] = {
+    StandardScaler: lambda s: (s.mean_ if s.with_mean else None, s.scale_),
     # transform computes x * scale_ + min_
-    MinMaxScaler: lambda s: Scaling(-s.min_ / s.scale_, 1.0 / s.scale_),
-    MaxAbsScaler: lambda s: Scaling(None, s.scale_),
-    RobustScaler: lambda s: Scaling(s.center_, s.scale_),
+    MinMaxScaler: lambda s: (-s.min_ / s.scale_, 1.0 / s.scale_),
+    MaxAbsScaler: lambda s: (None, s.scale_),
+    RobustScaler: lambda s: (s.center_, s.scale_),
 }
+"""Shift and scale of `x' = (x - shift) / scale`; None stands for no shift, no scale."""
+
+
+def _pca(step: Any) -> LinearMap:
+    W = np.asarray(step.components_, dtype=np.float64)
+    if step.whiten:
+        scale = np.sqrt(step.explained_variance_)
+        W = W / np.maximum(scale, np.finfo(scale.dtype).eps)[:, None]
+    return LinearMap(W, None if step.mean_ is None else -W @ step.mean_)
+
+
+def _components(step: Any) -> LinearMap:
+    return LinearMap(_dense(step.components_))
+
+
+def _ica(step: FastICA) -> LinearMap:
+    W = np.asarray(step.components_, dtype=np.float64)
+    return LinearMap(W, -W @ step.mean_ if step.whiten else None)
+
+
+def _factors(step: FactorAnalysis) -> LinearMap:
+    # transform returns the latent mean: (I + W Psi^-1 W^T)^-1 W Psi^-1 (x - mean)
+    weighted = step.components_ / step.noise_variance_
+    precision = np.eye(len(weighted)) + weighted @ step.components_.T
+    W = np.linalg.solve(precision, weighted)
+    return LinearMap(W, -W @ step.mean_)
+
+
+def _blocks(step: FeatureAgglomeration) -> LinearMap:
+    if step.pooling_func is not np.mean:
+        raise UnsupportedModelError(
+            "FeatureAgglomeration: expected pooling_func=np.mean, the only linear one, got "
+            f"{step.pooling_func!r}; fit with it, or apply the step to the data first"
+        )
+    member = step.labels_ == np.arange(step.labels_.max() + 1)[:, None]
+    return LinearMap(member / member.sum(axis=1, keepdims=True))
+
+
+def _dense(matrix: Any) -> np.ndarray:
+    """Components, which a sparse projection stores as a sparse matrix."""
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
+
+
+LINEAR: dict[type, Callable[[Any], LinearMap]] = {
+    PCA: _pca,
+    IncrementalPCA: _pca,
+    TruncatedSVD: _components,
+    FastICA: _ica,
+    FactorAnalysis: _factors,
+    GaussianRandomProjection: _components,
+    SparseRandomProjection: _components,
+    NeighborhoodComponentsAnalysis: _components,
+    FeatureAgglomeration: _blocks,
+}
+"""Steps that mix their inputs linearly, each as its `transform` computes it."""
 
 STEPS = (
     *(kind.__name__ for kind in SCALERS),
@@ -79,17 +115,17 @@ APPROXIMATED = (
     "Gaussian process), which is certified as it is"
 )
 
-ADVICE: dict[type, str] = {
-    Nystroem: APPROXIMATED,
-    RBFSampler: APPROXIMATED,
-    OneHotEncoder: (
+ADVICE: dict[str, str] = {
+    "Nystroem": APPROXIMATED,
+    "RBFSampler": APPROXIMATED,
+    "OneHotEncoder": (
         "its output jumps with its input; encode the data first, fit on the encoded columns, and "
         "keep them fixed by features=, or by a radius of 0"
     ),
-    OrdinalEncoder: "its output jumps with its input; encode the data first and keep it fixed",
-    FunctionTransformer: "a function of the user's own cannot be bounded; apply it to the data",
-    PolynomialFeatures: "products of inputs are not linear; use a polynomial kernel instead",
-    SplineTransformer: "splines are not linear; use a kernel for smooth functions instead",
+    "OrdinalEncoder": "its output jumps with its input; encode the data first and keep it fixed",
+    "FunctionTransformer": "a function of the user's own cannot be bounded; apply it to the data",
+    "PolynomialFeatures": "products of inputs are not linear; use a polynomial kernel instead",
+    "SplineTransformer": "splines are not linear; use a kernel for smooth functions instead",
 }
 
 
@@ -103,10 +139,20 @@ class FeatureMap:
     scale: np.ndarray
 
     @staticmethod
-    def select(inputs: int, index: Any) -> FeatureMap:
-        """Some of the inputs, as they are."""
-        found = np.asarray(index, dtype=int)
+    def select(inputs: int, index: Any = None) -> FeatureMap:
+        """Some of the inputs, or all, as they are."""
+        found = np.arange(inputs) if index is None else np.asarray(index, dtype=int)
         return FeatureMap(inputs, found, np.zeros(len(found)), np.ones(len(found)))
+
+    @staticmethod
+    def scaled(inputs: int, shift: Any, scale: Any, what: str) -> FeatureMap:
+        """`x' = (x - shift) / scale` of all inputs, as `what` does it; None for none of either."""
+        shift = finite_array(f"shift of a {what}", 0.0 if shift is None else shift)
+        scale = finite_array(f"scale of a {what}", 1.0 if scale is None else scale)
+        if np.any(scale <= 0):
+            raise InputError(f"scale of a {what}: expected positive numbers, got {scale}")
+        shift, scale = np.broadcast_to(shift, (inputs,)), np.broadcast_to(scale, (inputs,))
+        return FeatureMap(inputs, np.arange(inputs), shift, scale)
 
     def then(self, after: FeatureMap) -> FeatureMap:
         """This map and another after it."""
@@ -164,6 +210,11 @@ class FeatureMap:
 AnyMap = FeatureMap | LinearMap
 
 
+def linear(found: AnyMap) -> LinearMap:
+    """The map as a matrix."""
+    return found.linear if isinstance(found, FeatureMap) else found
+
+
 def outputs_of(found: AnyMap) -> int:
     """How many features come out."""
     return len(found.index) if isinstance(found, FeatureMap) else len(found.matrix)
@@ -173,8 +224,7 @@ def joined(first: AnyMap, second: AnyMap) -> AnyMap:
     """One map and another after it."""
     if isinstance(first, FeatureMap) and isinstance(second, FeatureMap):
         return first.then(second)
-    one, two = (each.linear if isinstance(each, FeatureMap) else each for each in (first, second))
-    return one.then(two)
+    return linear(first).then(linear(second))
 
 
 def folded(found: AnyMap, model: Model) -> Model:
@@ -195,9 +245,12 @@ def folded(found: AnyMap, model: Model) -> Model:
 
 def feature_map(name: str, step: Any, inputs: int) -> AnyMap:
     """The map of a fitted step with so many inputs, or a refusal that names it."""
+    function = type(step) is FunctionTransformer
     if step is None or (isinstance(step, str) and step == "passthrough"):
-        return FeatureMap.select(inputs, np.arange(inputs))
-    if type(step) is not FunctionTransformer and not hasattr(step, "n_features_in_"):
+        return FeatureMap.select(inputs)
+    if function and step.func is None:
+        return FeatureMap.select(inputs)
+    if not function and not hasattr(step, "n_features_in_"):
         raise InputError(
             f"pipeline step {name!r}: expected a fitted {type(step).__name__}, got an unfitted "
             "one; call fit(X, y) on the pipeline first"
@@ -209,17 +262,13 @@ def feature_map(name: str, step: Any, inputs: int) -> AnyMap:
         return LINEAR[type(step)](step)
     if isinstance(step, SelectorMixin) and type(step).__module__.startswith("sklearn."):
         return FeatureMap.select(inputs, step.get_support(indices=True))
-    raise _refusal(name, step)
-
-
-def _refusal(name: str, step: Any) -> UnsupportedModelError:
     kind = type(step).__name__
     why = ADVICE.get(
-        type(step),
+        kind,
         "a region in the user's units has no exact image under it; apply it to the data first and "
         "ask about regions of its output",
     )
-    return UnsupportedModelError(
+    raise UnsupportedModelError(
         f"pipeline step {name!r}: {kind} is not supported (supported: {', '.join(STEPS)}): {why}"
     )
 
@@ -231,14 +280,7 @@ def _scaled(name: str, step: Any, inputs: int) -> FeatureMap:
             f"pipeline step {name!r}: {kind}(clip=True) is not supported, because clipping is not "
             f"affine; fit with {kind}(clip=False)"
         )
-    shift, scale = SCALERS[type(step)](step).numbers(inputs, "scaler")
-    return FeatureMap(inputs, np.arange(inputs), shift, scale)
-
-
-def _function(name: str, step: FunctionTransformer, inputs: int) -> FeatureMap:
-    if step.func is not None:
-        raise _refusal(name, step)
-    return FeatureMap.select(inputs, np.arange(inputs))
+    return FeatureMap.scaled(inputs, *SCALERS[type(step)](step), "scaler")
 
 
 def _imputed(name: str, step: SimpleImputer, inputs: int) -> FeatureMap:
@@ -249,45 +291,34 @@ def _imputed(name: str, step: SimpleImputer, inputs: int) -> FeatureMap:
             f"pipeline step {name!r}: SimpleImputer is supported for missing_values=nan, without "
             "indicators and empty columns; apply it to the data first"
         )
-    return FeatureMap.select(inputs, np.arange(inputs))
+    return FeatureMap.select(inputs)
 
 
 def _steps(name: str, step: Pipeline, inputs: int) -> AnyMap:
-    found: AnyMap = FeatureMap.select(inputs, np.arange(inputs))
+    found: AnyMap = FeatureMap.select(inputs)
     for part, inner in step.steps:
         found = joined(found, feature_map(f"{name}.{part}", inner, outputs_of(found)))
     return found
 
 
-def _columns(name: str, step: ColumnTransformer, inputs: int) -> AnyMap:
-    """The parts side by side, each behind the selection of its columns."""
-    _refuse_weights(name, step)
-    maps = []
-    for part, inner, _ in step.transformers_:
-        chosen = np.asarray(step._transformer_to_input_indices[part], dtype=int)
-        if (isinstance(inner, str) and inner == "drop") or len(chosen) == 0:
-            continue
-        own = feature_map(f"{name}.{part}", inner, len(chosen))
-        maps.append(joined(FeatureMap.select(inputs, chosen), own))
-    return _side_by_side(name, step, maps)
-
-
-def _union(name: str, step: FeatureUnion, inputs: int) -> AnyMap:
-    _refuse_weights(name, step)
-    used = [(part, inner) for part, inner in step.transformer_list if inner != "drop"]
-    return _side_by_side(name, step, [feature_map(f"{name}.{p}", t, inputs) for p, t in used])
-
-
-def _refuse_weights(name: str, step: Any) -> None:
+def _side_by_side(name: str, step: ColumnTransformer | FeatureUnion, inputs: int) -> AnyMap:
+    """The parts, each behind the selection of its columns. Scalings and selections of distinct
+    inputs stay what they are; all others have a matrix."""
     if step.transformer_weights:
         raise UnsupportedModelError(
             f"pipeline step {name!r}: {type(step).__name__}(transformer_weights=...) is not "
             "supported; put a scaler into the transformers instead"
         )
-
-
-def _side_by_side(name: str, step: Any, maps: list[AnyMap]) -> AnyMap:
-    """Scalings and selections of distinct inputs stay what they are; all others have a matrix."""
+    if isinstance(step, FeatureUnion):
+        parts = [(part, inner, np.arange(inputs)) for part, inner in step.transformer_list]
+    else:
+        columns = step._transformer_to_input_indices
+        parts = [(part, inner, columns[part]) for part, inner, _ in step.transformers_]
+    maps = []
+    for part, inner, chosen in parts:
+        if len(chosen) > 0 and not (isinstance(inner, str) and inner == "drop"):
+            own = feature_map(f"{name}.{part}", inner, len(chosen))
+            maps.append(joined(FeatureMap.select(inputs, chosen), own))
     if not maps:
         raise UnsupportedModelError(
             f"pipeline step {name!r}: expected a {type(step).__name__} with at least one column"
@@ -295,20 +326,18 @@ def _side_by_side(name: str, step: Any, maps: list[AnyMap]) -> AnyMap:
     plain = [each for each in maps if isinstance(each, FeatureMap)]
     index = np.concatenate([each.index for each in plain] or [np.zeros(0, dtype=int)])
     if len(plain) < len(maps) or len(np.unique(index)) != len(index):
-        linear = [each.linear if isinstance(each, FeatureMap) else each for each in maps]
+        matrices = [linear(each) for each in maps]
         return LinearMap(
-            np.concatenate([each.matrix for each in linear]),
-            np.concatenate([each.shift for each in linear]),
+            np.concatenate([each.matrix for each in matrices]),
+            np.concatenate([each.shift for each in matrices]),
         )
     shift, scale = (np.concatenate([getattr(m, n) for m in plain]) for n in ("shift", "scale"))
-    return FeatureMap(plain[0].inputs, index, shift, scale)
+    return FeatureMap(inputs, index, shift, scale)
 
 
 CONVERTERS: dict[type, Callable[[str, Any, int], AnyMap]] = {
     **dict.fromkeys(SCALERS, _scaled),
-    ColumnTransformer: _columns,
-    FeatureUnion: _union,
-    FunctionTransformer: _function,
+    **dict.fromkeys((ColumnTransformer, FeatureUnion), _side_by_side),
     Pipeline: _steps,
     SimpleImputer: _imputed,
 }

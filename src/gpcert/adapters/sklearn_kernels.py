@@ -10,13 +10,11 @@ Sums, products and powers convert part by part; `WhiteKernel` counts on the diag
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.gaussian_process import kernels as sk
 
-from gpcert.adapters.kernel_tree import Converted, KernelTree, one_feature
-from gpcert.arrays import finite_array
+from gpcert.adapters import kernel_tree as tree
+from gpcert.adapters.kernel_tree import Converted
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import (
     Constant,
@@ -30,60 +28,30 @@ from gpcert.kernels import (
 from gpcert.kernels.algebra import power_of, sum_of
 
 
-def _parameter(kernel: Any, name: str) -> np.ndarray:
-    values = finite_array(f"{type(kernel).__name__}.{name}", getattr(kernel, name))
-    if np.any(values < 0):
-        raise InputError(
-            f"{type(kernel).__name__}.{name}: expected numbers >= 0, got {values}; "
-            "fit the model again with positive hyper-parameters"
-        )
-    return values
-
-
-def _number(kernel: Any, name: str) -> float:
-    return float(_parameter(kernel, name))
-
-
-def _lengths(kernel: Any) -> np.ndarray:
-    lengths = _parameter(kernel, "length_scale")
-    return lengths.reshape(()) if lengths.size == 1 else lengths
-
-
 def _constant(kernel: sk.ConstantKernel, d: int) -> Converted:
-    value = _number(kernel, "constant_value")
+    value = tree.number(kernel, "constant_value")
     return Converted(d, Constant(value) if value else None)
 
 
 def _matern(kernel: sk.Matern, d: int) -> Kernel:
     nu = float(kernel.nu)
     if nu == np.inf:
-        return SquaredExponential(_lengths(kernel))
+        return SquaredExponential(tree.vector(kernel, "length_scale"))
     if not (nu - 0.5).is_integer() or nu > HIGHEST_NU:
         raise UnsupportedModelError(
             f"Matern with nu={nu:g} is not supported (supported: 0.5, 1.5, ..., {HIGHEST_NU} and "
             "inf; others have no closed form)"
         )
-    return Matern(_lengths(kernel), nu)
-
-
-def _exp_sine_squared(kernel: sk.ExpSineSquared, d: int) -> Kernel:
-    one_feature(
-        kernel,
-        d,
-        "it is periodic in the Euclidean distance and for more than one feature not positive "
-        "definite, so that no Gaussian process has this covariance (see gpcert.kernels.Periodic "
-        "for a product over features)",
-    )
-    return Periodic(_number(kernel, "periodicity"), _number(kernel, "length_scale"))
+    return Matern(tree.vector(kernel, "length_scale"), nu)
 
 
 def _dot_product(kernel: sk.DotProduct, d: int) -> Kernel:
-    bias = _number(kernel, "sigma_0") ** 2
+    bias = tree.number(kernel, "sigma_0") ** 2
     return sum_of([Linear(1.0), Constant(bias)]) if bias else Linear(1.0)
 
 
 def _power(kernel: sk.Exponentiation, d: int) -> Converted:
-    base, p = TREE.called(kernel.kernel, d), _number(kernel, "exponent")
+    base, p = TREE.called(kernel.kernel, d), tree.number(kernel, "exponent")
     try:
         smooth = None if base.kernel is None else power_of(base.kernel, p)
     except InputError as error:
@@ -96,16 +64,23 @@ def _power(kernel: sk.Exponentiation, d: int) -> Converted:
 
 HIGHEST_NU = 10.5
 
-TREE = KernelTree(
+PARAMETERS = tree.ParameterNames("length_scale")
+
+TREE = tree.KernelTree(
     converters={
         sk.ConstantKernel: _constant,
-        sk.WhiteKernel: lambda kernel, d: Converted(d, None, _number(kernel, "noise_level")),
-        sk.RBF: lambda kernel, d: SquaredExponential(_lengths(kernel)),
-        sk.RationalQuadratic: lambda kernel, d: RationalQuadratic(
-            _lengths(kernel), _number(kernel, "alpha")
-        ),
+        sk.WhiteKernel: tree.white("noise_level"),
+        sk.RBF: PARAMETERS.radial(SquaredExponential),
+        sk.RationalQuadratic: PARAMETERS.radial(RationalQuadratic, alpha="alpha"),
         sk.Matern: _matern,
-        sk.ExpSineSquared: _exp_sine_squared,
+        sk.ExpSineSquared: tree.on_one_feature(
+            lambda kernel, d: Periodic(
+                tree.number(kernel, "periodicity"), tree.number(kernel, "length_scale")
+            ),
+            "it is periodic in the Euclidean distance and for more than one feature not positive "
+            "definite, so that no Gaussian process has this covariance (see "
+            "gpcert.kernels.Periodic for a product over features)",
+        ),
         sk.DotProduct: _dot_product,
         sk.Exponentiation: _power,
     },

@@ -7,51 +7,33 @@ the certified model; `gpcert.adapters.agreement` measures what their rounding ch
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import (
-    AdaBoostClassifier,
-    AdaBoostRegressor,
-    BaggingClassifier,
-    BaggingRegressor,
-    StackingClassifier,
-    StackingRegressor,
-    VotingClassifier,
-    VotingRegressor,
-)
-from sklearn.model_selection import (
-    FixedThresholdClassifier,
-    GridSearchCV,
-    RandomizedSearchCV,
-    TunedThresholdClassifierCV,
-)
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.model_selection._search_successive_halving import (  # public ones are experimental
     HalvingGridSearchCV,
     HalvingRandomSearchCV,
 )
-from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
-from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from gpcert.adapters.adapter import Supported
-from gpcert.adapters.conversion import (
+from gpcert.adapters.adapter import (
     Conversion,
     LibraryPrediction,
+    Supported,
     check_fitted,
     fitted_names,
     unsupported,
     with_names,
 )
+from gpcert.adapters.canonical import in_units
 from gpcert.adapters.registry import convert
 from gpcert.adapters.sklearn_features import (
     SCALERS,
     STEPS,
-    Scaling,
+    FeatureMap,
     feature_map,
     folded,
     outputs_of,
@@ -83,20 +65,26 @@ THRESHOLD = (
 
 TARGETS = "certify the models of single targets (estimators_) one by one"
 
-REFUSED: dict[type, str] = {
-    **dict.fromkeys((AdaBoostClassifier, AdaBoostRegressor), ENSEMBLE),
-    **dict.fromkeys((BaggingClassifier, BaggingRegressor), ENSEMBLE),
-    **dict.fromkeys((StackingClassifier, StackingRegressor), ENSEMBLE),
-    **dict.fromkeys((VotingClassifier, VotingRegressor), ENSEMBLE),
-    **dict.fromkeys((OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier), REDUCTION),
-    **dict.fromkeys((FixedThresholdClassifier, TunedThresholdClassifierCV), THRESHOLD),
-    **dict.fromkeys((MultiOutputClassifier, MultiOutputRegressor), TARGETS),
-    CalibratedClassifierCV: (
+_ENSEMBLES = [
+    f"{kind}{what}"
+    for kind in ("AdaBoost", "Bagging", "Stacking", "Voting")
+    for what in ("Classifier", "Regressor")
+]
+
+REFUSED: dict[str, str] = {
+    **dict.fromkeys(_ENSEMBLES, ENSEMBLE),
+    **dict.fromkeys(
+        ("OneVsOneClassifier", "OneVsRestClassifier", "OutputCodeClassifier"), REDUCTION
+    ),
+    **dict.fromkeys(("FixedThresholdClassifier", "TunedThresholdClassifierCV"), THRESHOLD),
+    **dict.fromkeys(("MultiOutputClassifier", "MultiOutputRegressor"), TARGETS),
+    "CalibratedClassifierCV": (
         "its predict_proba passes scores through a fitted sigmoid or isotonic regression and "
         "averages over folds, which is not bounded here; certify one of the models inside "
         "(calibrated_classifiers_[k].estimator), whose decisions are its own"
     ),
 }
+"""Classes of scikit-learn by name, and what to do instead."""
 
 SUPPORTED = (
     Supported(
@@ -118,14 +106,16 @@ SUPPORTED = (
 def accepts(model: Any) -> bool:
     """By exact type: a subclass of these (imblearn has a Pipeline of its own) may do other
     things."""
-    return type(model) in {Pipeline, *SEARCHES, TransformedTargetRegressor, *REFUSED}
+    kind = type(model)
+    refused = kind.__module__.startswith("sklearn.") and kind.__name__ in REFUSED
+    return refused or kind in (Pipeline, *SEARCHES, TransformedTargetRegressor)
 
 
 def to_posterior(model: Any) -> Conversion:
     """The conversion of the model inside, folded."""
     kind = type(model)
-    if kind in REFUSED:
-        raise UnsupportedModelError(f"{kind.__name__} is not supported: {REFUSED[kind]}")
+    if kind.__name__ in REFUSED:
+        raise UnsupportedModelError(f"{kind.__name__} is not supported: {REFUSED[kind.__name__]}")
     if kind is Pipeline:
         return _pipeline(model)
     if kind is TransformedTargetRegressor:
@@ -153,20 +143,15 @@ def _pipeline(pipeline: Pipeline) -> Conversion:
     posterior = with_names(posterior, names)
 
     def predict(X: np.ndarray) -> LibraryPrediction:
-        found = _framed(X, names)
+        found: Any = X
+        if names is not None:  # as the steps were fitted: columns chosen by their names
+            pandas = optional("pandas", "a pipeline fitted on columns by name")
+            found = pandas.DataFrame(X, columns=list(names))
         for _, step in steps:
             found = step.transform(found)
         return inner.predict(np.asarray(found, dtype=np.float64))
 
     return Conversion(posterior, predict, inner.tolerance)
-
-
-def _framed(X: np.ndarray, names: tuple[str, ...] | None) -> Any:
-    """X as the steps were fitted with it: columns chosen by their names need a data frame."""
-    if names is None:
-        return X
-    pandas = optional("pandas", "a pipeline fitted on columns by name")
-    return pandas.DataFrame(X, columns=list(names))
 
 
 NOT_GAUSSIAN = (
@@ -179,33 +164,26 @@ def _target(model: TransformedTargetRegressor) -> Conversion:
     """Convert the regressor inside, and fold the transform of its targets, where it is affine.
 
     The library fits on `y' = (y - shift) / scale` and predicts `y = shift + scale y'`, target by
-    target: a Gaussian process of y' with offset o, scale s and noise n is one of y with offset
-    `shift + scale o`, scale `scale s` and noise `scale^2 n`.
+    target.
     """
     inner = convert(model.regressor_)
     posterior = inner.posterior
     if not isinstance(posterior, Posterior) or posterior.likelihood.classifies:
         raise UnsupportedModelError("TransformedTargetRegressor: expected a regressor inside")
-    shift, scale = _scaling(model.transformer_).numbers(posterior.outputs, "target")
+    units = _units(model.transformer_, posterior.outputs)
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         library = inner.predict(X)
-        variance = None if library.variance is None else library.variance * scale**2
+        variance = None if library.variance is None else library.variance * units.scale**2
         return LibraryPrediction(np.reshape(model.predict(X), (len(X), -1)), variance)
 
-    folded = replace(
-        posterior,
-        offset=shift + scale * posterior.offset,
-        scale=scale * posterior.scale,
-        noise=scale**2 * posterior.noise,
-    )
-    return Conversion(folded, predict, inner.tolerance)
+    return Conversion(in_units(posterior, units.shift, units.scale), predict, inner.tolerance)
 
 
-def _scaling(transformer: Any) -> Scaling:
+def _units(transformer: Any, targets: int) -> FeatureMap:
     if type(transformer) is FunctionTransformer:
         if transformer.func is None and transformer.inverse_func is None:
-            return Scaling()
+            return FeatureMap.select(targets)
         raise UnsupportedModelError(
             f"TransformedTargetRegressor with func= and inverse_func= is not supported: "
             f"{NOT_GAUSSIAN}"
@@ -214,4 +192,4 @@ def _scaling(transformer: Any) -> Scaling:
     if converter is None:
         why = f": {NOT_GAUSSIAN}"
         raise unsupported("TransformedTargetRegressor", transformer, SCALERS, why)
-    return converter(transformer)
+    return FeatureMap.scaled(targets, *converter(transformer), "target")

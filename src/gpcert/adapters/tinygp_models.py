@@ -17,8 +17,9 @@ import numpy as np
 
 from gpcert import kernels as ours
 from gpcert.adapters import kernel_tree as tree
-from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
-from gpcert.adapters.jax_models import compared, numbers, points
+from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
+from gpcert.adapters.jax_models import compared, points
+from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.extras import library
 from gpcert.frames import spread_of
@@ -50,8 +51,8 @@ def convert(model: Any) -> Conversion:
     posterior = Posterior(
         found,
         Z,
-        numbers("alpha", mean.alpha),
-        Inverse.of(numbers("scale_tril", kernel.solver.scale_tril)),
+        finite_array("alpha", mean.alpha),
+        Inverse.of(finite_array("scale_tril", kernel.solver.scale_tril)),
         offset=_constant(mean),
         spread=spread_of(Z),
     )
@@ -74,7 +75,7 @@ def _constant(mean: Any) -> float:
             "mean: a function of the inputs is not supported (supported: a constant); fit the "
             "targets less the trend"
         )
-    return float(numbers("mean", prior.value))
+    return float(finite_array("mean", prior.value))
 
 
 def _check_distance(kernel: Any, d: int) -> None:
@@ -95,13 +96,10 @@ def _of_distance(converter: tree.Converter) -> tree.Converter:
     return checked
 
 
-def _one_feature(kernel: Any, d: int) -> None:
-    tree.one_feature(
-        kernel,
-        d,
-        "a periodic function of a distance is not positive definite there; use a product of "
-        f"Subspace(j, {type(kernel).__name__}(...))",
-    )
+PERIODIC = (
+    "a periodic function of a distance is not positive definite there; use a product over features "
+    "of Subspace(j, kernel)"
+)
 
 
 def _exponential(kernel: Any, d: int) -> Kernel:
@@ -113,18 +111,12 @@ def _exponential(kernel: Any, d: int) -> Kernel:
 
 
 def _periodic(kernel: Any, d: int) -> Kernel:
-    _one_feature(kernel, d)
     return ours.Periodic(tree.number(kernel, "scale"), np.sqrt(2.0 / tree.number(kernel, "gamma")))
-
-
-def _cosine(kernel: Any, d: int) -> Kernel:
-    _one_feature(kernel, d)
-    return ours.Cosine([2.0 * np.pi / tree.number(kernel, "scale")])
 
 
 def _polynomial(kernel: Any, d: int) -> Kernel:
     variance = 1.0 / tree.vector(kernel, "scale") ** 2
-    return tree.polynomial(kernel, kernel.order, variance, tree.number(kernel, "sigma") ** 2)
+    return tree.polynomial(kernel, kernel.order, variance, float(tree.vector(kernel, "sigma") ** 2))
 
 
 def _scaled(name: str, power: int) -> tree.Converter:
@@ -166,8 +158,10 @@ TREE = tree.KernelTree(
         gk.RationalQuadratic: _of_distance(
             PARAMETERS.radial(ours.RationalQuadratic, alpha="alpha")
         ),
-        gk.ExpSineSquared: _periodic,
-        gk.Cosine: _cosine,
+        gk.ExpSineSquared: tree.on_one_feature(_periodic, PERIODIC),
+        gk.Cosine: tree.on_one_feature(
+            lambda kernel, d: ours.Cosine([2.0 * np.pi / tree.number(kernel, "scale")]), PERIODIC
+        ),
         gk.DotProduct: lambda kernel, d: ours.Linear(1.0),
         gk.Polynomial: _polynomial,
         gk.Constant: tree.constant("value"),

@@ -2,9 +2,15 @@
 
 from gpcert.analyses.accuracy import CertifiedAccuracy, certified_accuracy
 from gpcert.analyses.attack import Attack, AttackTable, attack, predict_gradient
-from gpcert.analyses.robustness import Robustness, RobustnessTable, robustness
+from gpcert.analyses.robustness import (
+    Robustness,
+    RobustnessTable,
+    WorstCase,
+    WorstCaseTable,
+    robustness,
+    worst_case,
+)
 from gpcert.analyses.safety import SafetyCurve, SafetyStep, safety_curve
-from gpcert.analyses.worst_case import WorstCase, WorstCaseTable, worst_case
 
 __all__ = [
     "Attack",

@@ -10,10 +10,10 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api import certified_radius_many
-from gpcert.api.rules import RuleOptions, decision_rule
+from gpcert.api.rules import decision_rule, read_decision
 from gpcert.api.words import DecisionTableWords, read_radii, search_words, verb
 from gpcert.arrays import finite_array
-from gpcert.attacks import decision_margins
+from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Radius
 from gpcert.certificates.record import COST, RecordTable, Searched
 from gpcert.certificates.schema import ADDED, like
@@ -165,7 +165,7 @@ def certified_accuracy(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    options = RuleOptions.read(words)
+    options = read_decision(words)
     grid = read_radii(radii)
     decided = decision_margins(posterior, points, options).decided(points)
     labels, right = _right(posterior, points, y, decided, options.delta)
@@ -207,7 +207,7 @@ def _point(blank: TestPoint, item: Radius) -> TestPoint:
 
 
 def _proved_wrong(
-    model: Model, points: np.ndarray, labels: list[Any], right: np.ndarray, options: RuleOptions
+    model: Model, points: np.ndarray, labels: list[Any], right: np.ndarray, options: Decision
 ) -> np.ndarray:
     """(n,) whether the decision is proved to be another than the label.
 

@@ -11,10 +11,11 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_rule
 from gpcert.api.regions import Where
-from gpcert.api.rules import RuleOptions, decision_candidates, decision_rule
+from gpcert.api.rules import decision_candidates, decision_rule, read_decision
 from gpcert.api.words import AttackWords, Means, one_of, read_flag, read_seed, verb
 from gpcert.attacks import (
     AttackName,
+    Decision,
     Effort,
     Neighbourhoods,
     attack_points,
@@ -154,7 +155,7 @@ def attack(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    options = RuleOptions.read(words)
+    options = read_decision(words)
     method = one_of("method", method, get_args(AttackName))
     regions = Where.read(words, radius, region).around_each(posterior, points)
     effort, seed, sure = (
@@ -173,7 +174,7 @@ def attack_regions(
     model: Model,
     points: np.ndarray,
     regions: Sequence[Region],
-    options: RuleOptions,
+    options: Decision,
     method: AttackName,
     effort: Effort,
     confirm: bool,
@@ -215,7 +216,7 @@ def attack_regions(
     return AttackTable(tuple(results))
 
 
-def confirmed_at(model: Model, x: np.ndarray, point: np.ndarray, options: RuleOptions) -> bool:
+def confirmed_at(model: Model, x: np.ndarray, point: np.ndarray, options: Decision) -> bool:
     """Whether certified bounds prove that the decision at `point` is not the one at x.
 
     The decision at x is itself proved, as the computed one may be wrong near a tie; its margin must

@@ -10,17 +10,17 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.analyses.attack import attack_regions
 from gpcert.api import certify, prediction_range
-from gpcert.api.progress import progress_line
-from gpcert.api.questions import RangeQuestion, range_question
+from gpcert.api.ranges import RangeQuestion, range_question
 from gpcert.api.regions import Where
-from gpcert.api.rules import RuleOptions, decision_candidates
+from gpcert.api.rules import decision_candidates, read_decision
+from gpcert.api.running import progress_line
 from gpcert.api.words import (
     DecisionWords,
+    RuleWords,
     one_of,
     read_radii,
     read_tolerance,
     read_x,
-    rule_words,
     search_words,
     verb,
 )
@@ -30,11 +30,10 @@ from gpcert.certificates import Interval, PredictionRange, Status
 from gpcert.certificates.record import COST, RecordTable, Searched
 from gpcert.certificates.schema import ADDED, like
 from gpcert.committee import Model, is_several
-from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.plots.curves import plot_safety
 from gpcert.regions import Ball
-from gpcert.search import StopReason
+from gpcert.search import StopReason, stop_if_interrupted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,11 +65,6 @@ class SafetyStep(Searched, kind="safety_step", told="radius minimum maximum atta
     region: dict[str, Any]
     scale: np.ndarray | None = field(default=None, metadata=ADDED)
 
-    def check(self) -> None:
-        super().check()
-        if not self.minimum.lower <= self.maximum.upper:
-            raise InputError("minimum and maximum: expected minimum.lower <= maximum.upper")
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SafetyCurve(
@@ -98,15 +92,11 @@ class SafetyCurve(
     def plot(self, ax: Axes | None = None) -> Axes:
         """The paper's picture: bounds solid, attained values dashed, the attack, the threshold, and
         the first radius that is not safe; returns the Axes."""
+        first = self[0]
+        levels = [each for each in (first.lower_level, first.upper_level) if each is not None]
+        about = {"label": first.quantity, "attack": first.attacked_by}
         return plot_safety(
-            ax,
-            self.to_frame(),
-            levels=[
-                level for level in (self[0].lower_level, self[0].upper_level) if level is not None
-            ],
-            label=self[0].quantity,
-            attack=self[0].attacked_by,
-            first_unsafe=self.first_unsafe,
+            ax, self.to_frame(), levels=levels, first_unsafe=self.first_unsafe, **about
         )
 
     def __repr__(self) -> str:
@@ -161,7 +151,7 @@ def safety_curve(
     """
     posterior = as_posterior(model)
     point = read_x(posterior, x, "call safety_curve once per row")
-    options, work = RuleOptions.read(words), search_words(words)
+    options, work = read_decision(words), search_words(words)
     attack = one_of("attack", attack, get_args(AttackName))
     tol = read_tolerance(tol)
     shape = Where.read(words).shape(posterior)
@@ -181,7 +171,8 @@ def safety_curve(
     search = _Curve(posterior, point, balls, choices)
     with progress_line(words.get("progress")) as line:
         try:
-            search.verdicts([row.confirmed for row in attacks], {**rule_words(words), **work})
+            rule = {name: words.get(name) for name in RuleWords.__annotations__}
+            search.verdicts([row.confirmed for row in attacks], {**rule, **work})
             line.show("verdicts are known")
             search.bound(tol)
         except KeyboardInterrupt:
@@ -273,8 +264,7 @@ class _Curve:
             return
         middle = (low + high) // 2
         found = certify(self.model, self.x, region=self.balls[middle], progress=False, **choices)
-        if found.reason is StopReason.INTERRUPTED:
-            raise KeyboardInterrupt
+        stop_if_interrupted(found.reason)
         self.status[middle] = found.status
         if found.status is Status.ROBUST:
             self.status[low:middle] = [Status.ROBUST] * (middle - low)
@@ -308,8 +298,7 @@ class _Curve:
             self.model, self.balls[k], sides=sides, progress=False, **self.choices
         )
         self.ranges[k] = found
-        if found.reason is StopReason.INTERRUPTED:
-            raise KeyboardInterrupt
+        stop_if_interrupted(found.reason)
 
     def minimum(self, k: int) -> Interval:
         """The best that all radii say: lower ends of larger ones, attained ends of smaller ones."""

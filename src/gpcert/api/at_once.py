@@ -2,32 +2,35 @@
 
 Most points of a test set are answered by their first box. Bounded together these cost a fraction of
 as many calls, and the answers are the same: the same rule, region, proof of the decision at x, and
-the same kinds of bounds.
+the same kinds of bounds. Brackets of radii have one box around each point in every round.
 
-Proofs: docs/mathematics.md, statements 14.1, 14.3 and 14.4.
+Proofs: docs/mathematics.md, statements 14.1, 14.3, 14.4 and 14.5.
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gpcert.api.certify import certificate_of
-from gpcert.api.decisions import Candidates, Method, Rule, margin_of
-from gpcert.api.questions import range_question
+from gpcert.api.radius import Bracket, RadiusQuestion, distance_of, radius_of
 from gpcert.api.ranges import RangeGoals
-from gpcert.api.rules import RuleOptions, common_candidates, deviation_rule
+from gpcert.api.rules import Candidates, Rule, common_candidates, deviation_rule, margin_of
 from gpcert.api.words import Means
-from gpcert.certificates import Certificate, PredictionRange
+from gpcert.arrays import to_numpy
+from gpcert.attacks import Decision
+from gpcert.certificates import Certificate, PredictionRange, Radius
 from gpcert.committee import Committee, Model
-from gpcert.deadline import OutOfTime, until
-from gpcert.enclosures.goals import Goal, QuantityGoal, deviations_at
+from gpcert.deadline import OutOfTime, checkpoint, until
+from gpcert.enclosures.goals import QuantityGoal, deviations_at
 from gpcert.errors import InputError
+from gpcert.quantities import Quantity
 from gpcert.quantities.compound import Deviation, deviations, means_of
 from gpcert.regions import Box, Region
 from gpcert.rounding import difference_down
@@ -41,11 +44,12 @@ POINTS_AT_ONCE = 256
 SHARE = 0.25
 """Part of all points' seconds that a shared batch may take: what it leaves has its own again."""
 
+MOST_ROUNDS = 60
+"""Boxes around one point for its radius; brackets shrink to half in most rounds."""
 
-class Hint(NamedTuple):
-    """No answer, but something that the search for it begins with."""
-
-    value: Any
+MOST_FEATURES = 12
+"""Of radii: beyond, a box by itself has better bounds than one of a large batch (from the Gram
+matrix of the points); on whole images brackets from batches were wider, and took longer."""
 
 
 def certified_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int, Certificate]:
@@ -57,17 +61,14 @@ def certified_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict
     _, _, options, means = work[0]
     X, regions = np.stack([x for x, *_ in work]), [region for _, region, *_ in work]
     each = common_candidates(posterior, X, options)
-    if options.method.name != "taylor":
+    if means.method.name != "taylor":
         return {}
     found: dict[int, Certificate] = {}
-    try:
-        with until(end_of(start, means, len(work))):
-            for rows in by_guess(each or ()):
-                found |= _decided(rows, each or (), regions, means)
-            if each is None:
-                found = _undeviating(posterior, X, regions, options, means)
-    except OutOfTime:
-        pass  # what is not answered has a search of its own
+    with in_time(start, means, len(work)):
+        for rows in by_guess(each or ()):
+            found |= _decided(rows, each or (), regions, means)
+        if each is None:
+            found = _undeviating(posterior, X, regions, options, means)
     seconds = (time.perf_counter() - start) / len(work)
     return {k: replace(found[k], seconds=seconds) for k in sorted(found)}
 
@@ -77,55 +78,46 @@ def ranged_at_once(
 ) -> dict[int, tuple[PredictionRange, ...]]:
     """The ranges, by number, of the regions that one box bounds to within the tolerance.
 
-    `work` are a region and the words of `prediction_range` (with `output` and `sides`) or
-    of `prediction_ranges`; the words are the same.
+    `work` are the further arguments of `ranges_over`: regions, and what they have in common.
     """
     start = time.perf_counter()
-    _, words = work[0]
-    regions = [region for region, _ in work]
-    question = range_question(posterior, words["quantity"], words["beta"])
-    asked = (
-        RangeGoals.of_one(question, words["output"], words["sides"])
-        if "sides" in words
-        else RangeGoals.of_all(question)
-    )
-    means, method, tol = Means.read(words), Method.read(words), words["tol"]
-    goals = method.goals(asked.quantities, means.random_state, question.model)
-    family = family_of(question.model, goals, regions, means)
-    if family is None or method.name != "taylor":
+    _, asked, tol, means = work[0]
+    regions, ranges = [region for region, *_ in work], RangeGoals.of(posterior, *asked)
+    family = family_of(ranges.question.model, ranges.quantities, regions, means)
+    if family is None or means.method.name != "taylor":
         return {}
 
     def converged(_: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         return np.all(upper - lower <= tol, axis=1)
 
-    try:
-        with until(end_of(start, means, len(work))):
-            box = one_box_each(family, regions, None, converged)
-    except OutOfTime:
+    box = None
+    with in_time(start, means, len(work)):
+        box = one_box_each(family, regions, None, converged)
+    if box is None:
         return {}
     done = np.flatnonzero(converged(np.empty(0), box.lower, box.upper))
-    nominal = asked.nominal(regions)
+    nominal = ranges.nominal(regions)
     seconds = (time.perf_counter() - start) / len(work)
-    found = _results(box)
-    return {
-        int(k): asked.records(
-            SearchResult(found[k], StopReason.CONVERGED, 1, seconds),
-            regions[k],
-            method,
-            [values[k] for values in nominal],
-        )
-        for k in done
-    }
+    found = {}
+    for k in map(int, done):
+        goals = zip(box.lower[k].tolist(), box.upper[k].tolist(), list(box.points[k]), strict=True)
+        result = tuple(GoalResult(*each) for each in goals)
+        whole = SearchResult(result, StopReason.CONVERGED, 1, seconds)
+        found[k] = ranges.records(whole, regions[k], means, [values[k] for values in nominal])
+    return found
 
 
-def end_of(start: float, means: Means, points: int) -> float:
-    """A part of the points' budgets, or the time that a first box has anyway."""
-    seconds = means.budget.ends(0.0)
-    return start + max(SHARE * points * seconds, FIRST_BOX_SECONDS)
+@contextmanager
+def in_time(start: float, means: Means, points: int) -> Iterator[None]:
+    """A part of the points' budgets, or the time that a first box has anyway, for what is inside;
+    what that leaves unanswered has a search of its own."""
+    seconds = max(SHARE * points * means.budget.ends(0.0), FIRST_BOX_SECONDS)
+    with suppress(OutOfTime), until(start + seconds):
+        yield
 
 
 def family_of(
-    model: Model, goals: Sequence[Goal], regions: Sequence[Region], means: Means
+    model: Model, quantities: Sequence[Quantity], regions: Sequence[Region], means: Means
 ) -> BoxFamily | None:
     """The regions' common coordinates, where the goals are bounded as a search would.
 
@@ -133,7 +125,9 @@ def family_of(
     float64 between regions in which it does not.
     """
     hull, (balls, alike) = hull_of(regions), balls_of(regions)
-    if not all(map(_plain, goals)) or hull is None or not alike:
+    goals = means.method.goals(quantities, means.random_state, model)
+    plain = all(isinstance(goal, QuantityGoal) and goal.paper is None for goal in goals)
+    if not plain or hull is None or not alike:
         return None
     family = BoxFamily(model, tuple(goals), hull, means.backend, balls=balls)
     try:
@@ -154,18 +148,12 @@ def by_guess(each: Sequence[Candidates]) -> list[list[int]]:
 def decided_boxes(rule: Rule, places: Sequence[Region], means: Means) -> OneBox | None:
     """One box each, tried until the rule's goal is on one side of its level; None where the places
     share no coordinates."""
-    goals = rule.method.goals([rule.quantity], means.random_state, rule.model)
-    family = family_of(rule.model, goals, places, means)
+    family = family_of(rule.model, [rule.quantity], places, means)
 
     def answered(_: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         return (lower[:, 0] > rule.target) | (upper[:, 0] < rule.target)
 
     return None if family is None else one_box_each(family, places, rule.target, answered)
-
-
-def _plain(goal: Goal) -> bool:
-    """Whether a goal is bounded by Taylor enclosures alone."""
-    return isinstance(goal, QuantityGoal) and goal.paper is None
 
 
 def _decided(
@@ -176,24 +164,24 @@ def _decided(
     box = decided_boxes(rule, places, means)
     if box is None:
         return {}
-    goal = [result[0] for result in _results(box)]
-    margins = [margin_of(one.lower, one.upper, rule.level) for one in goal]
+    goal = list(zip(box.lower[:, 0].tolist(), box.upper[:, 0].tolist(), strict=True))
+    margins = [margin_of(low, high, rule.level) for low, high in goal]
     refuted = [k for k, margin in enumerate(margins) if margin.upper < 0]
     sure = proved_at_x([each[rows[k]] for k in refuted], means)
     chosen = [k for k, margin in enumerate(margins) if margin.lower > 0]
     chosen += [k for k, proved in zip(refuted, sure, strict=True) if proved]
-    X = np.stack([each[k].guess.x for k in rows])
-    plain = rule.goal.plain_values(rule.model, X)
-    return {
-        rows[k]: certificate_of(
-            places[k], each[rows[k]].guess, goal[k], StopReason.DECIDED, (1, 0.0), plain[k]
+    plain = rule.goal.plain_values(rule.model, np.stack([each[k].guess.x for k in rows]))
+    found, reason = {}, StopReason.DECIDED
+    for k in chosen:
+        own, point = each[rows[k]].guess, box.points[k, 0]
+        found[rows[k]] = certificate_of(
+            places[k], own, means, margins[k], reason, (1, 0.0), point, plain[k]
         )
-        for k in chosen
-    }
+    return found
 
 
 def _undeviating(
-    model: Model, X: np.ndarray, regions: Sequence[Region], options: RuleOptions, means: Means
+    model: Model, X: np.ndarray, regions: Sequence[Region], options: Decision, means: Means
 ) -> dict[int, Certificate]:
     """Of the points X, those of which one box says how far the means are from those at x.
 
@@ -201,14 +189,13 @@ def _undeviating(
     mean is small or large it is at least that mean's own.
     """
     assert not isinstance(model, Committee), "committees decide between classes"
-    goals = options.method.goals(means_of(model.outputs), means.random_state, model)
-    family = family_of(model, goals, regions, means)
+    family = family_of(model, means_of(model.outputs), regions, means)
     if family is None:
         return {}
     asked: list[Deviation] = []
     for start in range(0, len(X), family.cells_at_once):
         x = X[start : start + family.cells_at_once, family.whole.free]
-        evaluation = family.evaluation(np.empty(0), x, x, optional=False)
+        evaluation = family.evaluation(np.arange(len(x)), x, x, optional=False)
         asked += deviations_at(evaluation, model, options.output_norm)
     rules = [deviation_rule(model, x, own, options) for x, own in zip(X, asked, strict=True)]
 
@@ -220,12 +207,12 @@ def _undeviating(
     low, high, which = deviations(asked, box.lower, box.upper)
     found = {}
     for k, rule in enumerate(rules):
-        result = GoalResult(float(low[k]), float(high[k]), box.points[k, which[k]])
-        margin = margin_of(result.lower, result.upper, rule.level)
+        margin = margin_of(float(low[k]), float(high[k]), rule.level)
         if margin.lower > 0 or margin.upper < 0:
-            plain = rule.goal.plain_values(model, X[k : k + 1])[0]
-            reason = StopReason.DECIDED
-            found[k] = certificate_of(regions[k], rule, result, reason, (1, 0.0), plain)
+            cost, point = (1, 0.0), box.points[k, which[k]]
+            found[k] = certificate_of(
+                regions[k], rule, means, margin, StopReason.DECIDED, cost, point
+            )
     return found
 
 
@@ -237,17 +224,142 @@ def proved_at_x(candidates: Sequence[Candidates], means: Means) -> np.ndarray:
     rule = candidates[0].guess
     X = np.stack([each.guess.x for each in candidates])
     whole = Box(X.min(axis=0), X.max(axis=0))
-    family = family_of(rule.model, [rule.goal], [whole], means)
+    family = family_of(rule.model, [rule.quantity], [whole], means)
     if family is None:
         return np.zeros(len(X), dtype=bool)
-    values = family.floors(X[:, whole.free], rule.target)
-    return np.array([difference_down(float(value), rule.level) > 0 for value in values])
+    values: list[float] = []
+    for start in range(0, len(X), family.cells_at_once):
+        checkpoint()
+        x = X[start : start + family.cells_at_once, whole.free]
+        evaluation = family.evaluation(np.arange(len(x)), x, x)
+        values += to_numpy(rule.goal.bound(evaluation, rule.target).lower).tolist()
+    return np.array([difference_down(value, rule.level) > 0 for value in values])
 
 
-def _results(box: OneBox) -> list[tuple[GoalResult, ...]]:
-    """Of all goals, region by region."""
-    rows = zip(box.lower.tolist(), box.upper.tolist(), box.points, strict=True)
-    return [
-        tuple(GoalResult(*each) for each in zip(low, high, list(points), strict=True))
-        for low, high, points in rows
-    ]
+def radii_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int, Radius | Bracket]:
+    """The radii, by number, of the points at which single boxes bracket it well enough; at others
+    the brackets that a search of their own begins with.
+
+    `work` are points and the `RadiusQuestion`, the same for all.
+    """
+    start = time.perf_counter()
+    question: RadiusQuestion = work[0][1]
+    X = np.stack([x for x, _ in work])
+    each = common_candidates(posterior, X, question.options)
+    if each is None or question.means.method.name != "taylor" or X.shape[1] > MOST_FEATURES:
+        return {}
+    searches = []
+    with in_time(start, question.means, len(work)):
+        for rows in by_guess(each):
+            sure = proved_at_x([each[k] for k in rows], question.means)
+            own = [k for k, proved in zip(rows, sure, strict=True) if proved]
+            if own:
+                largest = [question.largest(posterior, X[k]) for k in own]
+                searches.append(_Radii(question, [each[k] for k in own], own, largest))
+                searches[-1].run()
+    seconds = (time.perf_counter() - start) / len(work)
+    found = [item for search in searches for item in search.records(seconds)]
+    return dict(sorted(found, key=lambda item: item[0]))
+
+
+class _Radii:
+    """Brackets of points whose decision is the same, in lockstep.
+
+    `lower` (n,) are proved radii, `upper` distances of counter-examples `points` (n, d). Between
+    `dark_low` and `dark_high` lie radii that one box did not decide.
+    """
+
+    def __init__(
+        self,
+        question: RadiusQuestion,
+        candidates: Sequence[Candidates],
+        rows: Sequence[int],
+        largest: Sequence[float],
+    ) -> None:
+        self.question, self.candidates, self.rows = question, candidates, rows
+        self.largest = np.asarray(largest, dtype=float)
+        n = len(rows)
+        self.lower, self.upper = np.zeros(n), np.full(n, np.inf)
+        self.dark_low, self.dark_high = np.full(n, np.inf), np.zeros(n)
+        self.points = np.stack([each.guess.x for each in candidates])
+        self.boxes = np.zeros(n, dtype=int)
+
+    def run(self) -> None:
+        """Rounds until no bracket can be improved."""
+        limit = self.question.means.budget.boxes
+        rounds = MOST_ROUNDS if limit is None else min(MOST_ROUNDS, limit)
+        for _ in range(rounds):
+            radius = self._next()
+            left = np.flatnonzero(np.isfinite(radius))
+            if len(left) == 0 or not self._round(left, radius[left]):
+                return
+
+    @property
+    def done(self) -> np.ndarray:
+        """(n,) whether a bracket is as narrow as asked for, or all of it is proved."""
+        top = np.minimum(self.upper, self.largest)
+        narrow = self.lower >= (1.0 - self.question.rtol) * top
+        return narrow & (
+            (self.lower > 0) & (np.isfinite(self.upper) | (self.lower == self.largest))
+        )
+
+    def _next(self) -> np.ndarray:
+        """(n,) the radius to be tried; NaN where nothing is left to try.
+
+        All of it first. Then the middle of the bracket; where one box says nothing of that, the
+        middles of what lies below and above such radii, the wider part first.
+        """
+        top = np.minimum(self.upper, self.largest)
+        dark = self.dark_low <= self.dark_high
+        below = np.where(dark, np.minimum(self.dark_low, top), top) - self.lower
+        above = np.where(dark, top - np.maximum(self.dark_high, self.lower), 0.0)
+        under = self.lower + 0.5 * below
+        over = np.maximum(self.dark_high, self.lower) + 0.5 * above
+        chosen = np.where(above > below, over, under)
+        step = 0.25 * self.question.rtol * top
+        idle = np.maximum(below, above) <= step
+        chosen = np.where(self.boxes == 0, self.largest, chosen)
+        return np.where((self.done | idle) & (self.boxes > 0), np.nan, chosen)
+
+    def _round(self, left: np.ndarray, radius: np.ndarray) -> bool:
+        """One box each; whether the regions could share their coordinates."""
+        shape = self.question.shape
+        rules = [self.candidates[k].guess for k in left]
+        balls = [shape.ball(rule.x, r) for rule, r in zip(rules, radius.tolist(), strict=True)]
+        rule = rules[0]
+        box = decided_boxes(rule, balls, self.question.means)
+        if box is None:
+            return False
+        self.boxes[left] += 1
+        for k, r, low, high, point in zip(
+            left, radius, box.lower[:, 0], box.upper[:, 0], box.points[:, 0], strict=True
+        ):
+            margin = margin_of(float(low), float(high), rule.level)
+            if margin.lower > 0:
+                self.lower[k] = max(self.lower[k], r)
+            elif margin.upper < 0:
+                self._take(int(k), point)
+            else:
+                self.dark_low[k] = min(self.dark_low[k], r)
+                self.dark_high[k] = max(self.dark_high[k], r)
+        return True
+
+    def _take(self, k: int, point: np.ndarray) -> None:
+        distance = distance_of(self.question.shape, self.candidates[k].guess.x, point)
+        if distance < self.upper[k]:
+            self.upper[k], self.points[k] = distance, point
+
+    def records(self, seconds: float) -> list[tuple[int, Radius | Bracket]]:
+        """Of the points that are done; brackets of those whose both ends are known."""
+        found: list[tuple[int, Radius | Bracket]] = []
+        for k, done in enumerate(self.done):
+            upper = float(self.upper[k])
+            point = self.points[k].copy() if np.isfinite(upper) else None
+            bracket = Bracket(float(self.lower[k]), upper, point, int(self.boxes[k]))
+            if done:
+                rule, reason = self.candidates[k].guess, StopReason.CONVERGED
+                item = radius_of(rule, self.question, bracket, reason, seconds)
+                found.append((self.rows[k], item))
+            elif point is not None and bracket.lower > 0:
+                found.append((self.rows[k], bracket))
+        return found

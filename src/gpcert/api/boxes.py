@@ -1,37 +1,39 @@
-"""`bound_boxes`: proved ranges over many boxes in one call."""
+"""`bound_boxes`: proved ranges over many boxes in one call, block by block.
+
+Proofs: docs/mathematics.md, statement 14.1.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.box_blocks import Block, BoxWork, nothing, work_on
-from gpcert.api.parallel import START_SECONDS, numbered_results, prepare
-from gpcert.api.progress import progress_line
-from gpcert.api.questions import QuantityName, RangeQuestion, range_question
-from gpcert.api.words import (
-    BudgetLike,
-    read_budget,
-    read_flag,
-    read_jobs,
-    read_tolerance,
-    verb,
-)
+from gpcert.api.ranges import QuantityName, RangeGoals
+from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
+from gpcert.api.words import BudgetLike, read_budget, read_flag, read_jobs, read_tolerance, verb
 from gpcert.archive import fingerprint
 from gpcert.arrays import Backend, backend_from_name
-from gpcert.certificates.boxes import BoxBounds, BoxFile
+from gpcert.certificates.boxes import NOTHING, BoxBounds, BoxFile
 from gpcert.committee import Model
+from gpcert.deadline import until
 from gpcert.enclosures.affine import has_affine
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
 from gpcert.regions import Box
-from gpcert.search import Budget, stop_if_interrupted
+from gpcert.rounding import down, up
+from gpcert.search import Budget, StopReason, stop_if_interrupted
+from gpcert.search.box_family import BoxFamily
+from gpcert.search.branch_and_bound import cells_at_once
+
+BATCH_SECONDS = (0.2, 0.8)
+"""About what a batch of `cells_at_once` takes on one core, of means alone and with variances."""
 
 LONG_SECONDS = 2.0 * START_SECONDS
 """Work beyond which other processes start at once: a block is too long to be tried here first."""
@@ -39,6 +41,9 @@ LONG_SECONDS = 2.0 * START_SECONDS
 BLOCK, GPU_BLOCK = 8192, 2**20
 """Boxes of one piece of work: one process's, and what a run that is killed may lose. Fixed, so that
 bounds do not depend on the number of processes."""
+
+Key = tuple[str, str]
+"""What is found: "ranges" or "affine" functions, and of which quantity."""
 
 
 @verb
@@ -112,10 +117,12 @@ def bound_boxes(
     jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
     blocks = Blocks(files, len(low), size)
     ends = time.time() + limit.ends(start) - time.perf_counter()  # a moment that processes share
-    pieces = [
-        (work, low[rows], high[rows], _share(limit, len(low[rows]) / len(low)), ends)
-        for rows in blocks.left()
-    ]
+    pieces = []
+    for rows in blocks.left():  # each may take its part of the boxes; the time is everybody's
+        part = len(low[rows]) / len(low)
+        boxes = None if limit.boxes is None else max(1, int(limit.boxes * part))
+        share = replace(limit, seconds=None, boxes=boxes)
+        pieces.append((work, low[rows], high[rows], share, ends))
     try:
         for each in models:
             prepare(each)
@@ -130,7 +137,7 @@ def bound_boxes(
     return BoxBounds(
         lower=low,
         upper=high,
-        ranges={name: file.values for name, file in files.ranges.items()},
+        ranges=blocks.values("ranges"),
         outputs=work.outputs,
         reached=blocks.reached,
         converged=blocks.converged,
@@ -138,30 +145,18 @@ def bound_boxes(
         boxes=blocks.boxes,
         seconds=time.perf_counter() - start,
         models=tuple(each.fingerprint for each in models),
-        affine={name: file.values for name, file in files.affine.items()},
+        affine=blocks.values("affine"),
     )
-
-
-class Files(NamedTuple):
-    """Where ranges and affine functions of every quantity go."""
-
-    ranges: Mapping[str, BoxFile]
-    affine: Mapping[str, BoxFile]
-
-    @property
-    def all(self) -> list[BoxFile]:
-        """Every one."""
-        return [*self.ranges.values(), *self.affine.values()]
 
 
 class Blocks:
     """The boxes in blocks: which are left, and what is known of the others."""
 
-    def __init__(self, files: Files, count: int, size: int) -> None:
+    def __init__(self, files: Mapping[Key, BoxFile], count: int, size: int) -> None:
         self.files = files
         self.count = count
         self.rows = [slice(k, min(k + size, count)) for k in range(0, count, size)]
-        done = set.intersection(*(file.done for file in files.all))
+        done = set.intersection(*(file.done for file in files.values()))
         self.numbers = [k for k in range(len(self.rows)) if k not in done]
         self.reached = count - sum(rows.stop - rows.start for rows in self.left())
         self.before = self.reached
@@ -174,17 +169,20 @@ class Blocks:
     def take(self, number: int, found: Block) -> None:
         """Put the bounds of one block away."""
         k = self.numbers[number]
-        for name, file in self.files.ranges.items():
-            file.write(k, self.rows[k], found.ranges[name], found.finished)
-        for name, file in self.files.affine.items():
-            file.write(k, self.rows[k], found.affine[name], found.finished)
+        finished = found.reason is StopReason.CONVERGED  # every end is known as asked
+        for key, file in self.files.items():
+            file.write(k, self.rows[k], found.values[key], finished)
         self.reached += found.reached
         self.boxes += found.boxes
 
     @property
     def converged(self) -> bool:
         """Whether every block ended as it was asked to."""
-        return all(len(file.done) == len(self.rows) for file in self.files.all)
+        return all(len(file.done) == len(self.rows) for file in self.files.values())
+
+    def values(self, kind: str) -> dict[str, np.ndarray]:
+        """All that is known, by quantity."""
+        return {name: file.values for (own, name), file in self.files.items() if own == kind}
 
     def told(self, seconds: float) -> str:
         """How far it is."""
@@ -195,7 +193,7 @@ class Blocks:
 
 def _questions(
     models: Sequence[Model], quantity: Any, beta: float | None
-) -> dict[str, list[RangeQuestion]]:
+) -> dict[str, list[RangeGoals]]:
     """What is asked of every model, by quantity."""
     if not models:
         raise InputError("model: expected a model or a list of them, got an empty list")
@@ -207,7 +205,7 @@ def _questions(
         raise InputError(f"beta: belongs to quantity='band', got quantity={quantity!r}")
     reach = {"band": beta}
     return {
-        name: [range_question(model, name, reach.get(name)) for model in models] for name in names
+        name: [RangeGoals.of(model, name, reach.get(name)) for model in models] for name in names
     }
 
 
@@ -230,7 +228,7 @@ def _corners(models: Sequence[Model], lower: Any, upper: Any) -> tuple[np.ndarra
 
 def _files(
     out: Any, work: BoxWork, corners: tuple[np.ndarray, np.ndarray], asked: Mapping[str, Any]
-) -> Files:
+) -> dict[Key, BoxFile]:
     """What exists already is of the same call, or an error."""
     names = list(work.outputs)
     if isinstance(out, Mapping):
@@ -243,15 +241,13 @@ def _files(
         targets = dict.fromkeys(names, out)
     header = {"models": work.fingerprints, **asked}
     identity = fingerprint(header, {"lower": corners[0], "upper": corners[1]})
-    ranges, affine = {}, {}
-    for name, labels in work.outputs.items():
-        rows = (len(corners[0]), len(labels))
-        ranges[name] = BoxFile.of(targets[name], rows, f"{name} {identity}")
-        if work.affine:
-            place = _beside(targets[name])
-            unknown = nothing(work.whole.dim)
-            affine[name] = BoxFile.of(place, rows, f"{name} affine {identity}", unknown)
-    return Files(ranges, affine)
+    files = {}
+    for (kind, name), (outputs, unknown) in work.unknown.items():
+        target, about = targets[name], f"{name} {identity}"
+        if kind == "affine":
+            target, about = _beside(target), f"{name} affine {identity}"
+        files[kind, name] = BoxFile.of(target, (len(corners[0]), outputs), about, unknown)
+    return files
 
 
 def _beside(target: Any) -> Path | None:
@@ -279,7 +275,134 @@ def _check_affine(work: BoxWork) -> None:
         )
 
 
-def _share(budget: Budget, part: float) -> Budget:
-    """The part of the boxes that a block may take; the time is everybody's."""
-    boxes = None if budget.boxes is None else max(1, int(budget.boxes * part))
-    return replace(budget, seconds=None, boxes=boxes)
+class Slot(NamedTuple):
+    """Where the range of a pair of goals, the first of which is number `goal`, goes: a quantity, an
+    output, and whether it is 1 less the range that was searched (the first of two classes)."""
+
+    quantity: str
+    output: int
+    goal: int
+    rest: bool
+
+
+class Asked(NamedTuple):
+    """One searched model: its goals in pairs, of signs 1 and -1, and where each pair goes."""
+
+    model: Model
+    goals: list[QuantityGoal]
+    slots: list[Slot]
+
+
+class Block(NamedTuple):
+    """Ranges (n, outputs, 2) and affine functions (n, outputs, 2, d + 1), if asked for; how many of
+    the n were reached, how many boxes that took, and why it ended."""
+
+    values: Mapping[Key, np.ndarray]
+    reached: int
+    boxes: int
+    reason: StopReason
+
+
+@dataclass(frozen=True, eq=False)
+class BoxWork:
+    """All that a block needs beside its boxes."""
+
+    asked: tuple[Asked, ...]
+    outputs: Mapping[str, tuple[Any, ...]]
+    whole: Box
+    backend: Backend
+    tol: float | None
+    affine: bool
+    fingerprints: tuple[str, ...]
+
+    @staticmethod
+    def of(
+        questions: Mapping[str, Sequence[RangeGoals]],
+        whole: Box,
+        backend: Backend,
+        tol: float | None,
+        affine: bool = False,
+    ) -> BoxWork:
+        """Goals of quantities that are searched in the same model share their enclosures."""
+        asked: dict[int, Asked] = {}
+        outputs, prints = {}, []
+        for name, own in questions.items():
+            outputs[name] = tuple(label for ranges in own for label in ranges.question.labels)
+            first = 0
+            for ranges in own:
+                question = ranges.question
+                group = asked.setdefault(id(question.model), Asked(question.model, [], []))
+                before = len(group.goals)
+                group.goals.extend(map(QuantityGoal, ranges.quantities))
+                for index, goals in ranges.rows:
+                    rest = question.two and index == 0
+                    group.slots.append(Slot(name, first + index, before + goals[1], rest))
+                first += len(question.labels)
+                prints.append(question.fingerprint)
+        return BoxWork(tuple(asked.values()), outputs, whole, backend, tol, affine, tuple(prints))
+
+    @property
+    def unknown(self) -> dict[Key, tuple[int, np.ndarray]]:
+        """For all that is found: how many outputs it has, and what is true of every box."""
+        lines = np.zeros((2, self.whole.dim + 1))  # below and above everything
+        lines[:, -1] = NOTHING
+        kinds = {"ranges": NOTHING, "affine": lines} if self.affine else {"ranges": NOTHING}
+        return {
+            (kind, name): (len(labels), each)
+            for kind, each in kinds.items()
+            for name, labels in self.outputs.items()
+        }
+
+    def seconds(self, count: int) -> float:
+        """About what one process takes for so many boxes, each bounded once."""
+        f = len(self.whole.free)
+        found = 0.0
+        for each in self.asked:
+            slow = any(goal.needs_variance for goal in each.goals)
+            cells = cells_at_once(each.model, f, each.goals, self.backend)
+            found += BATCH_SECONDS[slow] * count / cells
+        return found
+
+
+def work_on(work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, ends: float) -> Block:
+    """Bound boxes (n, d); `ends` is a moment of `time.time`, which processes share."""
+    free = work.whole.free
+    low, high = low[:, free], high[:, free]
+    values = {
+        key: np.broadcast_to(unknown, (len(low), outputs, *unknown.shape)).copy()
+        for key, (outputs, unknown) in work.unknown.items()
+    }
+    reached, boxes, reason = len(low), 0, StopReason.CONVERGED
+    with until(time.perf_counter() + ends - time.time()):
+        for group in work.asked:
+            goals = tuple(group.goals)
+            family = BoxFamily(group.model, goals, work.whole, work.backend, work.affine)
+            found = family.bounded(low, high, work.tol, budget)
+            for slot in group.slots:
+                _fill(values["ranges", slot.quantity][:, slot.output], slot, found.lower)
+                if found.affine is not None:
+                    into = values["affine", slot.quantity][:, slot.output]
+                    _fill_affine(into, slot, found.affine, free)
+            boxes, reached = boxes + found.boxes, min(reached, found.reached)
+            reason = found.reason if reason is StopReason.CONVERGED else reason
+            if found.reason is StopReason.INTERRUPTED:
+                return Block(values, 0, boxes, found.reason)
+    return Block(values, reached, boxes, reason)
+
+
+def _fill_affine(into: np.ndarray, slot: Slot, found: np.ndarray, free: np.ndarray) -> None:
+    """From affine functions (n, G, f + 1) below a goal and its negative to ranges of them."""
+    for side, sign in enumerate((1.0, -1.0)):
+        own = sign * found[:, slot.goal + side]
+        into[:, side, free], into[:, side, -1] = own[:, :-1], own[:, -1]
+
+
+def _fill(into: np.ndarray, slot: Slot, lower: np.ndarray) -> None:
+    """From proved lower bounds (n, G) of a goal and of its negative to ranges (n, 2).
+
+    Where F is in [a, b], 1 - F is in [1 - b, 1 - a]: one rounding, taken outwards.
+    """
+    low, high = lower[:, slot.goal], -lower[:, slot.goal + 1]
+    if slot.rest:
+        low, high = down(1.0 - high, 1), up(1.0 - low, 1)
+    into[:, 0], into[:, 1] = low, high

@@ -1,4 +1,4 @@
-"""`certify` and `certify_many`: is the decision the same for every point of a region?
+"""`certify`: is the decision the same for every point of a region?
 
 Proofs: docs/mathematics.md, statement 14.3.
 """
@@ -12,20 +12,15 @@ from typing import Any, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.decisions import Rule, margin_of
-from gpcert.api.progress import margin_text, progress_line
 from gpcert.api.regions import Where
-from gpcert.api.rules import RuleOptions, decision_candidates
-from gpcert.api.words import (
-    DecisionWords,
-    Means,
-    read_x,
-    verb,
-)
+from gpcert.api.rules import Rule, decision_candidates, margin_of, read_decision
+from gpcert.api.running import margin_text, progress_line
+from gpcert.api.words import DecisionWords, Means, read_x, verb
+from gpcert.attacks import Decision
 from gpcert.certificates import Certificate, Interval, Status
 from gpcert.committee import Model
 from gpcert.regions import Region
-from gpcert.search import GoalResult, StopReason, Watch, solve
+from gpcert.search import StopReason, Watch, solve
 
 
 @verb
@@ -80,7 +75,7 @@ def certify(
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certify_many")
     chosen = Where.read(words, radius, region).around(posterior, point)
-    options, means = RuleOptions.read(words), Means.read(words)
+    options, means = read_decision(words), Means.read(words)
     with progress_line(words.get("progress")) as line:
         watch = Watch(start, lambda state: line.show(margin_text(state)))
         return certify_region(posterior, point, chosen, options, means, watch)
@@ -90,7 +85,7 @@ def certify_region(
     posterior: Model,
     x: np.ndarray,
     region: Region,
-    options: RuleOptions,
+    options: Decision,
     means: Means,
     watch: Watch | None = None,
 ) -> Certificate:
@@ -100,9 +95,16 @@ def certify_region(
     watch = replace(watch, start=start)  # one clock for all that follows
     candidates = decision_candidates(posterior, x, options)
     end = means.budget.ends(start)
+
+    def no_verdict(rule: Rule, boxes: int = 0) -> Certificate:
+        """The decision at x is not known, or was known too late to be searched."""
+        cost, margin = (boxes, time.perf_counter() - start), Interval(-np.inf, rule.most)
+        reason = rule.undecided or StopReason.INTERRUPTED
+        return certificate_of(region, rule, means, margin, reason, cost)
+
     rule = candidates.proved_until(end) if candidates.near else candidates.guess
     if not rule.decided:
-        return _open(region, rule, rule.undecided, start)
+        return no_verdict(rule)
     first = certify_rule(region, rule, means, watch)
     # a margin that is positive in the whole region is positive at x: the guess was right
     if candidates.near or first.status is Status.ROBUST:
@@ -111,31 +113,12 @@ def certify_region(
     if proved is rule:
         return first
     # the guess was not right: what was proved or refuted of it says nothing
-    if not proved.decided:
-        return _open(region, proved, proved.undecided, start, first.boxes)
-    if first.reason is StopReason.INTERRUPTED:
-        return _open(region, proved, first.reason, start, first.boxes)
+    if not proved.decided or first.reason is StopReason.INTERRUPTED:
+        return no_verdict(proved, first.boxes)
     boxes = means.budget.boxes
     limits = replace(means.budget, boxes=None if boxes is None else max(boxes - first.boxes, 1))
     second = certify_rule(region, proved, replace(means, budget=limits), watch)
     return replace(second, boxes=first.boxes + second.boxes)
-
-
-def _open(
-    region: Region, rule: Rule, reason: StopReason | None, start: float, boxes: int = 0
-) -> Certificate:
-    """No verdict: the decision at x is not known, or was known too late to be searched."""
-    return _certificate(
-        region,
-        rule,
-        Interval(-np.inf, rule.most),
-        _plain_goal(rule),
-        reason=reason,
-        status=Status.UNKNOWN,
-        counterexample=None,
-        boxes=boxes,
-        seconds=time.perf_counter() - start,
-    )
 
 
 def certify_rule(
@@ -147,65 +130,49 @@ def certify_rule(
     between `lower - level` and `upper - level`, rounded outwards; the verdict is the sign of both.
     """
     stop: dict[str, Any] = {"tol": 0.0, "target": rule.target, "watch": watch or Watch()}
-    result = solve(means.problem(rule.model, region, [rule.quantity], rule.method, **stop))
+    result = solve(means.problem(rule.model, region, [rule.quantity], **stop))
     (goal,) = result.goals
+    margin = margin_of(goal.lower, goal.upper, rule.level)
     cost = (result.boxes, result.seconds)
-    return certificate_of(region, rule, goal, result.reason, cost, _plain_goal(rule))
+    return certificate_of(region, rule, means, margin, result.reason, cost, goal.point)
 
 
 def certificate_of(
     region: Region,
     rule: Rule,
-    goal: GoalResult,
+    means: Means,
+    margin: Interval,
     reason: StopReason,
     cost: tuple[int, float],
-    plain: float | None,
+    point: np.ndarray | None = None,
+    plain: float | None = None,
 ) -> Certificate:
-    """The verdict on a rule from what is known of its goal's minimum over the region, at a cost of
-    boxes and seconds; `plain` is the goal at x in plain floating point."""
-    margin = margin_of(goal.lower, goal.upper, rule.level)
-    status = _verdict(margin)
+    """The verdict on a rule from bounds of its least margin, the upper one attained at the point,
+    at a cost of boxes and seconds; `plain`, if it is known, is the goal at x in plain floating
+    point."""
+    status = Status.UNKNOWN
+    # comparisons with NaN are false, so an undefined bound can only end in UNKNOWN
+    if rule.decided and margin.lower > 0:
+        status = Status.ROBUST
+    elif rule.decided and margin.upper < 0:
+        status = Status.NOT_ROBUST
     if status is Status.UNKNOWN and reason is StopReason.DECIDED:
         reason = StopReason.RESOLUTION  # decided for the rounded target only
-    return _certificate(
-        region,
-        rule,
-        margin,
-        plain,
-        status=status,
-        reason=reason,
-        boxes=cost[0],
-        counterexample=goal.point if status is Status.NOT_ROBUST else None,
-        seconds=cost[1],
-    )
-
-
-def _certificate(
-    region: Region, rule: Rule, margin: Interval, plain: float | None, **found: Any
-) -> Certificate:
-    """The record: what was asked, and the status, counter-example, reason and cost `found`."""
+    if plain is None and rule.decided:
+        plain = rule.goal.plain_values(rule.model, rule.x[None])[0]
     return Certificate(
+        status=status,
         margin=margin,
+        counterexample=point if status is Status.NOT_ROBUST else None,
         decision=rule.decision,
         rule=rule.text,
         region=region.describe(),
         unit=rule.unit.value,
         x=rule.x,
-        method=rule.method.name,
-        model=rule.fingerprint,
         margin_at_x=None if plain is None else plain - rule.target,
-        **found,
+        reason=reason,
+        boxes=cost[0],
+        seconds=cost[1],
+        method=means.method.name,
+        model=rule.fingerprint,
     )
-
-
-def _plain_goal(rule: Rule) -> float | None:
-    return rule.goal.plain_values(rule.model, rule.x[None])[0] if rule.decided else None
-
-
-def _verdict(margin: Interval) -> Status:
-    # comparisons with NaN are false, so an undefined bound can only end in UNKNOWN
-    if margin.lower > 0:
-        return Status.ROBUST
-    if margin.upper < 0:
-        return Status.NOT_ROBUST
-    return Status.UNKNOWN

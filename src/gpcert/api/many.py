@@ -1,4 +1,4 @@
-"""`certified_radius_many` and `prediction_range_many`: the verbs for many points, as one table."""
+"""`certify_many`, `certified_radius_many`, `prediction_range_many`: many points, as one table."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack, get_args
 
-import numpy as np
-
 from gpcert.adapters import as_posterior
-from gpcert.api.at_once import POINTS_AT_ONCE, Hint, certified_at_once, ranged_at_once
+from gpcert.api.at_once import (
+    POINTS_AT_ONCE,
+    certified_at_once,
+    radii_at_once,
+    ranged_at_once,
+)
 from gpcert.api.certify import certify_region
-from gpcert.api.parallel import numbered_results, prepare
-from gpcert.api.progress import progress_line
-from gpcert.api.questions import QuantityName, RangeQuestion, range_question
-from gpcert.api.radii_at_once import radii_at_once
-from gpcert.api.radius import Bracket, RadiusQuestion
-from gpcert.api.ranges import Sides, prediction_range, prediction_ranges
+from gpcert.api.radius import Bracket, RadiusQuestion, radius_at
+from gpcert.api.ranges import QuantityName, Sides, range_question, ranges_over
 from gpcert.api.regions import Where, is_list_of_regions
-from gpcert.api.rules import RuleOptions
+from gpcert.api.rules import read_decision
+from gpcert.api.running import numbered_results, prepare, progress_line
 from gpcert.api.words import (
     DecisionTableWords,
     Means,
@@ -27,10 +27,9 @@ from gpcert.api.words import (
     read_flag,
     read_jobs,
     read_tolerance,
-    search_words,
     verb,
 )
-from gpcert.certificates import CertificateTable, PredictionRange, Radius, RadiusTable, RangeTable
+from gpcert.certificates import CertificateTable, RadiusTable, RangeTable
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.frames import labels_of
@@ -71,7 +70,7 @@ def certify_many(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    options = RuleOptions.read(words)
+    options = read_decision(words)
     regions = Where.read(words, radius, region).around_each(posterior, points)
     means = Means.read(words)
     work = [
@@ -110,7 +109,7 @@ def certified_radius_many(
     points = posterior.check_inputs(X)
     question = RadiusQuestion.read(words, posterior, max_radius, rtol)
     work = [(posterior, x, question) for x in points]
-    found, complete = collect(posterior, _radius, work, words, at_once=radii_at_once)
+    found, complete = collect(posterior, radius_at, work, words, at_once=radii_at_once)
     return RadiusTable(tuple(found.values()), complete, labels_of(X, tuple(found)))
 
 
@@ -150,28 +149,22 @@ def prediction_range_many(
     """
     posterior = as_posterior(model)
     regions = _regions(posterior, X, Where.read(words, radius, region))
-    choices: dict[str, Any] = {"tol": read_tolerance(tol), "quantity": quantity, "beta": beta}
-    choices |= search_words(words)
-    one = {"output": output, "sides": one_of("sides", sides, get_args(Sides))}
+    accuracy, means = read_tolerance(tol), Means.read(words)
+    asked: tuple[Any, ...] = (quantity, beta)
+    one = (output, one_of("sides", sides, get_args(Sides)))
     question = range_question(posterior, quantity, beta)
-    if not _every(question, one, read_flag("all_outputs", all_outputs)):
-        choices |= one
-    work = [(posterior, region, choices) for region in regions]
-    found, complete = collect(posterior, _ranges, work, words, at_once=ranged_at_once)
+    named = output is not None or sides != "both"
+    every = read_flag("all_outputs", all_outputs)
+    if every and named:
+        raise InputError("all_outputs: expected no output=, and sides='both'; drop one of them")
+    if not every and (named or question.default is not None):
+        question.index(output)  # which must be known
+        asked += one
+    work = [(posterior, region, asked, accuracy, means) for region in regions]
+    found, complete = collect(posterior, ranges_over, work, words, at_once=ranged_at_once)
     rows = tuple(row for rows in found.values() for row in rows)
     numbers = tuple(number for number, rows in found.items() for _ in rows)
     return RangeTable(rows, complete, labels_of(X, numbers))
-
-
-def _every(question: RangeQuestion, one: dict[str, Any], wanted: bool | None) -> bool:
-    """Whether all outputs are ranged; otherwise `one` is, which must be known."""
-    named = one["output"] is not None or one["sides"] != "both"
-    if wanted and named:
-        raise InputError("all_outputs: expected no output=, and sides='both'; drop one of them")
-    if wanted or (question.default is None and not named):
-        return True
-    question.index(one["output"])
-    return False
 
 
 def collect(
@@ -187,7 +180,7 @@ def collect(
 
     `words` are those of a verb, of which `n_jobs` and `progress` count. `at_once` answers what it
     can of many pieces of work together, which begin with the model; the function is asked about the
-    others, with one more argument where there is a `Hint`.
+    others, with a `Bracket`, if that is all that is known, as one more argument.
     Ctrl-C, or an answer (or the first of several) that was interrupted, ends the run: what is
     finished is returned.
     """
@@ -203,9 +196,8 @@ def collect(
             told = f" of {len(work)} points done"
             for chunk, answers in numbered_results(at_once or function, chunks, jobs):
                 for k, answer in answers.items():
-                    known = isinstance(answer, Hint)
-                    into = hints if known else done
-                    into[chunk * POINTS_AT_ONCE + k] = answer.value if known else answer
+                    into = hints if isinstance(answer, Bracket) else done
+                    into[chunk * POINTS_AT_ONCE + k] = answer
                 line.show(f"{doing}{len(done)}{told}")
             left = [k for k in range(len(work)) if k not in done]
             rest = [(*work[k], hints[k]) if k in hints else work[k] for k in left]
@@ -226,17 +218,3 @@ def _regions(model: Model, X: Any, where: Where) -> list[Region]:
     if isinstance(X, Region):
         raise InputError("X: expected points or a list of regions, got one region; pass [region]")
     return where.around_each(model, model.check_inputs(X))
-
-
-def _radius(
-    posterior: Model, x: np.ndarray, question: RadiusQuestion, known: Bracket | None = None
-) -> Radius:
-    return question.answer(posterior, x, known=known)
-
-
-def _ranges(
-    posterior: Model, region: Region, choices: dict[str, Any]
-) -> tuple[PredictionRange, ...]:
-    if "sides" in choices:
-        return (prediction_range(posterior, region, progress=False, **choices),)
-    return prediction_ranges(posterior, region, progress=False, **choices)

@@ -14,19 +14,12 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_rule
-from gpcert.api.decisions import Rule
-from gpcert.api.progress import Line, progress_line
 from gpcert.api.regions import Shape, Where
-from gpcert.api.rules import RuleOptions, decision_candidates
-from gpcert.api.words import (
-    DecisionWords,
-    Means,
-    read_tolerance,
-    read_x,
-    verb,
-)
+from gpcert.api.rules import Rule, decision_candidates, read_decision
+from gpcert.api.running import Line, progress_line
+from gpcert.api.words import DecisionWords, Means, read_tolerance, read_x, verb
 from gpcert.arrays import finite_array
-from gpcert.attacks import attack
+from gpcert.attacks import Decision, attack
 from gpcert.certificates import Certificate, Radius, Status
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, checkpoint, remaining, until
@@ -102,17 +95,31 @@ def certified_radius(
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certified_radius_many")
     question = RadiusQuestion.read(words, posterior, max_radius, rtol)
-    return question.answer(posterior, point, start, words.get("progress"))
+    return radius_at(posterior, point, question, None, start, words.get("progress"))
+
+
+def radius_at(
+    posterior: Model,
+    x: np.ndarray,
+    question: RadiusQuestion,
+    known: Bracket | None = None,
+    start: float | None = None,
+    progress: bool | None = False,
+) -> Radius:
+    """The bracket at x; what is `known` of it already is not searched for again."""
+    begun = time.perf_counter() if start is None else start
+    with progress_line(progress) as line:
+        return _RadiusSearch(posterior, x, question, begun, line).run(known)
 
 
 @dataclass(frozen=True, eq=False)
 class RadiusQuestion:
-    """What is asked of every point; `max_radius` and `rtol` as users give them, the rest read."""
+    """What is asked of every point: `max_radius`, if one was given, and the other words, read."""
 
     shape: Shape
-    options: RuleOptions
-    max_radius: Any
-    rtol: Any
+    options: Decision
+    max_radius: float | None
+    rtol: float
     means: Means
 
     @staticmethod
@@ -120,31 +127,12 @@ class RadiusQuestion:
         words: Mapping[str, Any], posterior: Model, max_radius: Any, rtol: Any
     ) -> RadiusQuestion:
         """From the words of a verb."""
-        shape = Where.read(words).shape(posterior)
-        return RadiusQuestion(shape, RuleOptions.read(words), max_radius, rtol, Means.read(words))
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rtol", read_tolerance(self.rtol, below=1.0, name="rtol"))
-        if self.max_radius is None:
-            return
-        radius = float(finite_array("max_radius", self.max_radius, ndim=0))
-        if radius <= 0:
-            raise InputError(f"max_radius: expected a positive number, got {self.max_radius!r}")
-        object.__setattr__(self, "max_radius", radius)
-
-    def answer(
-        self,
-        posterior: Model,
-        x: np.ndarray,
-        start: float | None = None,
-        progress: bool | None = False,
-        known: Bracket | None = None,
-    ) -> Radius:
-        """The bracket at x; what is `known` of it already is not searched for again."""
-        begun = time.perf_counter() if start is None else start
-        search = _RadiusSearch(posterior, x, self.shape, self.options, self.means, begun)
-        with progress_line(progress) as line:
-            return search.run(self.largest(posterior, x), self.rtol, line, known)
+        shape, options = Where.read(words).shape(posterior), read_decision(words)
+        tol = read_tolerance(rtol, below=1.0, name="rtol")
+        most = None if max_radius is None else float(finite_array("max_radius", max_radius, ndim=0))
+        if most is not None and most <= 0:
+            raise InputError(f"max_radius: expected a positive number, got {max_radius!r}")
+        return RadiusQuestion(shape, options, most, tol, Means.read(words))
 
     def largest(self, posterior: Model, x: np.ndarray) -> float:
         """The radius at which the search for a counter-example ends, in units of the scale."""
@@ -162,24 +150,25 @@ class RadiusQuestion:
 
 
 def radius_of(
-    rule: Rule, shape: Shape, bracket: Bracket, reason: StopReason, cost: tuple[int, float]
+    rule: Rule, question: RadiusQuestion, bracket: Bracket, reason: StopReason, seconds: float
 ) -> Radius:
-    """The record of what was found around the rule's point, at a cost of boxes and seconds."""
+    """The record of what was found around the rule's point."""
+    shape = question.shape
     return Radius(
         lower=bracket.lower,
         upper=bracket.upper,
         counterexample=bracket.counterexample,
         decision=rule.decision,
-        boxes=cost[0],
-        seconds=cost[1],
         norm=shape.norm,
-        reason=reason,
         rule=rule.text,
         region=shape.ball(rule.x, bracket.lower).describe(),
         unit=rule.unit.value,
-        method=rule.method.name,
-        model=rule.fingerprint,
         scale=shape.unit,
+        reason=reason,
+        boxes=bracket.boxes,
+        seconds=seconds,
+        method=question.means.method.name,
+        model=rule.fingerprint,
     )
 
 
@@ -199,54 +188,56 @@ def distance_of(shape: Shape, x: np.ndarray, point: np.ndarray) -> float:
     return float(norm_upper(parts, shape.norm, roundings=6))
 
 
-@dataclass(eq=False)
 class _RadiusSearch:
     """State of one search for the radius."""
 
-    posterior: Model
-    x: np.ndarray
-    shape: Shape
-    options: RuleOptions
-    means: Means
-    start: float
-    lower: float = 0.0
-    upper: float = np.inf
-    counterexample: np.ndarray | None = None
-    boxes: int = 0
-    reason: StopReason = StopReason.CONVERGED
+    def __init__(
+        self, posterior: Model, x: np.ndarray, question: RadiusQuestion, start: float, line: Line
+    ) -> None:
+        self.posterior, self.x, self.question, self.line = posterior, x, question, line
+        self.shape, self.means, self.start = question.shape, question.means, start
+        self.largest = question.largest(posterior, x)
+        self.known = Bracket(0.0, np.inf, None)
+        self.boxes = 0
+        self.reason = StopReason.CONVERGED
 
-    def run(self, largest: float, tol: float, line: Line, known: Bracket | None = None) -> Radius:
+    def run(self, known: Bracket | None) -> Radius:
         """Attack for an upper end, then prove from below with one box, then with many.
 
         Everything runs under one deadline; whoever ends early leaves a bracket that holds.
         """
-        self.line = line
         end = self.means.budget.ends(self.start)
-        self.rule = decision_candidates(self.posterior, self.x, self.options).proved_until(end)
+        candidates = decision_candidates(self.posterior, self.x, self.question.options)
+        self.rule = candidates.proved_until(end)
         try:
             if self.rule.decided:
                 with until(end):
                     if known is None:
-                        self._attack(largest)
-                        self._try_all(largest, ONE_BOX)
-                        self._bisect(min(self.upper, largest), tol)
+                        self._attack()
+                        self._try_all(ONE_BOX)
+                        self._bisect()
                     else:  # one box at a time has said what it can
-                        self.lower, self.upper, self.counterexample, self.boxes = known
-                    self._prove(largest, tol)
+                        self.known, self.boxes = known, known.boxes
+                    self._prove()
             else:
                 self.reason = self.rule.undecided or StopReason.UNDECIDED_AT_X
         except OutOfTime:
             self.reason = StopReason.TIME
         except KeyboardInterrupt:
             self.reason = StopReason.INTERRUPTED
-        bracket = Bracket(self.lower, self.upper, self.counterexample)
-        cost = (self.boxes, time.perf_counter() - self.start)
-        return radius_of(self.rule, self.shape, bracket, self.reason, cost)
+        bracket = self.known._replace(boxes=self.boxes)
+        seconds = time.perf_counter() - self.start
+        return radius_of(self.rule, self.question, bracket, self.reason, seconds)
 
-    def _ball(self, radius: float) -> Ball:
-        return self.shape.ball(self.x, radius)
+    @property
+    def lower(self) -> float:
+        return self.known.lower
 
-    def _attack(self, largest: float) -> None:
+    @property
+    def upper(self) -> float:
+        return self.known.upper
+
+    def _attack(self) -> None:
         """Shrink the radius at which plain local search still finds another decision.
 
         It may take half of the time that is left; the rest is for proofs. Values are plain until
@@ -255,22 +246,22 @@ class _RadiusSearch:
         suspects: list[np.ndarray] = []
         try:
             with until(time.perf_counter() + ATTACK_SHARE * remaining()):
-                self._close_in(largest, suspects)
+                self._close_in(suspects)
         except OutOfTime:
             checkpoint()  # the half, or all of it?
         for point in reversed(suspects):
             if distance_of(self.shape, self.x, point) >= self.upper or self._confirmed(point):
                 return
 
-    def _close_in(self, largest: float, suspects: list[np.ndarray]) -> None:
+    def _close_in(self, suspects: list[np.ndarray]) -> None:
         """Add points with another decision, about, each nearer to x than the last."""
         function = self.rule.goal.function(self.rule.model)
-        found = self._attacked(function, largest)
+        found = self._attacked(function, self.largest)
         if found is None:
             # a huge ball can hide a near counter-example from local search: look closer in
             scale = float(np.abs(self.posterior.places - self.x).max(initial=0.0)) or 1.0
             for radius in scale * GROWTH ** -np.arange(6.0):
-                found = self._attacked(function, min(radius, largest))
+                found = self._attacked(function, min(radius, self.largest))
                 if found is not None:
                     break
         if found is None:
@@ -291,7 +282,7 @@ class _RadiusSearch:
         self._show()
         point = attack(
             function,
-            self._ball(radius),
+            self.shape.ball(self.x, radius),
             starts=2,
             random_state=self.means.random_state,
             enough=self.rule.target,
@@ -308,8 +299,7 @@ class _RadiusSearch:
     def _take(self, point: np.ndarray) -> None:
         distance = distance_of(self.shape, self.x, point)
         if distance < self.upper:
-            # one statement: an interrupt leaves both or neither
-            self.upper, self.counterexample = distance, point
+            self.known = self.known._replace(upper=distance, counterexample=point)
 
     def _certify(self, region: Ball, budget: Budget) -> Certificate:
         """The rule made at x, over a region that need not contain x."""
@@ -321,9 +311,9 @@ class _RadiusSearch:
     def _tried(self, radius: float, budget: Budget) -> Certificate:
         """The rule over the ball of this radius; what it proves or refutes is put away."""
         self._show()
-        certificate = self._certify(self._ball(radius), budget)
+        certificate = self._certify(self.shape.ball(self.x, radius), budget)
         if certificate.status is Status.ROBUST:
-            self.lower = max(self.lower, radius)
+            self.known = self.known._replace(lower=max(self.lower, radius))
         elif certificate.counterexample is not None:
             self._take(certificate.counterexample)
         return certificate
@@ -335,12 +325,12 @@ class _RadiusSearch:
             f"{seconds:.1f} s"
         )
 
-    def _prove(self, largest: float, tol: float) -> None:
+    def _prove(self) -> None:
         """Bisect on proved radii by searches with what time is left."""
         for _ in range(MOST_HALVINGS):
-            top = min(self.upper, largest)
-            if self.lower >= (1.0 - tol) * top:
-                self._try_all(largest, replace(self.means.budget, seconds=None))
+            top = min(self.upper, self.largest)
+            if self.lower >= (1.0 - self.question.rtol) * top:
+                self._try_all(replace(self.means.budget, seconds=None))
                 return
             # nearer to the proved end first: such steps are the likely ones
             radius = self.lower + (top - self.lower) * 0.5
@@ -352,20 +342,21 @@ class _RadiusSearch:
                 return
         self.reason = StopReason.RESOLUTION
 
-    def _try_all(self, largest: float, budget: Budget) -> None:
+    def _try_all(self, budget: Budget) -> None:
         """Prove the largest radius itself, where no counter-example is known."""
-        if np.isinf(self.upper) and self.lower < largest:
+        if np.isinf(self.upper) and self.lower < self.largest:
             checkpoint()
-            self._tried(largest, budget)
+            self._tried(self.largest, budget)
 
-    def _bisect(self, ceiling: float, tol: float) -> None:
+    def _bisect(self) -> None:
         """Prove from below with one box, whose margin falls nearly linearly with the radius.
 
         Tries lie just beyond where the line through the last two margins ends: both ends close in.
         Where the same end moves again and again margins are no lines, and the bracket is halved.
         Of several classes a lead is often proved close to where it ends, and its margin is no line.
         """
-        by_lead = isinstance(self.rule.quantity, ClassSums)
+        by_lead, tol = isinstance(self.rule.quantity, ClassSums), self.question.rtol
+        ceiling = min(self.upper, self.largest)
         low, high = self.lower, ceiling
         function = self.rule.goal.function(self.rule.model)
         inner = (0.0, float(function(self.x[None])[0][0]) - self.rule.target)

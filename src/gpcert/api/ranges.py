@@ -1,35 +1,52 @@
-"""`prediction_range`: the smallest and the largest prediction over a region."""
+"""`prediction_range`: the smallest and the largest prediction over a region; and what a range is
+of, from a quantity and an output to goals and the model that is searched."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.decisions import Method
-from gpcert.api.progress import progress_line, ranges_text
-from gpcert.api.questions import QuantityName, RangeQuestion, range_question
 from gpcert.api.regions import Where, region_of
-from gpcert.api.words import (
-    Means,
-    RangeWords,
-    one_of,
-    read_tolerance,
-    verb,
-)
+from gpcert.api.running import progress_line, ranges_text
+from gpcert.api.words import Means, RangeWords, one_of, read_tolerance, verb
+from gpcert.arrays import finite_array
 from gpcert.certificates import Interval, PredictionRange
+from gpcert.class_layout import class_layout
+from gpcert.committee import Committee, Model
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.quantities import Quantity
+from gpcert.errors import InputError
+from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
+from gpcert.quantities import (
+    Band,
+    ClassSums,
+    Mean,
+    Probability,
+    Quantity,
+    Share,
+    Std,
+    Variance,
+)
+from gpcert.quantities.committee import member_probabilities
 from gpcert.regions import Ball, Region
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import GoalResult, SearchResult, StopReason, Watch, solve
+from gpcert.several import Outputs
+
+QuantityName = Literal["probability", "mean", "variance", "std", "band"]
+
+QUANTITIES: tuple[QuantityName, ...] = get_args(QuantityName)
 
 Sides = Literal["both", "minimum", "maximum"]
+
+DEFAULT_BETA = 2.0
+"""Standard deviations of a band: about 95 % of a Gaussian lie within two."""
 
 
 @verb
@@ -100,8 +117,9 @@ def prediction_range(
     start, posterior = time.perf_counter(), as_posterior(model)
     where = Where.read(words, radius, region)
     place = region_of(posterior, x, where, "prediction_range_many")
-    asked = RangeGoals.of_one(range_question(posterior, quantity, beta), output, sides)
-    (found,) = asked.searched(place, tol, words, start)
+    asked = (quantity, beta, output, one_of("sides", sides, get_args(Sides)))
+    how = (read_tolerance(tol), Means.read(words), start, words.get("progress"))
+    (found,) = ranges_over(posterior, place, asked, *how)
     return found
 
 
@@ -122,8 +140,26 @@ def prediction_ranges(
     start, posterior = time.perf_counter(), as_posterior(model)
     where = Where.read(words, radius, region)
     place = region_of(posterior, x, where, "prediction_range_many(..., all_outputs=True)")
-    asked = RangeGoals.of_all(range_question(posterior, quantity, beta))
-    return asked.searched(place, tol, words, start)
+    how = (read_tolerance(tol), Means.read(words), start, words.get("progress"))
+    return ranges_over(posterior, place, (quantity, beta), *how)
+
+
+def ranges_over(
+    model: Model,
+    region: Region,
+    asked: tuple[Any, ...],
+    tol: float,
+    means: Means,
+    start: float | None = None,
+    progress: Any = False,
+) -> tuple[PredictionRange, ...]:
+    """The ranges that are `asked` (see `RangeGoals.of`) over a region, to within `tol`."""
+    goals = RangeGoals.of(model, *asked)
+    with progress_line(progress) as line:
+        watch = Watch(start, lambda state: line.show(ranges_text(state)))
+        stop: dict[str, Any] = {"tol": tol, "watch": watch}
+        problem = means.problem(goals.question.model, region, goals.quantities, **stop)
+        return goals.records(solve(problem), region, means)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,109 +172,85 @@ class RangeGoals:
     rows: list[tuple[int, dict[int, int]]]
 
     @staticmethod
-    def of_one(question: RangeQuestion, output: Any, sides: Any) -> RangeGoals:
-        """One output, on one side or both."""
-        known: dict[str, tuple[int, ...]] = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}
-        signs = known[one_of("sides", sides, get_args(Sides))]
+    def of(
+        model: Model,
+        quantity: QuantityName | None,
+        beta: float | None,
+        output: Any = None,
+        sides: Sides | None = None,
+    ) -> RangeGoals:
+        """Of one output, on one side or both; without `sides` of all outputs on both."""
+        question = range_question(model, quantity, beta)
+        if sides is None:
+            last = question.searched - 1
+            asked = [question.asked(c, sign) for c in range(last + 1) for sign in (1, -1)]
+            pairs = [min(c, last) for c in range(len(question.labels))]
+            rows = [(c, {1: 2 * k, -1: 2 * k + 1}) for c, k in enumerate(pairs)]
+            return RangeGoals(question, asked, rows)
+        signs = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
         index = question.index(output)
         if question.two and index == 0:
             signs = tuple(-sign for sign in signs)  # least where the second class has most
         asked = [question.asked(index, sign) for sign in signs]
         return RangeGoals(question, asked, [(index, {sign: k for k, sign in enumerate(signs)})])
 
-    @staticmethod
-    def of_all(question: RangeQuestion) -> RangeGoals:
-        """All outputs, on both sides."""
-        last = question.searched - 1
-        asked = [question.asked(c, sign) for c in range(last + 1) for sign in (1, -1)]
-        pairs = [min(c, last) for c in range(len(question.labels))]
-        return RangeGoals(
-            question, asked, [(c, {1: 2 * k, -1: 2 * k + 1}) for c, k in enumerate(pairs)]
-        )
-
     def nominal(self, regions: Sequence[Region]) -> list[list[float | None]]:
         """For every range, region by region: the quantity at the region's centre, in plain floating
         point; a band has no single one."""
         if self.question.beta is not None:
             return [[None] * len(regions) for _ in self.rows]
-        X = np.stack([_middle(region) for region in regions])
-        return [self._nominal(index, X) for index, _ in self.rows]
-
-    def _nominal(self, index: int, X: np.ndarray) -> list[float | None]:
-        goal = QuantityGoal(self.question.asked(index, 1))
-        values = goal.plain_values(self.question.model, X)
-        if self.question.two and index == 0:
-            return [None if value is None else 1.0 - value for value in values]
-        return values
-
-    def searched(
-        self, region: Region, tol: Any, words: Mapping[str, Any], start: float
-    ) -> tuple[PredictionRange, ...]:
-        """The ranges over a region, bounded and paid for as the words say."""
-        model, method = self.question.model, Method.read(words)
-        with progress_line(words["progress"]) as line:
-            watch = Watch(start, lambda state: line.show(ranges_text(state)))
-            stop = {"tol": read_tolerance(tol), "watch": watch}
-            problem = Means.read(words).problem(model, region, self.quantities, method, **stop)
-            return self.records(solve(problem), region, method)
+        middle = (
+            r.center if isinstance(r, Ball) else 0.5 * r.lower + 0.5 * r.upper for r in regions
+        )
+        X = np.stack(list(middle))
+        found = []
+        for index, _ in self.rows:
+            goal = QuantityGoal(self.question.asked(index, 1))
+            values = goal.plain_values(self.question.model, X)
+            if self.question.two and index == 0:
+                values = [None if value is None else 1.0 - value for value in values]
+            found.append(values)
+        return found
 
     def records(
         self,
         result: SearchResult,
         region: Region,
-        method: Method,
+        means: Means,
         nominal: Sequence[float | None] | None = None,
     ) -> tuple[PredictionRange, ...]:
-        """The ranges over a region, from what was found of the goals."""
+        """The ranges over a region, from what was found of the goals of sign 1 and -1."""
         if nominal is None:
             nominal = [values[0] for values in self.nominal([region])]
-        described = region.describe()
-        return tuple(
-            self._record(index, places, result, described, method, value)
-            for (index, places), value in zip(self.rows, nominal, strict=True)
-        )
-
-    def _record(
-        self,
-        index: int,
-        places: dict[int, int],
-        result: SearchResult,
-        region: dict[str, Any],
-        method: Method,
-        nominal: float | None,
-    ) -> PredictionRange:
-        """From the goals of sign 1 and -1, as far as they were searched."""
-        question = self.question
-        found = {sign: result.goals[place] for sign, place in places.items()}
-        if question.two and index == 0:
-            found = _complement(found)
-        low, high = found.get(1), found.get(-1)
-        # a side that was not searched: the maximum is at least the minimum (of a band too), and
-        # nothing more is known
-        minimum = Interval(low.lower, low.upper) if low else Interval(-np.inf, -_lower(high))
-        maximum = Interval(-high.upper, -high.lower) if high else Interval(_lower(low), np.inf)
-        return PredictionRange(
-            minimum=minimum,
-            maximum=maximum,
-            argmin=low.point if low else None,
-            argmax=high.point if high else None,
-            converged=result.reason is StopReason.CONVERGED,
-            reason=result.reason,
-            boxes=result.boxes,
-            seconds=result.seconds,
-            quantity=question.quantity,
-            output=question.labels[index],
-            region=region,
-            method=method.name,
-            model=question.fingerprint,
-            meaning=question.meanings[index],
-            beta=question.beta,
-            nominal=nominal,
-        )
-
-
-def _middle(region: Region) -> np.ndarray:
-    return region.center if isinstance(region, Ball) else 0.5 * region.lower + 0.5 * region.upper
+        question, place, found = self.question, region.describe(), []
+        for (index, goals), value in zip(self.rows, nominal, strict=True):
+            sides = {sign: result.goals[k] for sign, k in goals.items()}
+            if question.two and index == 0:
+                sides = _complement(sides)
+            for sign in (1, -1):
+                if sign not in sides:  # the maximum is at least the minimum (of a band too)
+                    sides[sign] = GoalResult(-np.inf, -sides[-sign].lower, None)
+            low, high = sides[1], sides[-1]
+            record = PredictionRange(
+                minimum=Interval(low.lower, low.upper),
+                maximum=Interval(-high.upper, -high.lower),
+                argmin=low.point,
+                argmax=high.point,
+                converged=result.reason is StopReason.CONVERGED,
+                quantity=question.quantity,
+                output=question.labels[index],
+                region=place,
+                meaning=question.meanings[index],
+                beta=question.beta,
+                nominal=value,
+                reason=result.reason,
+                boxes=result.boxes,
+                seconds=result.seconds,
+                method=means.method.name,
+                model=question.fingerprint,
+            )
+            found.append(record)
+        return tuple(found)
 
 
 def _complement(found: dict[int, GoalResult]) -> dict[int, GoalResult]:
@@ -257,5 +269,178 @@ def _complement(found: dict[int, GoalResult]) -> dict[int, GoalResult]:
     }
 
 
-def _lower(side: GoalResult | None) -> float:
-    return -np.inf if side is None else side.lower
+@dataclass(frozen=True, eq=False)
+class RangeQuestion:
+    """`asked(index, sign)` is sign times the quantity of an output; `labels` name the outputs:
+    labels of classes, numbers of targets, or None for the one latent function of two classes.
+
+    `default` is the output that is meant where none is named, None if one must be. `two` classes
+    have one probability: `asked` is that of the second, whatever the index, and the first has
+    1 less it. `meanings` say in words what is bounded, an output each. `fingerprint` is that of
+    the user's model, which the searched one may differ from. Those of a band are not each
+    other's negatives: `mean - beta std` for sign 1, and minus `mean + beta std`.
+    """
+
+    model: Model
+    quantity: QuantityName
+    labels: tuple[Any, ...]
+    asked: Callable[[int, int], Quantity]
+    meanings: tuple[str, ...]
+    default: int | None = 0
+    two: bool = False
+    fingerprint: str = ""
+    beta: float | None = None
+
+    @property
+    def searched(self) -> int:
+        """How many outputs have a quantity of their own: of two classes one."""
+        return 1 if self.two else len(self.labels)
+
+    def index(self, output: Any) -> int:
+        """Which output a label means; see `default`."""
+        if output is None and self.default is not None:
+            return self.default
+        names = [label for label in self.labels if label is not None]
+        if not names:
+            raise InputError(
+                f"output: expected none, got {output!r}: a classifier of two classes has one "
+                f"latent function, and this is its {self.quantity}"
+            )
+        if output is None:
+            raise InputError(
+                f"output: expected the label of a class, one of {names}; "
+                "prediction_ranges gives all of them"
+            )
+        for index, label in enumerate(names):
+            if same_label(label, output):
+                return index
+        raise InputError(f"output: expected one of {names}, got {output!r}")
+
+
+def same_label(label: Any, output: Any) -> bool:
+    """Whether a user's output is a label: equal, and both or neither are truth values (True == 1).
+
+    >>> same_label(1, np.int64(1)), same_label(1, True), same_label(1, np.array([1, 2]))
+    (True, False, False)
+    """
+    if not isinstance(output, Hashable) or getattr(output, "ndim", 0):
+        return False  # several values, not one
+    truths = {isinstance(each, bool | np.bool_) for each in (label, output)}
+    if len(truths) > 1:
+        return False
+    return bool(label == output)
+
+
+def read_beta(beta: Any, quantity: str | None) -> float | None:
+    """How many standard deviations a band reaches; None for any other quantity.
+
+    >>> read_beta(None, "band"), read_beta(3, "band"), read_beta(None, "mean")
+    (2.0, 3.0, None)
+    """
+    if quantity != "band":
+        if beta is not None:
+            raise InputError(f"beta: belongs to quantity='band', got quantity={quantity!r}")
+        return None
+    value = DEFAULT_BETA if beta is None else float(finite_array("beta", beta, ndim=0))
+    if value < 0:
+        raise InputError(f"beta: expected a number of standard deviations >= 0, got {beta!r}")
+    return value
+
+
+def range_question(
+    model: Model, quantity: QuantityName | None, beta: float | None = None
+) -> RangeQuestion:
+    """The question that the model's kind and the quantity ask; `beta` belongs to a band."""
+    asked = one_of("quantity", quantity, (None, *QUANTITIES))
+    reach = read_beta(beta, asked)
+    return replace(_question(model, asked, reach), fingerprint=model.fingerprint, beta=reach)
+
+
+def _question(model: Model, quantity: QuantityName | None, beta: float | None) -> RangeQuestion:
+    if isinstance(model, Committee):
+        return _committee(model, quantity)
+    likelihood = model.likelihood
+    classifies = likelihood.classifies
+    probable = classifies and likelihood.has_variance
+    name: QuantityName = quantity or ("probability" if probable else "mean")
+    if name != "mean":
+        model.check_has_variance(f"quantity {name!r}")
+    if name != "probability":
+        return _latent(model, name, beta)
+    if isinstance(likelihood, ClassLikelihood):
+        return _classes(model, likelihood)
+    if not classifies:
+        raise InputError("quantity: a regression model has no probability; use 'mean'")
+    assert isinstance(likelihood, ScalarLikelihood)
+    found = _probabilities(model, model, lambda _, sign: Probability(likelihood, 0, sign))
+    return replace(found, default=1, two=True)
+
+
+def _probabilities(
+    model: Model, searched: Model, asked: Callable[[int, int], Quantity]
+) -> RangeQuestion:
+    meanings = tuple(f"probability of class {label}" for label in model.labels)
+    return RangeQuestion(searched, "probability", model.labels, asked, meanings, None)
+
+
+def _latent(model: Outputs, name: QuantityName, beta: float | None) -> RangeQuestion:
+    """Of every latent function; variance, std and band include the model's noise term."""
+    likelihood = model.likelihood
+    several = isinstance(likelihood, ClassLikelihood)
+    labels: tuple[Any, ...]
+    if several and likelihood.mixes:
+        labels = tuple(range(model.outputs))
+        owners = [f"number {label} of those that the classes mix" for label in labels]
+    elif several:
+        labels, owners = model.labels, [f"of class {label}" for label in model.labels]
+    elif likelihood.classifies:
+        labels, owners = (None,), ["that decides between the classes"]
+    else:
+        labels = tuple(range(model.outputs))
+        owners = [f"of target {label}" for label in labels]
+    each = zip(owners, model.noise.tolist(), strict=True)
+    meanings = tuple(_latent_meaning(name, owner, noise, beta) for owner, noise in each)
+    kinds: dict[str, Any] = {"mean": Mean, "variance": Variance, "std": Std}
+    # a band of no deviations is the mean, and needs no variance
+    kinds["band"] = partial(Band, beta=beta) if beta else Mean
+    return RangeQuestion(model, name, labels, kinds[name], meanings, None if several else 0)
+
+
+def _latent_meaning(name: QuantityName, owner: str, noise: float, beta: float | None) -> str:
+    """In words, for people who did not ask: which function, and whether noise is in it."""
+    whose = f"of the latent function {owner}"
+    if beta is not None:
+        text = f"mean {whose}, less (minimum) or plus (maximum) {beta:g} standard deviations"
+        return text if noise == 0 else f"{text}, the model's noise variance {noise:.6g} in them"
+    text = f"{'standard deviation' if name == 'std' else name} {whose}"
+    if noise == 0 or name == "mean":
+        return text
+    noisy = f"the model's noise variance {noise:.6g}"
+    return f"{text}, plus {noisy}" if name == "variance" else f"{text}, {noisy} in it"
+
+
+def _classes(posterior: Outputs, likelihood: ClassLikelihood) -> RangeQuestion:
+    layout, searched = class_layout(posterior)
+
+    def asked(index: int, sign: int) -> ClassSums:
+        weights = tuple(float(sign) if c == index else 0.0 for c in range(layout.classes))
+        return ClassSums(layout, likelihood, (weights,))
+
+    return _probabilities(posterior, searched, asked)
+
+
+def _committee(committee: Committee, quantity: QuantityName | None) -> RangeQuestion:
+    if quantity not in {None, "probability"}:
+        raise InputError(
+            f"quantity: a one-vs-rest or one-vs-one classifier has several latent functions; ask "
+            f"for the {quantity} of one of as_posterior(model).members"
+            + (" (output= numbers its pairs of classes)" if committee.shared else "")
+        )
+    if committee.shared:
+        committee.members[0].check_has_variance("quantity 'probability'")
+    if committee.scheme == "one_vs_one":
+        raise InputError(
+            "quantity: a one-vs-one classifier votes and has no class probabilities (nor has "
+            "scikit-learn's predict_proba); use certify, or multi_class='one_vs_rest'"
+        )
+    return _probabilities(committee, committee, partial(Share, member_probabilities(committee)))

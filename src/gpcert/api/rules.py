@@ -1,33 +1,41 @@
-"""Decision rules: what "the same decision" means, as one goal and one level for every decision.
+"""Decision rules: what "the same decision" means, as one goal and one level for every decision, and
+the proof of which decision is made at x.
 
-Proofs: docs/mathematics.md, statements 8.6 and 14.3.
+Plain floating point says which decision is likely; it may be wrong near a tie, so it only orders
+the work. What counts is the enclosure of the margin on a cell of width 0 at x.
+
+Proofs: docs/mathematics.md, statements 8.6, 14.3 and 14.4.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from gpcert.api.decisions import Candidates, Method, Rule
 from gpcert.api.words import read_class_weight
-from gpcert.arrays import finite_array
+from gpcert.arrays import finite_array, to_numpy
 from gpcert.attacks import Decision
-from gpcert.certificates import Unit
+from gpcert.certificates import Interval, Unit
 from gpcert.class_layout import class_layout
 from gpcert.committee import Committee, Model, class_weights
-from gpcert.enclosures.goals import deviation_around
+from gpcert.deadline import OutOfTime, until
+from gpcert.enclosures.evaluation import evaluation_at
+from gpcert.enclosures.goals import QuantityGoal, deviation_around
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
-from gpcert.quantities import ClassSums, Deviation, Mean, Probability
+from gpcert.quantities import ClassSums, Deviation, Mean, Probability, Quantity
 from gpcert.quantities.committee import committee_margin
 from gpcert.quantities.compound import margins
 from gpcert.regions.shapes import check_norm
+from gpcert.rounding import difference_down, difference_up
+from gpcert.search import StopReason
 from gpcert.several import Outputs
 
 ZERO, HALF = Fraction(0), Fraction(1, 2)
@@ -40,74 +48,160 @@ NEAR = 1e-2
 NEAR_ROUNDING = 1e-10
 """The same for a mean, relative to the size of its terms."""
 
+GRACE = 0.5
+"""Seconds that the proof of the decision at x may take after the budget's end."""
 
-@dataclass(frozen=True)
-class RuleOptions(Decision):
-    """What the user may say about the decision, and how it is bounded; see `gpcert.certify`."""
-
-    method: Method = field(default_factory=Method)
-
-    @staticmethod
-    def read(words: Mapping[str, Any]) -> RuleOptions:
-        """From the words of a verb."""
-        return RuleOptions(
-            _number("threshold", words["threshold"]),
-            read_class_weight(words["class_weight"]),
-            _number("delta", words["delta"]),
-            check_norm(words["output_norm"], "output_norm"),
-            Method.read(words),
-        )
+TRIED = 4
+"""Decisions that are tried at x, the likeliest by plain floating point first. A matter of work:
+should another one win, x is left undecided."""
 
 
-def _number(name: str, value: Any) -> float | None:
-    return None if value is None else float(finite_array(name, value, ndim=0))
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """`margin(x) = quantity(x) - level`, positive exactly where `decision` is made, ties apart.
+
+    `level` is an exact number. `decision` is a label, or None in regression, and where it is
+    `undecided` for a reason: then the margin at x of whatever is decided there is at most `most`.
+    `model` is what is searched: for coupled classes the differences of their latent functions.
+    `text` is the rule in words, `unit` what its margin is measured in, `fingerprint` that of the
+    user's model.
+    """
+
+    model: Model
+    quantity: Quantity
+    level: Fraction
+    decision: Any
+    text: str
+    unit: Unit
+    x: np.ndarray
+    fingerprint: str
+    undecided: StopReason | None = None
+    most: float = np.inf
+
+    @property
+    def goal(self) -> QuantityGoal:
+        """The quantity as it is bounded at a point, whatever the method."""
+        return QuantityGoal(self.quantity)
+
+    @property
+    def decided(self) -> bool:
+        """Whether the decision at x is known."""
+        return self.undecided is None
+
+    @property
+    def target(self) -> float:
+        """The level rounded to a float: it steers the search, and no verdict rests on it."""
+        return float(self.level)
 
 
-def decision_rule(model: Model, x: np.ndarray, options: RuleOptions) -> Rule:
+def margin_of(lower: float, upper: float, level: Fraction) -> Interval:
+    """Bounds of `goal - level` from those of the goal; signs are exact, as is the level."""
+    return Interval(difference_down(lower, level), difference_up(upper, level))
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The rules of all decisions that are possible at x, by number, the likeliest first.
+
+    Exactly one margin is positive at x, or x lies at a tie: with scores s_k the margins are
+    `s_k - max_(j != k) s_j`, of two decisions m and -m. `open_text` is the rule in words where it
+    is not known which decision is meant. `near`: the likeliest two are so close that what is
+    decided at x had better be proved before anything else; a matter of time only. `sure`: the one
+    rule there is holds at x by itself.
+    """
+
+    order: tuple[int, ...]
+    build: Callable[[int], Rule]
+    open_text: str
+    near: bool = False
+    sure: bool = False
+
+    @cached_property
+    def guess(self) -> Rule:
+        """The likeliest rule; nothing is proved of it, but by a positive margin at x."""
+        return self.build(self.order[0])
+
+    def proved(self) -> Rule:
+        """The rule whose margin at x is proved to be positive, else one that is not `decided`.
+
+        Undecided: let g be the guess, with margin m_g at x. If g is decided its margin is m_g; if k
+        is, its margin is at most `s_k - s_g <= -m_g`. So it is at most the larger of the upper
+        bound of m_g and minus the lower one.
+        """
+        guess = self.guess
+        if self.sure:
+            return guess
+        evaluation = evaluation_at(guess.model, guess.x, guess.goal.needs_variance)
+        margins = []
+        for number in self.order[:TRIED]:
+            rule = guess if number == self.order[0] else self.build(number)
+            lower = to_numpy(rule.goal.bound(evaluation, rule.target).lower)[0]
+            upper = to_numpy(rule.goal.ceiling(evaluation))[0]
+            margin = margin_of(float(lower), float(upper), rule.level)
+            if margin.lower > 0:
+                return rule
+            margins.append(margin)
+        most = max(margins[0].upper, -margins[0].lower)
+        return self._open(StopReason.UNDECIDED_AT_X, most)
+
+    def proved_until(self, end: float) -> Rule:
+        """`proved`, but undecided for want of time at a moment a little after `end`.
+
+        The proof takes one cell of width 0, mostly milliseconds: without it no verdict stands, so
+        it may use half of the second by which a budget may be overrun.
+        """
+        try:
+            with until(max(end, time.perf_counter() + GRACE), exactly=True):
+                return self.proved()
+        except OutOfTime:
+            return self._open(StopReason.TIME, np.inf)
+
+    def _open(self, reason: StopReason, most: float) -> Rule:
+        return replace(self.guess, decision=None, text=self.open_text, undecided=reason, most=most)
+
+
+def read_decision(words: Mapping[str, Any]) -> Decision:
+    """What the user says about the decision, from the words of a verb."""
+    threshold, delta = (
+        None if words[name] is None else float(finite_array(name, words[name], ndim=0))
+        for name in ("threshold", "delta")
+    )
+    weights = read_class_weight(words["class_weight"])
+    return Decision(threshold, weights, delta, check_norm(words["output_norm"], "output_norm"))
+
+
+def decision_rule(model: Model, x: np.ndarray, options: Decision) -> Rule:
     """The rule of the decision at x, proved; or one that says that x is undecided."""
     return decision_candidates(model, x, options).proved()
 
 
-def decision_candidates(model: Model, x: np.ndarray, options: RuleOptions) -> Candidates:
+def decision_candidates(model: Model, x: np.ndarray, options: Decision) -> Candidates:
     """The rules that the model's kind and the options ask for, one for every decision."""
     several = common_candidates(model, x[None], options)
     if several is not None:
         return several[0]
     assert not isinstance(model, Committee), "committees decide between classes"
-    return _deviation(model, x, options)
+    asked = deviation_around(model, x, check_norm(options.output_norm))
+    rule = deviation_rule(model, x, asked, options)
+    # at x itself the deviation is 0: the margin delta is positive
+    return Candidates((0,), lambda _: rule, rule.text, sure=True)
 
 
-def common_candidates(model: Model, X: np.ndarray, options: RuleOptions) -> list[Candidates] | None:
+def common_candidates(model: Model, X: np.ndarray, options: Decision) -> list[Candidates] | None:
     """`decision_candidates` of every row of X (n, d) where the rules of a decision share quantity
     and level, whatever x is: between classes, or against a level. None where they do not."""
     if isinstance(model, Committee):
-        found = _committee(model, X, options)
-    elif isinstance(model.likelihood, ClassLikelihood):
-        found = _classes(model, model.likelihood, X, options)
-    elif isinstance(model, Posterior) and model.likelihood.classifies:
-        found = _classification(model, X, options)
-    else:
-        level = _regression_level(model, options)
-        if level is None:
-            return None
-        assert isinstance(model, Posterior), "one output"
-        words = (f"mean {side} {level!r}" for side in ("below", "above", "on one side of"))
-        found = _against(model, X, Fraction(level), Unit.TARGET, tuple(words))
-    return [_completed(each, model, options) for each in found]
-
-
-def _completed(found: Candidates, model: Model, options: RuleOptions) -> Candidates:
-    """With what all kinds of rules have in common."""
-
-    def build(number: int) -> Rule:
-        return replace(found.build(number), method=options.method, fingerprint=model.fingerprint)
-
-    return replace(found, build=build)
-
-
-def _ranked(scores: np.ndarray) -> tuple[int, ...]:
-    """Numbers of the classes, the largest score first, the first of equal ones."""
-    return tuple(int(k) for k in np.argsort(-scores, kind="stable"))
+        return _committee(model, X, options)
+    if isinstance(model.likelihood, ClassLikelihood):
+        return _classes(model, model.likelihood, X, options)
+    if isinstance(model, Posterior) and model.likelihood.classifies:
+        return _classification(model, X, options)
+    level = _regression_level(model, options)
+    if level is None:
+        return None
+    assert isinstance(model, Posterior), "one output"
+    words = [f"mean {side} {level!r}" for side in ("below", "above", "on one side of")]
+    return _against(model, X, Fraction(level), Unit.TARGET, words)
 
 
 def _near(scores: np.ndarray, costs: Sequence[float]) -> np.ndarray:
@@ -126,7 +220,7 @@ def _near_level(posterior: Posterior, X: np.ndarray, level: Fraction) -> np.ndar
 
 
 def _classes(
-    posterior: Outputs, likelihood: ClassLikelihood, X: np.ndarray, options: RuleOptions
+    posterior: Outputs, likelihood: ClassLikelihood, X: np.ndarray, options: Decision
 ) -> list[Candidates]:
     costs = _costs(posterior.labels, options)
     layout, searched = class_layout(posterior)
@@ -135,7 +229,8 @@ def _classes(
 
     def rule(x: np.ndarray, winner: int) -> Rule:
         margin = ClassSums(layout, likelihood, margins(layout.classes, winner, costs))
-        return Rule(searched, margin, ZERO, posterior.labels[winner], text, unit, x)
+        label, own = posterior.labels[winner], posterior.fingerprint
+        return Rule(searched, margin, ZERO, label, text, unit, x, own)
 
     scores = posterior.prediction(X) * np.asarray(costs)
     return _of_classes(X, scores, _near(scores, costs), rule, text)
@@ -148,14 +243,15 @@ def _of_classes(
     rule: Callable[[np.ndarray, int], Rule],
     text: str,
 ) -> list[Candidates]:
-    """For each row: the classes by their scores (n, classes)."""
+    """For each row: the classes by their scores (n, classes), the first of equal ones first."""
+    ranked = np.argsort(-scores, axis=1, kind="stable").tolist()
     return [
-        Candidates(_ranked(own), partial(rule, x), text, near=bool(close))
-        for x, own, close in zip(X, scores, near, strict=True)
+        Candidates(tuple(order), partial(rule, x), text, near=bool(close))
+        for x, order, close in zip(X, ranked, near, strict=True)
     ]
 
 
-def _committee(committee: Committee, X: np.ndarray, options: RuleOptions) -> list[Candidates]:
+def _committee(committee: Committee, X: np.ndarray, options: Decision) -> list[Candidates]:
     costs = _costs(committee.classes, options)
     weights = None if options.class_weight is None else costs
     text = f"{committee.scheme.replace('_', '-')} decision"
@@ -165,7 +261,8 @@ def _committee(committee: Committee, X: np.ndarray, options: RuleOptions) -> lis
 
     def rule(x: np.ndarray, winner: int) -> Rule:
         margin = committee_margin(committee, winner, weights)
-        return Rule(committee, margin, ZERO, committee.classes[winner], text, unit, x)
+        label, own = committee.classes[winner], committee.fingerprint
+        return Rule(committee, margin, ZERO, label, text, unit, x, own)
 
     scores = committee.scores(X) * np.asarray(costs)
     # a vote may hang on a mean near 0 while the scores are far apart
@@ -175,7 +272,7 @@ def _committee(committee: Committee, X: np.ndarray, options: RuleOptions) -> lis
     return _of_classes(X, scores, near, rule, text)
 
 
-def _costs(labels: tuple[Any, ...], options: RuleOptions) -> tuple[float, ...]:
+def _costs(labels: tuple[Any, ...], options: Decision) -> tuple[float, ...]:
     """Cost of a mistake on each class: the largest `cost * probability` decides."""
     if options.delta is not None:
         raise InputError("delta: expected a regression model, got a classifier")
@@ -187,7 +284,7 @@ def _costs(labels: tuple[Any, ...], options: RuleOptions) -> tuple[float, ...]:
     return class_weights(labels, options.class_weight)
 
 
-def _classification(posterior: Posterior, X: np.ndarray, options: RuleOptions) -> list[Candidates]:
+def _classification(posterior: Posterior, X: np.ndarray, options: Decision) -> list[Candidates]:
     """Two classes: the second is decided where the mean is > 0, or pi > threshold, else the first.
 
     The default is what `predict` does, the sign of the mean, if the link is symmetric; a threshold
@@ -237,15 +334,14 @@ def _against(
     def rule(x: np.ndarray, second: int) -> Rule:
         sign = 1 if second else -1
         asked = Mean(0, sign) if likelihood is None else Probability(likelihood, 0, sign)
-        return Rule(posterior, asked, sign * level, labels[second], texts[second], unit, x)
+        label, own = labels[second], posterior.fingerprint
+        return Rule(posterior, asked, sign * level, label, texts[second], unit, x, own)
 
     scores = np.stack([np.full_like(values, float(level)), values], axis=1)
     return _of_classes(X, scores, near, rule, texts[2])
 
 
-def _probability_threshold(
-    posterior: Posterior, options: RuleOptions
-) -> tuple[Fraction | None, str]:
+def _probability_threshold(posterior: Posterior, options: Decision) -> tuple[Fraction | None, str]:
     """The exact probability above which the second class is decided, and the rule in words.
 
     With weights `w2 pi > w1 (1 - pi)` exactly where `pi > w1 / (w1 + w2)`, a rational number.
@@ -264,7 +360,7 @@ def _probability_threshold(
     return Fraction(threshold), f"probability against {threshold!r}"
 
 
-def _regression_level(posterior: Outputs, options: RuleOptions) -> float | None:
+def _regression_level(posterior: Outputs, options: Decision) -> float | None:
     """The level that a regression is asked about; None where it is a deviation."""
     if options.class_weight is not None:
         raise InputError("class_weight: expected a classifier, got a regression model")
@@ -279,21 +375,12 @@ def _regression_level(posterior: Outputs, options: RuleOptions) -> float | None:
     return options.threshold
 
 
-def _deviation(posterior: Outputs, x: np.ndarray, options: RuleOptions) -> Candidates:
-    asked = deviation_around(posterior, x, check_norm(options.output_norm))
-    rule = deviation_rule(posterior, x, asked, options)
-    # at x itself the deviation is 0: the margin delta is positive
-    return Candidates((0,), lambda _: rule, rule.text, sure=True)
-
-
-def deviation_rule(
-    posterior: Outputs, x: np.ndarray, asked: Deviation, options: RuleOptions
-) -> Rule:
+def deviation_rule(posterior: Outputs, x: np.ndarray, asked: Deviation, options: Decision) -> Rule:
     """That the means stay within delta of those at x, which `asked` holds."""
     delta = options.delta
     assert delta is not None, "a regression without a level"
     if delta <= 0:
         raise InputError(f"delta: expected a positive number, got {delta!r}")
     text = f"deviation of the mean at most {delta!r} (l_{asked.norm:g})"
-    rule = Rule(posterior, asked, -Fraction(delta), None, text, Unit.TARGET, x)
-    return replace(rule, method=options.method, fingerprint=posterior.fingerprint)
+    own = posterior.fingerprint
+    return Rule(posterior, asked, -Fraction(delta), None, text, Unit.TARGET, x, own)

@@ -14,21 +14,25 @@ import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypedDict, TypeVar
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 
-from gpcert.api.decisions import Method, MethodName, VarianceBound
 from gpcert.arrays import Backend, backend_from_name, finite_array
 from gpcert.committee import Model
+from gpcert.enclosures.goals import Goal, QuantityGoal
+from gpcert.enclosures.paper import PaperEnclosures
+from gpcert.enclosures.paper.intervals import VarianceBound
 from gpcert.errors import InputError, UnknownArgumentError
 from gpcert.frames import read_point
-from gpcert.quantities import Quantity
+from gpcert.quantities import ClassSums, OutputQuantity, Probability, Quantity
 from gpcert.regions import Region
 from gpcert.search import DEFAULT_BUDGET, Budget, Problem
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+MethodName = Literal["taylor", "paper", "both"]
 
 
 class BallWords(TypedDict, total=False):
@@ -158,20 +162,15 @@ def _parameters(unpacked: Any) -> dict[str, inspect.Parameter]:
 
 def search_words(words: Mapping[str, Any], *more: str) -> dict[str, Any]:
     """How a search is done, read once and ready for another verb, and `more` words as they are."""
-    method, means = Method.read(words), Means.read(words)
+    means = Means.read(words)
     return {
         "budget": means.budget,
         "backend": means.backend,
         "random_state": means.random_state,
-        "method": method.name,
+        "method": means.method.name,
         "variance_bound": words["variance_bound"],
         **{name: words[name] for name in more},
     }
-
-
-def rule_words(words: Mapping[str, Any]) -> dict[str, Any]:
-    """What is decided, for another verb."""
-    return {name: words[name] for name in RuleWords.__annotations__}
 
 
 def _instead(name: str, word: str, known: frozenset[str]) -> str:
@@ -187,12 +186,84 @@ BudgetLike = Budget | float | None
 
 
 @dataclass(frozen=True)
+class Method:
+    """`name` is "taylor" (default), "paper" or "both".
+
+    `variance_bound` says how the paper's variance programs are bounded, by "solver" (the paper's;
+    default of "paper") or "analytic", in closed form (default of "both", where seconds a box for a
+    solver would seldom pay).
+
+    >>> Method("paper").variance_bound, Method("both").variance_bound
+    ('solver', 'analytic')
+    """
+
+    name: MethodName = "taylor"
+    variance_bound: VarianceBound | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or self.name not in {"taylor", "paper", "both"}:
+            raise InputError(f"method: expected 'taylor', 'paper' or 'both', got {self.name!r}")
+        named = self.variance_bound is None or isinstance(self.variance_bound, str)
+        if not named or self.variance_bound not in {None, "solver", "analytic"}:
+            raise InputError(
+                f"variance_bound: expected 'solver' or 'analytic', got {self.variance_bound!r}"
+            )
+        if self.name == "taylor" and self.variance_bound is not None:
+            raise InputError(
+                f"variance_bound: {self.variance_bound!r} is a choice of method='paper' or 'both'; "
+                "with method='taylor' leave it out"
+            )
+        if self.name != "taylor" and self.variance_bound is None:
+            default = "solver" if self.name == "paper" else "analytic"
+            object.__setattr__(self, "variance_bound", default)
+
+    def goals(
+        self, quantities: Sequence[Quantity], random_state: int | None, model: Model
+    ) -> list[Goal]:
+        """The goals of one search, bounded by this method; they share the paper's intervals.
+
+        The default takes the paper's closed forms as well where they pay: for the variance of a
+        rough kernel, whose Taylor bounds are of order 0 or 1 only (measured in
+        benchmarks/results/methods.md), and so for its std and band.
+        """
+        mapped = any(member.features is not None for member in model.members)
+        if self.variance_bound is None:
+            rough = [not mapped and _by_rough_variance(each, model) for each in quantities]
+            closed = PaperEnclosures("analytic", random_state) if any(rough) else None
+            return [
+                QuantityGoal(each, closed if own else None)
+                for each, own in zip(quantities, rough, strict=True)
+            ]
+        if len(model.members) > 1 and any(isinstance(each, ClassSums) for each in quantities):
+            raise InputError(
+                "method: the paper's method bounds class probabilities of outputs that share a "
+                "kernel; for outputs with kernels of their own use method='taylor'"
+            )
+        if mapped:
+            raise InputError(
+                f"method: {self.name!r} is not known for a model behind linear features (PCA); "
+                "leave it out, or ask about regions of the features: fit on them, without a "
+                "pipeline"
+            )
+        paper = PaperEnclosures(self.variance_bound, random_state)
+        return [QuantityGoal(each, paper, self.name == "both") for each in quantities]
+
+
+def _by_rough_variance(quantity: Quantity, model: Model) -> bool:
+    """Whether the paper's closed forms pay: variances, stds and bands of a rough kernel."""
+    if not isinstance(quantity, OutputQuantity) or isinstance(quantity, Probability):
+        return False
+    return quantity.by_variance and model.output(quantity.output)[0].kernel.rough
+
+
+@dataclass(frozen=True)
 class Means:
-    """What a search may cost and where it runs: the words of the verbs, read once."""
+    """What a search may cost, where it runs and how it bounds: words of the verbs, read once."""
 
     budget: Budget = DEFAULT_BUDGET
     backend: Backend = field(default_factory=Backend)
     random_state: int | None = 0
+    method: Method = field(default_factory=Method)
 
     @staticmethod
     def read(words: Mapping[str, Any]) -> Means:
@@ -201,18 +272,14 @@ class Means:
             read_budget(words["budget"]),
             backend_from_name(words["backend"]),
             read_seed(words["random_state"]),
+            Method(words["method"], words["variance_bound"]),
         )
 
     def problem(
-        self,
-        model: Model,
-        region: Region,
-        quantities: Sequence[Quantity],
-        method: Method,
-        **when: Any,
+        self, model: Model, region: Region, quantities: Sequence[Quantity], **when: Any
     ) -> Problem:
-        """What a search is asked: quantities bounded by a method, and `when` it may stop."""
-        goals = method.goals(quantities, self.random_state, model)
+        """What a search is asked: quantities, and `when` it may stop."""
+        goals = self.method.goals(quantities, self.random_state, model)
         how = {"budget": self.budget, "backend": self.backend, "random_state": self.random_state}
         return Problem(model, region, goals, **how, **when)
 
@@ -260,26 +327,6 @@ def read_radii(radii: Any) -> np.ndarray:
     if not len(found) or found[0] < 0:
         raise InputError(f"radii: expected one or more numbers >= 0, got {radii!r}")
     return found
-
-
-DEFAULT_BETA = 2.0
-"""Standard deviations of a band: about 95 % of a Gaussian lie within two."""
-
-
-def read_beta(beta: Any, quantity: str | None) -> float | None:
-    """How many standard deviations a band reaches; None for any other quantity.
-
-    >>> read_beta(None, "band"), read_beta(3, "band"), read_beta(None, "mean")
-    (2.0, 3.0, None)
-    """
-    if quantity != "band":
-        if beta is not None:
-            raise InputError(f"beta: belongs to quantity='band', got quantity={quantity!r}")
-        return None
-    value = DEFAULT_BETA if beta is None else float(finite_array("beta", beta, ndim=0))
-    if value < 0:
-        raise InputError(f"beta: expected a number of standard deviations >= 0, got {beta!r}")
-    return value
 
 
 def read_seed(random_state: Any) -> int | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpcert.archive import from_json, to_json
 from gpcert.certificates.schema import decode, encode
-from gpcert.certificates.text import Shown, fields_shown, shortened
+from gpcert.certificates.text import Shown, cost_text, region_text, short
 from gpcert.committee import Model, load_model
 from gpcert.errors import InputError
 from gpcert.extras import Axes
@@ -66,7 +66,8 @@ class Record:
             KINDS[kind] = cls
 
     def __repr__(self) -> str:
-        return shortened(self, self.told)
+        told = ", ".join(f"{name}={short(getattr(self, name))}" for name in self.told)
+        return f"{type(self).__name__}({told})"
 
     def __str__(self) -> str:
         return str(self.shown())
@@ -75,8 +76,14 @@ class Record:
         return self.shown().html()
 
     def shown(self) -> Shown:
-        """A small table of what was found."""
-        return fields_shown(self, self.told)
+        """A small table of what was found, and of the region and the cost where there are some."""
+        rows = [(name.replace("_", " "), short(getattr(self, name))) for name in self.told]
+        region = getattr(self, "region", None)
+        if region:
+            rows.append(("region", region_text(region)))
+        if hasattr(self, "boxes"):
+            rows.append(("cost", cost_text(self)))
+        return Shown("", (), rows)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw what was found on the Axes, or the current one; returns the Axes."""

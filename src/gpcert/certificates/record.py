@@ -47,6 +47,12 @@ class Searched(Record):
     method: str = "taylor"
     model: str = ""
 
+    def check(self) -> None:
+        super().check()
+        own = vars(self)
+        if "maximum" in own and not own["minimum"].lower <= own["maximum"].upper:
+            raise InputError("minimum and maximum: expected minimum.lower <= maximum.upper")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PredictionRange(
@@ -58,8 +64,7 @@ class PredictionRange(
     maximum. The bounds are valid whether or not the search converged. `output` is the label of the
     class whose probability it is, the number of the target, or None where there is one latent
     function; `meaning` says in words what is bounded. Of a "band" the minimum is that of
-    `mean - beta std` and the maximum that of `mean + beta std`; `beta` is None otherwise. `method`
-    is the family of bounds, `model` the fingerprint of the certified posterior.
+    `mean - beta std` and the maximum that of `mean + beta std`; `beta` is None otherwise.
     `nominal` is the quantity at the region's centre, in plain floating point, for pictures (None:
     it has no finite value there, or is a band): nothing rests on it.
     """
@@ -91,8 +96,6 @@ class PredictionRange(
 
     def check(self) -> None:
         super().check()
-        if not self.minimum.lower <= self.maximum.upper:
-            raise InputError("minimum and maximum: expected minimum.lower <= maximum.upper")
         if self.beta is not None and not 0 <= self.beta < math.inf:
             raise InputError(f"beta: expected a number >= 0, got {self.beta!r}")
 
@@ -105,9 +108,8 @@ class Certificate(Searched, kind="certificate", told="status decision margin rul
     regression): `sign * latent mean`, `sign * (probability - threshold)`, the least difference of
     the decision's score and another one's, or `delta - deviation`. ROBUST if `margin.lower > 0`;
     NOT_ROBUST if a point with a negative margin, the `counterexample`, is known. `unit` says what
-    the margin is measured in, `x` is the point whose decision is meant, `method` the family of
-    bounds, `model` the posterior's fingerprint. `margin_at_x` is the margin at x in plain floating
-    point, for pictures; None where it is not known.
+    the margin is measured in, `x` is the point whose decision is meant. `margin_at_x` is the margin
+    at x in plain floating point, for pictures; None where it is not known.
 
     If the reason is `UNDECIDED_AT_X`, the decision at x could not be proved: `decision` is None,
     and `margin` holds whichever it is (the margin at x of a decision that is made there is small).

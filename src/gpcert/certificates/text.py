@@ -154,13 +154,8 @@ def above(value: float) -> str:
     return f"{float(Context(DIGITS, ROUND_CEILING).create_decimal(value)):.{DIGITS}g}"
 
 
-def shortened(record: Any, fields: Sequence[str]) -> str:
-    """`Name(field=..., ...)` with the fields that say most: points and regions may be long."""
-    parts = [f"{name}={_short(getattr(record, name))}" for name in fields]
-    return f"{type(record).__name__}({', '.join(parts)})"
-
-
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A field of a record: points and regions may be long."""
     if isinstance(value, Interval):
         return interval_text(value)
     if isinstance(value, Enum):
@@ -180,16 +175,6 @@ def interval_text(interval: Interval) -> str:
     '[0.1234, 0.25]'
     """
     return f"[{below(interval.lower)}, {above(interval.upper)}]"
-
-
-def fields_shown(record: Any, fields: Sequence[str]) -> Shown:
-    """The fields that say most, one a row, then the region and the cost where there are some."""
-    rows = [(name.replace("_", " "), _short(getattr(record, name))) for name in fields]
-    if getattr(record, "region", None):
-        rows.append(("region", region_text(record.region)))
-    if hasattr(record, "boxes"):
-        rows.append(("cost", cost_text(record)))
-    return Shown("", (), rows)
 
 
 def table_shown(title: str, rows: Sequence[dict[str, Any]], complete: bool) -> Shown:

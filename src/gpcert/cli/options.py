@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from gpcert.api.decisions import MethodName, VarianceBound
-from gpcert.api.questions import range_question
+from gpcert.api.ranges import range_question
+from gpcert.api.words import MethodName, VarianceBound
 from gpcert.cli.files import Points, load_model, read_points
 from gpcert.cli.terminal import option
 from gpcert.committee import Model

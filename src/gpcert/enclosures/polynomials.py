@@ -51,11 +51,10 @@ def quadratic_minimum(
         n_j = sum_{k in V, k != j} (s_j H_jk s_k)^- w_k + sum_{k in I} |H_jk| m_k,
         r_j = sum_{k in I, k != j} |H_jk|.
 
-    Reason: expand q at z. Inside V a bilinear term with s_j H_jk s_k >= 0 is dropped, the others
-    obey McCormick's `|y_j y_k| <= w_k |y_j| + w_j |y_k|`; between V and I, `|y_k| <= m_k`; inside
-    I, `|y_j y_k| <= (y_j^2 + y_k^2) / 2`. What remains is separable. At a local minimum z where
-    slopes on V and curvatures on I dominate, every bracket is 0 and the bound is the exact minimum
-    q(z). Reference: McCormick 1976. The better of this and the same at the centre
+    Reason: expand q at z, with McCormick's (1976) `|y_j y_k| <= w_k |y_j| + w_j |y_k|` inside V,
+    `|y_k| <= m_k` between V and I, `|y_j y_k| <= (y_j^2 + y_k^2) / 2` inside I: what remains is
+    separable, and exact at a minimum that slopes and curvatures dominate (Statement 5.2). The
+    better of this and the same at the centre
     (`sum_j min [g_j d + H_jj d^2/2] - sum_{j<k} |H_jk| w_j w_k`) is returned. Over images of cells
     it is that of the cells' own displacements (Statement 13.9).
     """
@@ -176,10 +175,13 @@ def smallest_eigenvalue(hessian: PerCellMatrix) -> PerCell:
     f = hessian.shape[-1]
     finite = xp.all(xp.isfinite(hessian), axis=(1, 2))
     hessian = xp.where(finite[:, None, None], hessian, xp.zeros_like(hessian))
-    L, V = _about_diagonal(hessian)
+    identity = xp.eye(f, dtype=hessian.dtype, device=hessian.device)
+    try:
+        L, V = xp.linalg.eigh(hessian)
+    except (np.linalg.LinAlgError, RuntimeError):  # torch's error is a RuntimeError
+        L, V = xp.linalg.diagonal(hessian), xp.zeros_like(hessian) + identity
     Vt = xp.matrix_transpose(V)
     residual = hessian - (V * L[:, None, :]) @ Vt
-    identity = xp.eye(f, dtype=hessian.dtype, device=hessian.device)
     defect = root(xp.sum((Vt @ V - identity) ** 2, axis=(1, 2))) + gamma(f + 8) * 4.0 * f
     largest = xp.max(xp.abs(L), axis=1)
     spread = 1.0 + defect  # |V|_2^2 is at most this: the size of the terms that cancel
@@ -187,18 +189,6 @@ def smallest_eigenvalue(hessian: PerCellMatrix) -> PerCell:
     lowest = xp.minimum(xp.min(L, axis=1), xp.zeros_like(largest))
     bound = -up(-lowest * spread + error, f * f + 8)
     return xp.where(finite & ~xp.isnan(bound), bound, xp.full_like(bound, -math.inf))
-
-
-def _about_diagonal(hessian: Array) -> tuple[Array, Array]:
-    """Eigenvalues (B, f) and eigenvectors (B, f, f), about; the diagonal itself if LAPACK fails."""
-    xp = namespace(hessian)
-    f = hessian.shape[-1]
-    try:
-        L, V = xp.linalg.eigh(hessian)
-    except (np.linalg.LinAlgError, RuntimeError):  # torch's error is a RuntimeError
-        L, V = xp.linalg.diagonal(hessian), xp.zeros_like(hessian)
-        return L, V + xp.eye(f, dtype=hessian.dtype, device=hessian.device)
-    return L, V
 
 
 Widths = tuple[PerCellAndFeature, PerCell]

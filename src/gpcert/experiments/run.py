@@ -18,8 +18,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 import gpcert
-from gpcert.api.parallel import numbered_results
-from gpcert.api.progress import progress_line
+from gpcert.api.running import numbered_results, progress_line
 from gpcert.archive import from_json, to_json
 from gpcert.certificates.io import package_version
 from gpcert.errors import InputError

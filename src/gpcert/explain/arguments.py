@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.questions import same_label
+from gpcert.api.ranges import same_label
 from gpcert.api.regions import Where
-from gpcert.api.rules import RuleOptions, decision_candidates
+from gpcert.api.rules import decision_candidates
 from gpcert.api.words import read_x
+from gpcert.attacks import Decision
 from gpcert.attacks.functions import plain_function
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
@@ -190,7 +191,7 @@ def decision_gradient(model: Model, x: np.ndarray) -> np.ndarray:
     which the decision changes.
     """
     if isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood):
-        rule = decision_candidates(model, x, RuleOptions()).guess  # an order needs no proof
+        rule = decision_candidates(model, x, Decision()).guess  # an order needs no proof
         function = rule.goal.function(rule.model)
     else:
         function = plain_function(model, Mean(0, 1))

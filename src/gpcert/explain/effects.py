@@ -13,9 +13,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.progress import progress_line
-from gpcert.api.questions import QuantityName, RangeQuestion, range_question
+from gpcert.api.ranges import QuantityName, RangeQuestion, range_question
 from gpcert.api.regions import Where
+from gpcert.api.running import progress_line
 from gpcert.api.words import TableWords, read_tolerance, verb
 from gpcert.certificates import Interval
 from gpcert.certificates.record import Searched
@@ -245,7 +245,7 @@ def effects(
         boxes=sides.boxes,
         seconds=time.perf_counter() - start,
         labels=labels,
-        method=effort.method.name,
+        method=effort.means.method.name,
         model=posterior.fingerprint,
     )
 

@@ -13,11 +13,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.decisions import Method
-from gpcert.api.progress import Line, margin_text, progress_line
 from gpcert.api.regions import Where
-from gpcert.api.rules import RuleOptions, decision_rule
+from gpcert.api.rules import decision_rule
+from gpcert.api.running import Line, margin_text, progress_line
 from gpcert.api.words import Means, RangeWords, read_tolerance, read_x, verb
+from gpcert.attacks import Decision
 from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
 from gpcert.certificates.text import Shown, table_shown
 from gpcert.committee import Committee, Model
@@ -155,12 +155,12 @@ def pixel_budget(
     posterior = as_posterior(model)
     point = read_x(posterior, x, "ask for one point at a time")
     whole = region_around(posterior, point, Where.read(words, radius, region))
-    width, means, bounds = read_tolerance(tol), Means.read(words), Method.read(words)
+    width, means = read_tolerance(tol), Means.read(words)
     gap = _gap(posterior, point)
     order = ranked_features(posterior, point, whole, ranking, gap.label, means.random_state)
     wanted = _betas(betas, len(order))
     with progress_line(words.get("progress")) as line:
-        search = _Search(gap, point, whole, order, width, means, bounds, line)
+        search = _Search(gap, point, whole, order, width, means, line)
         least = search.run(wanted)
     rows = {beta: search.known[beta] for beta in wanted if beta in search.known}
     safe = [beta for beta, row in search.known.items() if gap.lower(row) > 0]
@@ -181,7 +181,7 @@ def pixel_budget(
         boxes=sum(row.boxes for row in search.known.values()),
         seconds=time.perf_counter() - started,
         region=whole.describe(),
-        method=bounds.name,
+        method=means.method.name,
         model=posterior.fingerprint,
     )
 
@@ -209,7 +209,7 @@ def _gap(model: Model, x: np.ndarray) -> _Gap:
     two = not isinstance(model, Committee) and isinstance(model.likelihood, ScalarLikelihood)
     if isinstance(model, Posterior):
         model.check_has_variance("gap between the probabilities")
-    rule = decision_rule(model, x, RuleOptions(threshold=0.5 if two else None))
+    rule = decision_rule(model, x, Decision(threshold=0.5 if two else None))
     if not rule.decided:
         raise InputError(
             "x: the most probable class at x itself is not proved (it lies within rounding of a "
@@ -233,7 +233,6 @@ class _Search:
     order: np.ndarray
     tol: float
     means: Means
-    method: Method
     line: Line
     known: dict[int, SearchResult] = field(default_factory=dict)
 
@@ -263,8 +262,7 @@ class _Search:
             part = with_free(self.region, self.x, [int(j) for j in self.order[:beta]])
             watch = Watch(report=lambda s: self.line.show(f"{beta} pixels: {margin_text(s)}"))
             stop: dict[str, Any] = {"tol": self.tol / self.gap.factor, "watch": watch}
-            gap, method = self.gap, self.method
-            problem = self.means.problem(gap.model, part, [gap.quantity], method, **stop)
+            problem = self.means.problem(self.gap.model, part, [self.gap.quantity], **stop)
             self.known[beta] = solve(problem)
             stop_if_interrupted(self.known[beta].reason)
         return self.known[beta]

@@ -15,9 +15,9 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_region
-from gpcert.api.progress import Line, progress_line
 from gpcert.api.regions import Where
-from gpcert.api.rules import RuleOptions
+from gpcert.api.rules import read_decision
+from gpcert.api.running import Line, progress_line
 from gpcert.api.words import DecisionWords, Means, read_x, verb
 from gpcert.certificates import Certificate, Interval, Status
 from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
@@ -420,7 +420,7 @@ def _search(model: Any, x: Any, where: Where, words: Mapping[str, Any], line: Li
     posterior = as_posterior(model)
     point = read_x(posterior, x, "ask for one point at a time")
     found = region_around(posterior, point, where)
-    options, means = RuleOptions.read(words), Means.read(words)
+    options, means = read_decision(words), Means.read(words)
     limits = means.budget
     end = limits.ends(time.perf_counter())
 

@@ -19,9 +19,8 @@ import joblib
 import numpy as np
 
 from gpcert.api import prediction_ranges
-from gpcert.api.decisions import Method
-from gpcert.api.progress import Line, ranges_text
-from gpcert.api.questions import RangeQuestion
+from gpcert.api.ranges import RangeQuestion
+from gpcert.api.running import Line, ranges_text
 from gpcert.api.words import Means, read_jobs, search_words
 from gpcert.committee import Model
 from gpcert.deadline import deadline, until
@@ -56,11 +55,6 @@ class Effort:
         """From the words of a verb."""
         found = search_words(words)
         return Effort(tol, Means.read(found), read_jobs(words["n_jobs"]), found, start)
-
-    @property
-    def method(self) -> Method:
-        """The family of bounds."""
-        return Method.read(self.words)
 
     @property
     def end(self) -> float:
@@ -128,7 +122,7 @@ def one_sided_ranges(
     ]
     if shape[1] == 0:
         found = [nothing_searched(goals, (0, 1), StopReason.CONVERGED)]
-    elif effort.method.name == "taylor" and has_sections(question.model):
+    elif effort.means.method.name == "taylor" and has_sections(question.model):
         found = _by_sections(question, goals, intervals, effort, line)
     else:
         found = _by_regions(question, model, goals, intervals, effort, line)

@@ -33,6 +33,7 @@ class RationalQuadratic(RadialKernel):
     With q = r^2 / (2 alpha): `F_n = (1 + 1/alpha) ... (1 + (n-1)/alpha) (1 + q)^(-alpha - n)` and
     `w_n = 2 (alpha + n) q / (1 + q)`, increasing.
 
+    >>> import numpy as np
     >>> k = RationalQuadratic(1.0, alpha=0.5, variance=2.0)
     >>> float(k.value(np.zeros((1, 1)), np.full((1, 1), np.sqrt(3.0)))[0, 0])  # 2 (1 + 3)^-1/2
     1.0

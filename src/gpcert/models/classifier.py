@@ -2,18 +2,121 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpcert.errors import InputError
 from gpcert.frames import spread_of
-from gpcert.models.classification import Choices, ClassInference, Latent
-from gpcert.models.training import Trainable, starting_kernel, white_noise
+from gpcert.kernels.algebra import scaled_by
+from gpcert.likelihoods import likelihood_from_config
+from gpcert.models.inference import Fit, ep, laplace, softmax_laplace
+from gpcert.models.inference.sparse_ep import sparse_ep
+from gpcert.models.links import LINKS
+from gpcert.models.training import (
+    Covariances,
+    Infer,
+    Trainable,
+    Trained,
+    starting_kernel,
+    white_noise,
+)
+from gpcert.posterior import Posterior
+
+INDUCING = ("random", "kmeans")
+
+LARGEST_KMEANS = 10_000
+"""Points from which on mini-batches take the place of Lloyd's iterations over all of them."""
+
+
+def inducing_points(
+    X: Any, count: int, kind: str = "random", random_state: Any = None
+) -> np.ndarray:
+    """(count, d) points for inputs X (N, d).
+
+    "random": a subset of the rows of X, each row at most once (rows of X that are equal may both
+    be chosen); "kmeans": centres of k-means clusters, which are no training points in general.
+
+    >>> inducing_points([[0.0], [1.0], [2.0]], 2, random_state=0).shape
+    (2, 1)
+    """
+    X = check_array(X, dtype="float64")
+    if kind not in INDUCING:
+        words = ", ".join(map(repr, INDUCING))
+        raise InputError(f"inducing: expected one of {words}, got {kind!r}")
+    whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
+    if not whole or not 1 <= count <= len(X):
+        raise InputError(
+            f"n_inducing: expected a whole number between 1 and the {len(X)} training points, "
+            f"got {count!r}"
+        )
+    random = check_random_state(random_state)
+    if kind == "random":
+        return X[random.permutation(len(X))[:count]]
+    # some centres may coincide where X has fewer distinct rows: the model's jitter allows for that
+    options: Any = {"n_clusters": int(count), "n_init": 1, "random_state": random}
+    method = (MiniBatchKMeans if len(X) > LARGEST_KMEANS else KMeans)(**options)
+    return np.asarray(method.fit(X).cluster_centers_)
+
+
+_ALLOWED = {
+    "likelihood": ("probit", "logistic", "softmax"),
+    "inference": ("laplace", "ep"),
+    "sparse": (None, "fic", "dtc", "var"),
+    "inducing": INDUCING,
+}
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The options of `GPClassifier` that must fit together."""
+
+    likelihood: str
+    inference: str
+    sparse: str | None
+    inducing: str
+
+    def __post_init__(self) -> None:
+        for name, allowed in _ALLOWED.items():
+            value = getattr(self, name)
+            if not isinstance(value, str | None) or value not in allowed:
+                words = ", ".join(map(repr, allowed))
+                raise InputError(f"{name}: expected one of {words}, got {getattr(self, name)!r}")
+        if self.likelihood == "softmax" and self.inference != "laplace":
+            raise InputError(
+                f"likelihood='softmax' is fitted by inference='laplace', got {self.inference!r}"
+            )
+        if self.likelihood == "softmax" and self.sparse is not None:
+            raise InputError(
+                f"likelihood='softmax' has no sparse approximation, got sparse={self.sparse!r}; "
+                "use sparse=None"
+            )
+        if self.sparse is not None and self.inference != "ep":
+            raise InputError(
+                f"sparse={self.sparse!r} is fitted by inference='ep', got {self.inference!r}"
+            )
+
+    def infer_for(self, labels: np.ndarray) -> Infer:
+        """Inference for labels 0..m-1 of one data set."""
+        softmax = self.likelihood == "softmax"
+        y = labels if softmax else np.where(labels == 1, 1.0, -1.0)
+
+        def infer(covariances: Covariances, noise: float | None, start: Any, final: bool) -> Fit:
+            if softmax:
+                return softmax_laplace(covariances.square[None], y, start, factored=final)
+            link = LINKS[self.likelihood]
+            if self.sparse is not None:
+                return sparse_ep(*covariances.sparse, y, link, self.sparse, start)
+            method = laplace if self.inference == "laplace" else ep
+            return method(covariances.square, y, link, start)
+
+        return infer
 
 
 class GPClassifier(ClassifierMixin, Trainable):
@@ -107,12 +210,15 @@ class GPClassifier(ClassifierMixin, Trainable):
         kernel = starting_kernel(self.kernel, X)
         Z = None
         if self.sparse is not None:
-            Z = choices.inducing_points(kernel, X, self.n_inducing, options.random)
+            if kernel.has_white_noise:
+                raise InputError(
+                    "kernel: expected no White part in a sparse model, whose inducing points carry "
+                    "no noise; leave it out"
+                )
+            Z = inducing_points(X, self.n_inducing, self.inducing, options.random)
             self.inducing_points_ = Z
-        method = ClassInference.of(choices, labels)
-        trained = self._train(X, Z, kernel, method.infer, options)
-        points, white = (X, white_noise(trained.kernel, X)) if Z is None else (Z, 0.0)
-        self._set_posterior(Latent(trained.kernel, points, trained.fit, white), spread_of(X))
+        trained = self._train(X, Z, kernel, choices.infer_for(labels), options)
+        self.posterior_ = self._posterior(trained, X, Z)
         return self
 
     def _check_classes(self) -> None:
@@ -129,14 +235,35 @@ class GPClassifier(ClassifierMixin, Trainable):
                 "likelihood='softmax'"
             )
 
-    def _set_posterior(self, latent: Latent, spread: np.ndarray) -> None:
-        labels = self.classes_.tolist()
-        if len(labels) > 2:
-            found = latent.coupled_posterior(tuple(labels))
-        else:
-            found = latent.binary_posterior(self.likelihood, (labels[0], labels[1]))
-        names = self.__dict__.get("feature_names_in_")
-        self.posterior_ = replace(found, feature_names=names, spread=spread)
+    def _posterior(self, trained: Trained, X: np.ndarray, Z: np.ndarray | None) -> Posterior:
+        """The latent functions of several classes, their covariances included; of two classes the
+        one whose sign is the second class.
+
+        Softmax with two classes: `p_2 = sigma(f_2 - f_1)`, and the difference of both functions is
+        a Gaussian process with kernel 2k, `t = (t_2 - t_1) / 2` and `A = (A_2 - A_1) / 2`: then
+        `2k t = k (t_2 - t_1)`, `|A 2k|^2 = k^T (S_22 - S_21 - S_12 + S_11) k`, `S_ab = A_a^T A_b`.
+        """
+        kernel, fit, likelihood = trained.kernel, trained.fit, self.likelihood
+        weights, factor = fit.weights, fit.factor
+        noise = white_noise(kernel, X) if Z is None else 0.0
+        several = len(self.classes_) > 2
+        if likelihood == "softmax" and not several:
+            assert factor is not None
+            kernel, likelihood, noise = scaled_by(kernel, 2.0), "logistic", 2.0 * noise
+            weights, factor = (weights[1] - weights[0]) / 2.0, (factor[1] - factor[0]) / 2.0
+        return Posterior(
+            kernel=kernel,
+            points=X if Z is None else Z,
+            weights=weights,
+            factor=factor,
+            negative_factor=fit.coupling,
+            noise=noise,
+            likelihood=likelihood_from_config(likelihood),
+            classes=tuple(self.classes_.tolist()),
+            coupled=several,
+            feature_names=self.__dict__.get("feature_names_in_"),
+            spread=spread_of(X),
+        )
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Latent mean: (n,) for two classes, positive for the second; (n, m) for more.

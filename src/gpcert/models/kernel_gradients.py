@@ -5,38 +5,311 @@
 Positive parameters (variances, length-scales, periods, weights, ...) enter by their logarithm;
 frequencies and tilts, which have a sign, as they are. Orders, degrees, dimensions, centres and
 phases are no parameters, and a weight or variance of exactly 0 stays 0. Kernels are trees: a sum
-hands W to its parts, a product W times the values of the other factors, and a leaf has a rule of
-`gpcert.models.leaf_gradients`.
+hands W to its parts, a product W times the values of the other factors, and a leaf has a rule,
+which gives the sums for all its parameters at once, without an array of shape (n, p, parameters):
+sums over pairs of points of `(x_i - y_j)^2` and of the other elementary differences are row sums,
+column sums and one matrix product.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
+from gpcert import kernels as k
 from gpcert.errors import InputError
-from gpcert.kernels import ActiveDimensions, Kernel, Product, Scale, Sum
-from gpcert.models.leaf_gradients import Pairs, rule_of
+from gpcert.kernels import Kernel
+
+Contracted = dict[str, Any]
+"""Contracted derivatives by field; each has the shape of the field."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The covariances that weights belong to: between points X (n, d) and Y (p, d), or, `single`,
+    of each point of X = Y with itself; `observed`: of observations at X = Y, white noise included.
+
+    `known`: a kernel whose values there have been computed. Weights, like values, are (n, p), and
+    (n,) of single points: a rule that uses the methods serves both.
+    """
+
+    X: np.ndarray
+    Y: np.ndarray
+    known: tuple[Any, np.ndarray] | None = None
+    observed: bool = False
+    single: bool = False
+
+    def values(self, kernel: Any) -> np.ndarray:
+        """`k(x_i, y_j)`."""
+        if self.known is not None and self.known[0] is kernel:
+            return self.known[1]
+        return kernel.diagonal(self.X) if self.single else kernel.value(self.X, self.Y)
+
+    def covariances(self, kernel: Any) -> np.ndarray:
+        """What the weights are multiplied with."""
+        return kernel.training_covariance(self.X) if self.observed else self.values(kernel)
+
+    def columns(self, dimensions: Any) -> Pairs:
+        """The same points in some of their features."""
+        return replace(self, X=self.X[:, dimensions], Y=self.Y[:, dimensions], known=None)
+
+    def times(self, W: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """`sum_j W_ij b_j`, b (p,) or (p, q); with W^T and b of the points X the other sum."""
+        return (W * b.T).T if self.single else W @ b
+
+    def products(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """`a_i . b_j` of rows."""
+        return (A * B).sum(axis=1) if self.single else A @ B.T
 
 
 @dataclass(frozen=True)
-class TrainedParameter:
-    """One entry of the vector: its name, its value there, and whether that is a logarithm."""
+class LeafRule:
+    """Which fields of a kernel are trained, and its contracted derivatives.
 
-    name: str
-    value: float
-    logarithmic: bool
+    `logarithmic`: positive fields, trained by their logarithm. `linear`: real fields, trained as
+    they are. `contracted(kernel, pairs, W)`: `sum_ij W_ij dk(x_i, y_j)`; a kernel with a field
+    `variance` is stationary, and its rule never asked about single points.
+    """
+
+    logarithmic: tuple[str, ...]
+    contracted: Callable[[Any, Pairs, np.ndarray], Contracted]
+    linear: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """All fields that are trained, in the order of the parameter vector."""
+        return self.logarithmic + self.linear
+
+    def derivatives(self, kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+        """Of the contraction of `pairs.covariances(kernel)` with W."""
+        if not pairs.single or "variance" not in self.fields:
+            return self.contracted(kernel, pairs, W)
+        still = {name: np.zeros_like(getattr(kernel, name)) for name in self.fields}
+        return still | {"variance": W @ kernel.diagonal(pairs.X)}
+
+
+def _squared_differences(X: np.ndarray, Y: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """(d,) `sum_ij V_ij (x_i - y_j)^2`, feature by feature, about the middle of the points."""
+    middle = X.mean(axis=0)
+    X, Y = X - middle, Y - middle
+    squares = V.sum(axis=1) @ np.square(X) + V.sum(axis=0) @ np.square(Y)
+    return squares - 2.0 * ((V @ Y) * X).sum(axis=0)
+
+
+def _shaped(per_feature: np.ndarray, like: Any) -> Any:
+    """One number a feature, or their sum where one parameter serves all features."""
+    return per_feature if np.ndim(like) else per_feature.sum()
+
+
+def _scaled_squares(kernel: Any, pairs: Pairs, V: np.ndarray) -> Any:
+    lengths = kernel.length_scale
+    return _shaped(_squared_differences(pairs.X, pairs.Y, V) / np.square(lengths), lengths)
+
+
+def _squared_exponential(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+    """`dk / d log l_j = k (x_j - y_j)^2 / l_j^2`."""
+    V = W * pairs.values(kernel)
+    return {"length_scale": _scaled_squares(kernel, pairs, V), "variance": V.sum()}
+
+
+def _rational_quadratic(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+    """With `b = 1 + r^2 / (2 alpha)`: `dk / d log l_j = k u_j^2 / b`, u = (x - y) / l, and
+
+    `dk / d log alpha = k (r^2 / (2 b) - alpha log b)`.
+    """
+    V = W * pairs.values(kernel)
+    r2 = cdist(pairs.X / kernel.length_scale, pairs.Y / kernel.length_scale, "sqeuclidean")
+    excess = r2 / (2.0 * kernel.alpha)
+    by_alpha = 0.5 * r2 / (1.0 + excess) - kernel.alpha * np.log1p(excess)
+    return {
+        "length_scale": _scaled_squares(kernel, pairs, V / (1.0 + excess)),
+        "variance": V.sum(),
+        "alpha": np.vdot(V, by_alpha),
+    }
+
+
+def _radial(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+    """`dk / d log l_j = s^2 F_1 u_j^2`, u = (x - y) / l, zero where the points coincide."""
+    X, Y = pairs.X, pairs.Y
+    V, variance = W * kernel.slopes(X, Y), np.vdot(W, pairs.values(kernel))
+    if np.isfinite(kernel.profile.at_zero[1]):
+        return {"length_scale": _scaled_squares(kernel, pairs, V), "variance": variance}
+    # F_1 is large between near points: their differences are formed before they are squared
+    lengths = np.broadcast_to(kernel.length_scale, (X.shape[1],))
+    parts = [
+        np.vdot(V, np.square((X[:, j, None] - Y[None, :, j]) / lengths[j]))
+        for j in range(X.shape[1])
+    ]
+    return {
+        "length_scale": _shaped(np.asarray(parts), kernel.length_scale),
+        "variance": variance,
+    }
+
+
+def _periodic(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+    """With `a = pi x / p`, `b = pi y / p`: `dk / d log l = 4 k sin^2(a - b) / l^2` and
+
+    `dk / d log p = 2 k (a - b) sin(2 (a - b)) / l^2`, by the addition theorems.
+    """
+    X, Y = pairs.X, pairs.Y
+    V = W * pairs.values(kernel)
+    d = X.shape[1]
+    a, b = np.pi * X / kernel.period, np.pi * Y / kernel.period
+    middle = a.mean(axis=0)
+    a, b = a - middle, b - middle
+    ca, sa, cb, sb = np.cos(2.0 * a), np.sin(2.0 * a), np.cos(2.0 * b), np.sin(2.0 * b)
+    products = V @ np.concatenate([cb, sb, b * cb, b * sb], axis=1)
+    Vc, Vs, Vbc, Vbs = (products[:, i * d : (i + 1) * d] for i in range(4))
+    squares = 0.5 * (V.sum() - (ca * Vc + sa * Vs).sum(axis=0))
+    slopes = (a * (sa * Vc - ca * Vs) - (sa * Vbc - ca * Vbs)).sum(axis=0)
+    l2 = np.square(kernel.length_scale)
+    return {
+        "period": _shaped(2.0 * slopes / l2, kernel.period),
+        "length_scale": _shaped(4.0 * squares / l2, kernel.length_scale),
+        "variance": V.sum(),
+    }
+
+
+def _cosine(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+    """`dk / dw = -v sin(w.(x - y)) (x - y)`."""
+    middle = pairs.X.mean(axis=0)
+    X, Y = pairs.X - middle, pairs.Y - middle
+    phase = (X @ kernel.frequency)[:, None] - (Y @ kernel.frequency)[None, :]
+    V = -kernel.variance * W * np.sin(phase)
+    return {
+        "variance": kernel.variance * np.vdot(W, np.cos(phase)),
+        "frequency": V.sum(axis=1) @ X - V.sum(axis=0) @ Y,
+    }
+
+
+def _factors(
+    factors: Any, pairs: Pairs, W: np.ndarray
+) -> tuple[Contracted, Contracted, np.ndarray]:
+    """Of a product of two leaves: what belongs to either, and the products of both with W."""
+    first, second = factors
+    one, two = pairs.covariances(first), pairs.covariances(second)
+    by_first = rule_of(first).derivatives(first, pairs, W * two)
+    return by_first, rule_of(second).derivatives(second, pairs, W * one), W * one * two
+
+
+def _spectral_mixture(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+    """Each component is a squared exponential times a cosine."""
+    parts = []
+    for product in kernel.expression.kernels:
+        by_radial, by_wave, _ = _factors(product.kernels, pairs, W)
+        parts.append((by_radial["variance"], by_radial["length_scale"], by_wave["frequency"]))
+    return _by_part(parts, ("variances", "length_scales", "frequencies"))
+
+
+def _generalised_spectral(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+    """Each component is a factor times a tilt times a pair of waves."""
+    parts = []
+    for scaled in kernel.expression.kernels:
+        by_tilt, by_pair, whole = _factors(scaled.kernel.kernels, pairs, scaled.factor * W)
+        parts.append((whole.sum(), by_tilt["theta"], by_pair["first"], by_pair["second"]))
+    return _by_part(parts, ("variances", "thetas", "first", "second"))
+
+
+def _by_part(parts: list[tuple], names: tuple[str, ...]) -> Contracted:
+    columns = zip(*parts, strict=True)
+    return {name: np.asarray(column) for name, column in zip(names, columns, strict=True)}
+
+
+def _tilt(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+    """`dk / d theta = k (x + y)`."""
+    X, Y = pairs.X, pairs.Y
+    V = W * pairs.values(kernel)
+    by_x, by_y = pairs.times(V, np.ones(len(Y))), pairs.times(V.T, np.ones(len(X)))
+    return {"theta": by_x @ X + by_y @ Y}
+
+
+def _cosine_pair(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+    """`k = sum_ab cos(w_a.x + p_a - w_b.y - p_b)`, a and b one of two; by the addition theorems it
+    is C(x) C(y) + S(x) S(y), C and S the sums of two waves."""
+    X, Y = pairs.X, pairs.Y
+    frequencies = np.stack([kernel.first, kernel.second])
+    slopes = np.zeros_like(frequencies)
+    for V, at, others in ((W, X, Y), (W.T, Y, X)):
+        angles, waves = (points @ frequencies.T + kernel.phases for points in (at, others))
+        C, S = np.cos(waves).sum(axis=1), np.sin(waves).sum(axis=1)
+        by_sine, by_cosine = pairs.times(V, S)[:, None], pairs.times(V, C)[:, None]
+        slopes += (np.cos(angles) * by_sine - np.sin(angles) * by_cosine).T @ at
+    return {"first": slopes[0], "second": slopes[1]}
+
+
+def _linear(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+    """`dk / d log w_j = w_j (x_j - o_j)(y_j - o_j)`."""
+    X, Y = pairs.X, pairs.Y
+    products = ((X - kernel.center) * pairs.times(W, Y - kernel.center)).sum(axis=0)
+    return {"weights": _shaped(kernel.weights * products, kernel.weights)}
+
+
+def _polynomial(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+    """k = s^p with s linear in weights and offset: the linear rule with weights `W p s^(p - 1)`."""
+    X, Y = pairs.X, pairs.Y
+    inner = pairs.products((X - kernel.center) * kernel.weights, Y - kernel.center) + kernel.offset
+    V = W * kernel.degree * inner ** (kernel.degree - 1)
+    return _linear(kernel, pairs, V) | {"offset": kernel.offset * V.sum()}
+
+
+def _constant(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+    return {"variance": kernel.variance * W.sum()}
+
+
+def _white(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+    return {"variance": kernel.variance * np.trace(W) if pairs.observed else 0.0}
+
+
+_RADIAL = ("variance", "length_scale")
+
+LEAF_RULES: dict[type[k.Kernel], LeafRule] = {
+    k.SquaredExponential: LeafRule(_RADIAL, _squared_exponential),
+    k.RationalQuadratic: LeafRule((*_RADIAL, "alpha"), _rational_quadratic),
+    k.Periodic: LeafRule((*_RADIAL, "period"), _periodic),
+    k.Cosine: LeafRule(("variance",), _cosine, linear=("frequency",)),
+    k.ExponentialTilt: LeafRule((), _tilt, linear=("theta",)),
+    k.CosinePair: LeafRule((), _cosine_pair, linear=("first", "second")),
+    k.GeneralisedSpectral: LeafRule(
+        ("variances",), _generalised_spectral, linear=("thetas", "first", "second")
+    ),
+    k.SpectralMixture: LeafRule(
+        ("variances", "length_scales"), _spectral_mixture, linear=("frequencies",)
+    ),
+    k.Linear: LeafRule(("weights",), _linear),
+    k.Polynomial: LeafRule(("weights", "offset"), _polynomial),
+    k.Constant: LeafRule(("variance",), _constant),
+    k.White: LeafRule(("variance",), _white),
+}
+"""One for every elementary kernel but the radial ones that are not here."""
+
+ANY_RADIAL = LeafRule(_RADIAL, _radial)
+"""Of all other radial kernels: it trains no parameters of the shape."""
+
+
+def rule_of(kernel: k.Kernel) -> LeafRule:
+    """The rule of the kernel's own class (one made from it may have other values), or of radial
+    kernels, which asks the kernel itself."""
+    rule = LEAF_RULES.get(type(kernel), ANY_RADIAL if kernel.radial else None)
+    if rule is None:
+        raise InputError(
+            f"kernel: expected one with a rule of gpcert.models.kernel_gradients, got {kernel!r}; "
+            "add its rule there, or fit with max_epochs=0"
+        )
+    return rule
 
 
 @dataclass(frozen=True, eq=False)
 class LogParameters:
     """A kernel and its trainable parameters in the order of its tree.
 
-    >>> from gpcert.kernels import SquaredExponential
-    >>> found = LogParameters.of(SquaredExponential([1.0, 1.0], variance=2.0))
+    `entries` of the vector: the name, the value there, and whether that is a logarithm.
+
+    >>> found = LogParameters.of(k.SquaredExponential([1.0, 1.0], variance=2.0))
     >>> found.names
     ('variance', 'length_scale[0]', 'length_scale[1]')
     >>> float(found.rebuild([0.0, 0.0, 0.0]).variance)
@@ -44,7 +317,7 @@ class LogParameters:
     """
 
     kernel: Kernel
-    parameters: tuple[TrainedParameter, ...]
+    entries: tuple[tuple[str, float, bool], ...]
 
     @staticmethod
     def of(kernel: Kernel) -> LogParameters:
@@ -54,24 +327,24 @@ class LogParameters:
     @property
     def names(self) -> tuple[str, ...]:
         """A name for each entry: the path in the tree and the field."""
-        return tuple(parameter.name for parameter in self.parameters)
+        return tuple(name for name, _, _ in self.entries)
 
     @property
     def values(self) -> np.ndarray:
         """The vector at this kernel."""
-        return np.array([parameter.value for parameter in self.parameters], dtype=np.float64)
+        return np.array([value for _, value, _ in self.entries], dtype=np.float64)
 
     @property
     def logarithmic(self) -> np.ndarray:
         """True for entries that are logarithms."""
-        return np.array([parameter.logarithmic for parameter in self.parameters], dtype=bool)
+        return np.array([logarithmic for _, _, logarithmic in self.entries], dtype=bool)
 
     def rebuild(self, vector: Any) -> Kernel:
         """The kernel with other parameters; every other field is as it was."""
         vector = np.asarray(vector, dtype=np.float64)
-        if vector.shape != (len(self.parameters),):
+        if vector.shape != (len(self.entries),):
             raise InputError(
-                f"vector: expected {len(self.parameters)} parameters, got shape {vector.shape}"
+                f"vector: expected {len(self.entries)} parameters, got shape {vector.shape}"
             )
         return _rebuilt(self.kernel, iter(vector.tolist()))
 
@@ -86,31 +359,22 @@ class LogParameters:
 
         `values`: `kernel.value(X, Y)`, where it is known already.
         """
-        return self._contracted(Pairs(X, Y, self._known(values)), W)
+        known = None if values is None else (self.kernel, values)
+        return self._contracted(Pairs(X, Y, known), W)
 
     def training_gradient(
         self, X: np.ndarray, W: np.ndarray, values: np.ndarray | None = None
     ) -> np.ndarray:
         """The same for `kernel.training_covariance(X)`, which has white noise too; W (n, n)."""
-        return self._contracted(Pairs(X, X, self._known(values), observed=True), W)
+        known = None if values is None else (self.kernel, values)
+        return self._contracted(Pairs(X, X, known, observed=True), W)
 
     def diagonal_gradient(self, X: np.ndarray, w: np.ndarray) -> np.ndarray:
         """`sum_i w_i dk(x_i, x_i) / dtheta`, w (n,)."""
-        return self._contracted(Pairs(X), w)
-
-    def _known(self, values: np.ndarray | None) -> tuple[Kernel, np.ndarray] | None:
-        return None if values is None else (self.kernel, values)
+        return self._contracted(Pairs(X, X, single=True), w)
 
     def _contracted(self, pairs: Pairs, W: np.ndarray) -> np.ndarray:
         return np.array(list(_contractions(self.kernel, pairs, W)), dtype=np.float64)
-
-
-def _parameters(kernel: Any, path: str) -> Iterator[TrainedParameter]:
-    for field, logarithmic in _own_fields(kernel):
-        yield from _field(kernel, field, path, logarithmic)
-    for i, part in enumerate(kernel.parts):
-        inner = f"{i + 1}." if kernel.several else ""
-        yield from _parameters(part, path + inner)
 
 
 def _own_fields(kernel: Any) -> list[tuple[str, bool]]:
@@ -121,78 +385,54 @@ def _own_fields(kernel: Any) -> list[tuple[str, bool]]:
     return [(field, field in rule.logarithmic) for field in rule.fields]
 
 
-def _field(kernel: Any, field: str, path: str, logarithmic: bool) -> Iterator[TrainedParameter]:
-    values = np.asarray(getattr(kernel, field), dtype=np.float64)
-    for index, value in np.ndenumerate(values):
+def _entries(kernel: Any) -> Iterator[tuple[str, tuple[int, ...], float, bool]]:
+    """Field, index, value and whether by its logarithm, of every number of its own that is trained:
+    one that must be positive and is 0 stays 0."""
+    for field, logarithmic in _own_fields(kernel):
+        for index, value in np.ndenumerate(np.asarray(getattr(kernel, field), dtype=np.float64)):
+            if not logarithmic or value > 0.0:
+                yield field, index, float(value), logarithmic
+
+
+def _parameters(kernel: Any, path: str) -> Iterator[tuple[str, float, bool]]:
+    """Name, entry of the vector and whether that is a logarithm."""
+    for field, index, value, logarithmic in _entries(kernel):
         place = f"[{', '.join(map(str, index))}]" if index else ""
-        if not logarithmic:
-            yield TrainedParameter(f"{path}{field}{place}", float(value), logarithmic=False)
-        elif value > 0.0:
-            yield TrainedParameter(f"{path}{field}{place}", float(np.log(value)), logarithmic=True)
+        trained = float(np.log(value)) if logarithmic else value
+        yield f"{path}{field}{place}", trained, logarithmic
+    for i, part in enumerate(kernel.parts):
+        inner = f"{i + 1}." if kernel.several else ""
+        yield from _parameters(part, path + inner)
 
 
 def _rebuilt(kernel: Any, vector: Iterator[float]) -> Any:
-    changes = {f: _new_field(kernel, f, vector, log) for f, log in _own_fields(kernel)}
+    fields = [field for field, _ in _own_fields(kernel)]
+    changes = {field: np.array(getattr(kernel, field), dtype=np.float64) for field in fields}
+    for field, index, _, logarithmic in _entries(kernel):
+        trained = next(vector)
+        changes[field][index] = np.exp(trained) if logarithmic else trained
+    plain = {name: value if value.ndim else float(value) for name, value in changes.items()}
     parts = tuple(_rebuilt(part, vector) for part in kernel.parts)
-    return replace(kernel.with_parts(parts), **changes)
-
-
-def _new_field(kernel: Any, field: str, vector: Iterator[float], logarithmic: bool) -> Any:
-    values = np.array(getattr(kernel, field), dtype=np.float64)
-    for index, value in np.ndenumerate(values):
-        if not logarithmic:
-            values[index] = next(vector)
-        elif value > 0.0:
-            values[index] = np.exp(next(vector))
-    return values if values.ndim else float(values)
+    return replace(kernel.with_parts(parts), **plain)
 
 
 def _contractions(kernel: Any, pairs: Pairs, W: np.ndarray) -> Iterator[float]:
-    if kernel.parts:
-        yield from _COMPOSITES[type(kernel)](kernel, pairs, W)
-        return
-    found = rule_of(kernel).derivatives(kernel, pairs, W)
-    for field, logarithmic in _own_fields(kernel):
-        yield from _trained(kernel, field, found[field], logarithmic)
-
-
-def _trained(kernel: Any, field: str, found: Any, logarithmic: bool) -> Iterator[float]:
-    values = np.asarray(getattr(kernel, field), dtype=np.float64)
-    derivatives = np.broadcast_to(np.asarray(found, dtype=np.float64), values.shape)
-    for index, value in np.ndenumerate(values):
-        if not logarithmic or value > 0.0:
-            yield float(derivatives[index])
-
-
-def _sum(kernel: Any, pairs: Pairs, W: np.ndarray) -> Iterator[float]:
-    for part in kernel.kernels:
-        yield from _contractions(part, pairs, W)
-
-
-def _product(kernel: Any, pairs: Pairs, W: np.ndarray) -> Iterator[float]:
-    """Every factor sees W times the others (no division: factors may vanish)."""
-    values = [pairs.covariances(part) for part in kernel.kernels]
-    for i, part in enumerate(kernel.kernels):
-        others = W
-        for j, value in enumerate(values):
-            if j != i:
-                others = others * value
-        yield from _contractions(part, pairs, others)
-
-
-def _scale(kernel: Any, pairs: Pairs, W: np.ndarray) -> Iterator[float]:
-    if kernel.factor > 0.0:
-        yield float(kernel.factor * np.vdot(W, pairs.covariances(kernel.kernel)))
-    yield from _contractions(kernel.kernel, pairs, kernel.factor * W)
-
-
-def _active(kernel: Any, pairs: Pairs, W: np.ndarray) -> Iterator[float]:
-    yield from _contractions(kernel.kernel, pairs.columns(kernel.dimensions), W)
-
-
-_COMPOSITES: dict[type[Kernel], Callable[[Any, Pairs, np.ndarray], Iterator[float]]] = {
-    Sum: _sum,
-    Product: _product,
-    Scale: _scale,
-    ActiveDimensions: _active,
-}
+    """In the order of `_parameters`; a part sees W times what its kernel makes of it."""
+    weights = [W] * len(kernel.parts)
+    if type(kernel) is k.Scale:
+        if kernel.factor > 0.0:
+            yield float(kernel.factor * np.vdot(W, pairs.covariances(kernel.kernel)))
+        weights = [kernel.factor * W]
+    elif type(kernel) is k.Product:
+        # every factor sees the others (no division: factors may vanish)
+        values = [pairs.covariances(part) for part in kernel.parts]
+        others = [values[:i] + values[i + 1 :] for i in range(len(values))]
+        weights = [reduce(np.multiply, each, W) for each in others]
+    elif type(kernel) is k.ActiveDimensions:
+        pairs = pairs.columns(kernel.dimensions)
+    elif type(kernel) is not k.Sum:
+        found = rule_of(kernel).derivatives(kernel, pairs, W)
+        for field, index, _, _ in _entries(kernel):
+            yield float(np.broadcast_to(found[field], np.shape(getattr(kernel, field)))[index])
+    for part, V in zip(kernel.parts, weights, strict=True):
+        yield from _contractions(part, pairs, V)

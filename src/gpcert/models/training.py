@@ -87,10 +87,8 @@ class Options:
     @property
     def trains_noise(self) -> bool:
         """Whether the noise is a parameter: noise of exactly 0 stays 0."""
-        if isinstance(self.noise_bounds, str):
-            _check_fixed("noise_bounds", self.noise_bounds)
-            return False
-        return self.noise is not None and self.noise > 0.0
+        fixed = _interval("noise_bounds", self.noise_bounds) is None
+        return not fixed and self.noise is not None and self.noise > 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +109,9 @@ def train(kernel: Kernel, X: np.ndarray, Z: np.ndarray | None, infer: Infer, o: 
     if o.max_epochs == 0:
         fit = infer(Covariances(kernel, X, Z), o.noise, None, True)
         trace = Trace((), (), (Epoch(1, 0, fit.evidence, np.zeros(0)),))
-        return Trained(kernel, o.noise, _light(fit), trace)
+        return Trained(kernel, o.noise, fit.light(), trace)
     parameters = LogParameters.of(kernel)
-    count = len(parameters.parameters)
+    count = len(parameters.entries)
     last: list[Any] = [None]  # inference starts where it ended before
 
     def model(vector: np.ndarray) -> tuple[Covariances, float | None]:
@@ -136,42 +134,31 @@ def train(kernel: Kernel, X: np.ndarray, Z: np.ndarray | None, infer: Infer, o: 
         optimum = maximise(evidence, replace(_search(parameters, o), report=report))
     covariances, noise = model(optimum.vector)
     fit = infer(covariances, noise, optimum.payload, True)
-    return Trained(covariances.kernel, noise, _light(fit), optimum.trace)
-
-
-def _light(fit: Fit) -> Fit:
-    """Without what only training needs: models are stored and sent."""
-    return replace(fit, gradient=EvidenceGradient(), start=None)
+    return Trained(covariances.kernel, noise, fit.light(), optimum.trace)
 
 
 def _search(parameters: LogParameters, o: Options) -> Search:
-    bounds = _kernel_bounds(parameters, o.bounds)
-    names, logarithmic = parameters.names, parameters.logarithmic
-    start = parameters.values
+    names, start, logarithmic = parameters.names, parameters.values, parameters.logarithmic
+    lower = upper = start
+    interval = _interval("parameter_bounds", o.bounds)
+    if interval is not None:
+        low, high = interval
+        lower = np.where(logarithmic, np.log(low), -high)
+        upper = np.where(logarithmic, np.log(high), high)
+    bounds = np.stack([lower, upper], axis=1)
     if o.noise is not None and o.trains_noise:
         names, logarithmic = (*names, "noise"), np.append(logarithmic, True)
         start = np.append(start, np.log(o.noise))
-        bounds = np.vstack([bounds, np.log(_interval("noise_bounds", o.noise_bounds))])
+        bounds = np.vstack([bounds, np.log(finite_array("noise_bounds", o.noise_bounds))])
     return Search(names, start, bounds, logarithmic, o.max_epochs, o.n_restarts, o.random)
 
 
-def _kernel_bounds(parameters: LogParameters, bounds: Any) -> np.ndarray:
-    values, logarithmic = parameters.values, parameters.logarithmic
+def _interval(name: str, bounds: Any) -> tuple[float, float] | None:
+    """Low and high, or None for "fixed"."""
     if isinstance(bounds, str):
-        _check_fixed("parameter_bounds", bounds)
-        return np.stack([values, values], axis=1)
-    low, high = _interval("parameter_bounds", bounds)
-    lower = np.where(logarithmic, np.log(low), -high)
-    upper = np.where(logarithmic, np.log(high), high)
-    return np.stack([lower, upper], axis=1)
-
-
-def _check_fixed(name: str, value: str) -> None:
-    if value != "fixed":
-        raise InputError(f"{name}: expected a pair (low, high) or 'fixed', got {value!r}")
-
-
-def _interval(name: str, bounds: Any) -> tuple[float, float]:
+        if bounds != "fixed":
+            raise InputError(f"{name}: expected a pair (low, high) or 'fixed', got {bounds!r}")
+        return None
     pair = finite_array(name, bounds, ndim=1)
     if pair.shape != (2,) or not 0.0 < pair[0] < pair[1]:
         raise InputError(f"{name}: expected 0 < low < high, got {bounds!r}")
@@ -213,17 +200,6 @@ class Trainable(BaseEstimator):
         return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
 
 
-def checked_kernel(kernel: Any, d: int) -> Kernel:
-    """The user's kernel, if it is one and fits inputs with d features."""
-    if not isinstance(kernel, Kernel):
-        raise InputError(
-            f"kernel: expected a kernel of gpcert.kernels or None, got {type(kernel).__name__}; "
-            "for a scikit-learn kernel, gpcert.adapters.sklearn_kernels.convert_kernel makes one"
-        )
-    kernel.check_dimension(d)
-    return kernel
-
-
 def starting_kernel(kernel: Any, X: np.ndarray) -> Kernel:
     """The user's kernel, or a squared exponential with one length-scale a feature.
 
@@ -232,11 +208,17 @@ def starting_kernel(kernel: Any, X: np.ndarray) -> Kernel:
     the evidence has a slope to follow. (A feature that never varies gets sqrt(d).)
     """
     d = X.shape[1]
-    if kernel is not None:
-        white_noise(checked_kernel(kernel, d), X[:MOST_CHECKED])  # refused before training
-        return kernel
-    spread = X.std(axis=0)
-    return SquaredExponential(np.sqrt(d) * np.where(spread > 0.0, spread, 1.0), variance=1.0)
+    if kernel is None:
+        spread = X.std(axis=0)
+        return SquaredExponential(np.sqrt(d) * np.where(spread > 0.0, spread, 1.0), variance=1.0)
+    if not isinstance(kernel, Kernel):
+        raise InputError(
+            f"kernel: expected a kernel of gpcert.kernels or None, got {type(kernel).__name__}; "
+            "for a scikit-learn kernel, gpcert.adapters.sklearn_kernels.convert_kernel makes one"
+        )
+    kernel.check_dimension(d)
+    white_noise(kernel, X[:MOST_CHECKED])  # refused before training
+    return kernel
 
 
 def white_noise(kernel: Kernel, X: np.ndarray) -> float:
@@ -296,11 +278,8 @@ def progress_bar(verbose: bool, total: int) -> Iterator[Callable[[float], None] 
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=total, best=float("-inf"))
-        best = float("-inf")
 
         def report(evidence: float) -> None:
-            nonlocal best
-            best = max(best, evidence)
-            bar.update(task, advance=1, best=best)
+            bar.update(task, advance=1, best=max(bar.tasks[task].fields["best"], evidence))
 
         yield report

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,13 +26,12 @@ from gpcert.fusion import running_on
 from gpcert.regions import Box, Cells, Region
 from gpcert.regions.base import NormConstraint
 from gpcert.search.branch_and_bound import bytes_per_cell, cells_at_once
-from gpcert.search.problem import Budget
+from gpcert.search.problem import Budget, StopReason, bound_of, check_bounds
 from gpcert.search.shared import (
     Attained,
     Attaining,
     Boxes,
     SharedProblem,
-    SharedResult,
     solve_shared,
 )
 
@@ -61,13 +60,16 @@ JUMPS = 6
 """Most jumps from vertex to vertex in search of a small value."""
 
 
-class Once(NamedTuple):
+class Bounded(NamedTuple):
     """`lower` (R, G) bounds of the goals; `affine` (R, G, f + 1), slopes and offsets of affine
-    functions below them, if they were asked for; and how many boxes were `reached` in time."""
+    functions below them, if they were asked for; how many of the R were `reached` in time, how many
+    boxes that took, and why it ended."""
 
     lower: np.ndarray
     affine: np.ndarray | None
     reached: int
+    boxes: int
+    reason: StopReason
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,19 +119,24 @@ class BoxFamily:
         cells = Cells(self.whole, self.backend.asarray(low), self.backend.asarray(high), own=own)
         return Evaluation(self.local, cells, optional, learnt)
 
-    def floors(
-        self, points: Annotated[np.ndarray, "n f"], target: float
-    ) -> Annotated[np.ndarray, "n"]:
-        """(n,): certified values, from below, of the first goal at points (n, f)."""
-        found = np.empty(len(points))
-        for start in range(0, len(points), self.cells_at_once):
-            checkpoint()
-            x = points[start : start + self.cells_at_once]
-            evaluation = self.evaluation(np.empty(0), x, x)
-            found[start : start + len(x)] = to_numpy(self.goals[0].bound(evaluation, target).lower)
-        return found
+    def bounded(self, low: Rows, high: Rows, tol: float | None, budget: Budget) -> Bounded:
+        """The goals over every box (R, f), bounded once each, or searched to within a tolerance;
+        affine functions are of one box."""
+        if tol is None:
+            return self.bounded_once(low, high)
+        each = np.full(len(self.goals), tol)
+        problem = SharedProblem(self, self.goals, low, high, low, high, each, budget=budget)
+        with running_on(self.backend):
+            found = solve_shared(problem)
+        refined = Bounded(found.lower, None, len(low), found.boxes, found.reason)
+        if not self.affine or found.reason is StopReason.INTERRUPTED:
+            return refined
+        once = self.bounded_once(low, high)
+        late = once.reason if once.reason is StopReason.TIME else found.reason
+        boxes = found.boxes + once.boxes
+        return refined._replace(affine=once.affine, reached=once.reached, boxes=boxes, reason=late)
 
-    def bounded_once(self, low: Rows, high: Rows) -> Once:
+    def bounded_once(self, low: Rows, high: Rows) -> Bounded:
         """A proved lower bound of every goal over every box (R, f), from one evaluation each; boxes
         that are not reached before the deadline have what is known anyway.
 
@@ -156,8 +163,8 @@ class BoxFamily:
                         if affine is not None:
                             affine[rows, own] = self._affine(evaluation, own, lower[rows])
                 learnt = evaluation.portfolio
-            return Once(lower, affine, len(low))
-        return Once(lower, affine, start)
+            return Bounded(lower, affine, len(low), len(low), StopReason.CONVERGED)
+        return Bounded(lower, affine, start, start, StopReason.TIME)
 
     def _paying(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """(G,) whether the bounds that may not pay take something off a pair's widths, by trial."""
@@ -176,11 +183,8 @@ class BoxFamily:
         """(n, len(goals)): bounds of some goals over the boxes of an evaluation."""
         found = []
         for g in map(int, goals):
-            checkpoint()
-            bound = to_numpy(self.goals[g].bound(evaluation, None).lower)
-            if np.isnan(bound).any():
-                raise SoundnessError("a bound is NaN; please report this model")
-            found.append(np.maximum(bound, self.goals[g].known[0]))
+            bound = bound_of(self.goals[g], evaluation, None)
+            found.append(np.maximum(to_numpy(bound.lower), self.goals[g].known[0]))
         return np.stack(found, axis=1)
 
     def _affine(self, evaluation: Evaluation, goals: np.ndarray, lower: np.ndarray) -> np.ndarray:
@@ -199,14 +203,6 @@ class BoxFamily:
         if np.isnan(affine).any():
             raise SoundnessError("an affine bound is NaN; please report this model")
         return affine
-
-    def refined(self, low: Rows, high: Rows, tol: float, budget: Budget) -> SharedResult:
-        """The goals' minima over every box to within `tol`, by one search for all."""
-        problem = SharedProblem(
-            self, self.goals, low, high, low, high, np.full(len(self.goals), tol), budget=budget
-        )
-        with running_on(self.backend):
-            return solve_shared(problem)
 
 
 def hull_of(regions: Sequence[Region]) -> Box | None:
@@ -270,8 +266,7 @@ def one_box_each(
             break
         state.bound(left, optional)
         state.jump(left[~answered(left, state.lower[left], state.upper[left])])
-    if np.any(state.lower > state.upper):
-        raise SoundnessError("crossed bounds: a defect of gpcert, please report this model")
+    check_bounds(state.lower, state.upper)
     points = np.repeat(state.center[:, None], len(family.goals), axis=1)
     points[:, :, family.whole.free] = state.attained.points
     return OneBox(state.lower, state.upper, points)
@@ -283,10 +278,13 @@ class _FirstBoxes(Attaining):
     def __init__(self, family: BoxFamily, regions: Sequence[Region], target: float | None) -> None:
         self.family, free = family, family.whole.free
         ends = ("lower", "upper", "inner_lower", "inner_upper")
-        places = (np.stack([getattr(region, end) for region in regions])[:, free] for end in ends)
-        tol = np.zeros(len(family.goals))
+        low, high, inner_low, inner_high = (
+            np.stack([getattr(region, end) for region in regions])[:, free] for end in ends
+        )
+        goals, tol = family.goals, np.zeros(len(family.goals))
+        places = (low, high, inner_low, inner_high)
         super().__init__(
-            SharedProblem(family, family.goals, *places, tol, balls=family.balls, target=target)
+            SharedProblem(family, goals, *places, tol, balls=family.balls, target=target)
         )
         self.lower = self.known.lower
         self.center = np.stack([region.center for region in regions])

@@ -13,14 +13,22 @@ import numpy as np
 
 from gpcert.arrays import Backend, to_numpy
 from gpcert.committee import Model
-from gpcert.deadline import OutOfTime, checkpoint, until
+from gpcert.deadline import OutOfTime, until
 from gpcert.enclosures import Evaluation, LocalModel, Portfolio, local_model
 from gpcert.enclosures.goals import Goal
-from gpcert.errors import SoundnessError
 from gpcert.fusion import running_on
 from gpcert.regions import Cells
 from gpcert.search.frontier import HALVINGS, Boxes, Frontier, Incumbents, split_order
-from gpcert.search.problem import Clock, GoalResult, Problem, SearchResult, SearchState, StopReason
+from gpcert.search.problem import (
+    Clock,
+    GoalResult,
+    Problem,
+    SearchResult,
+    SearchState,
+    StopReason,
+    bound_of,
+    check_bounds,
+)
 
 LARGEST_BATCH = 8192
 """Boxes at a time; matrix products no longer gain beyond it on a CPU."""
@@ -145,7 +153,7 @@ class _Search:
         _, _, lower, axes = self.frontier.boxes
         with running_on(self.backend):
             children, points, _ = self._evaluate(cells, lower, axes, active)
-        self.frontier.replace(root, children)
+        self.frontier = self.frontier.replacing(root, children)
         self.starts = problem.region.project(points)
         self.incumbents.offer_points(self.starts, active)
 
@@ -198,7 +206,7 @@ class _Search:
 
     def _select(self) -> np.ndarray:
         """The open boxes that matter most, as many as fit a batch."""
-        self.frontier.keep(np.asarray(self._open().any(axis=1)))
+        self.frontier = self.frontier.keeping(np.asarray(self._open().any(axis=1)))
         splittable = np.flatnonzero(self.frontier.splittable())
         if len(splittable) == 0:
             return splittable
@@ -235,7 +243,7 @@ class _Search:
         with running_on(self.backend):
             children, points, kept = self._evaluate(cells, lower, axes, active)
         self._learn(boxes.lower[index, worst], worst, levels, children, parents[kept])
-        self.frontier.replace(index, children)
+        self.frontier = self.frontier.replacing(index, children)
         if len(points):
             self.incumbents.offer_points(self.problem.region.project(points), active)
         for g in active:
@@ -264,12 +272,14 @@ class _Search:
         self, index: np.ndarray, axes: np.ndarray, levels: np.ndarray
     ) -> tuple[Cells, np.ndarray]:
         """Boxes that cover the given ones, and whose part each is: halves along the first axis,
-        their halves along the second, as often as the levels say."""
+        their halves along the second, as often as the levels say; along the widest axis where the
+        wished one is too thin to split."""
         cells, parents = self.frontier.cells(index, Backend()), np.arange(len(index))
         for step in range(int(levels.max())):
             again = levels[parents] > step
-            some = cells.take(again)
-            halves = some.split(_usable_axis(some, axes[parents[again], step]))
+            some, axis = cells.take(again), axes[parents[again], step]
+            widest = np.argmax(to_numpy(some.upper) - to_numpy(some.lower), axis=1)
+            halves = some.split(np.where(to_numpy(some.can_split(axis)), axis, widest))
             parents = np.concatenate([parents[~again], parents[again], parents[again]])
             cells = Cells.concatenate([cells.take(~again), halves])
         place = self.backend.asarray
@@ -307,13 +317,9 @@ class _Search:
         if len(cells):
             evaluation = Evaluation(self.local, cells, learnt=self.portfolio)
             for g in active:
-                checkpoint()
                 evaluation.enough = self._enough(g)
-                bound = self.problem.goals[g].bound(evaluation, self.problem.target)
-                values = to_numpy(bound.lower)
-                if np.isnan(values).any():
-                    raise SoundnessError(f"goal {g}: a bound is NaN; please report this model")
-                lower[:, g] = np.maximum(lower[:, g], values)
+                bound = bound_of(self.problem.goals[g], evaluation, self.problem.target)
+                lower[:, g] = np.maximum(lower[:, g], to_numpy(bound.lower))
                 if len(self.problem.region.free):
                     axes[:, g] = split_order(to_numpy(bound.scores))
                 best = int(np.argmin(lower[:, g]))
@@ -333,20 +339,7 @@ class _Search:
         return enough if math.isfinite(enough) else None
 
     def _check(self) -> None:
-        """A proved lower bound above an attained value is a defect, never an answer."""
-        lower, upper = self.frontier.bounds(), self.incumbents.values
-        if np.isnan(lower).any() or np.isnan(upper).any() or np.any(lower > upper):
-            raise SoundnessError(
-                f"crossed or undefined bounds: lower {lower}, attained {upper}; "
-                "this is a defect of gpcert or an overflow in the model: please report it"
-            )
-
-
-def _usable_axis(cells: Cells, axis: np.ndarray) -> np.ndarray:
-    """The wished axis, or the widest one where that is too thin to split."""
-    widths = to_numpy(cells.upper) - to_numpy(cells.lower)
-    thin = ~to_numpy(cells.can_split(axis))
-    return np.where(thin, np.argmax(widths, axis=1), axis)
+        check_bounds(self.frontier.bounds(), self.incumbents.values)
 
 
 def bytes_per_cell(model: Model, f: int) -> float:

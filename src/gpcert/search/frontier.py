@@ -7,6 +7,7 @@ Proofs: docs/mathematics.md, statement 14.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -31,24 +32,20 @@ class Boxes(NamedTuple):
     axes: np.ndarray
 
 
-class _State(NamedTuple):
-    boxes: Boxes
-    settled: np.ndarray
-
-
+@dataclass(frozen=True, eq=False)
 class Frontier:
-    """Open boxes on the host, a lower bound and a split axis a goal.
+    """Open boxes on the host, and per goal the least bound `settled` (G,) of all others.
 
     Invariant: for every goal g and every x of the region,
     `goal_g(x) >= min(settled[g], min over open boxes lower[:, g])`.
-    Every change is one assignment of one attribute, made after all that belongs to it has been
-    computed: an interrupt or a deadline, between whichever two instructions, finds the old state
+    A frontier never changes: a search puts a new one in its place, after all that belongs to it has
+    been computed. An interrupt or a deadline, between whichever two instructions, finds the old one
     or the new one, and both satisfy the invariant.
     """
 
-    def __init__(self, region: Region, boxes: Boxes, settled: np.ndarray) -> None:
-        self.region = region
-        self._state = _State(boxes, settled)
+    region: Region
+    boxes: Boxes
+    settled: np.ndarray
 
     @staticmethod
     def whole(region: Region, known: Annotated[np.ndarray, "G"]) -> Frontier:
@@ -56,16 +53,6 @@ class Frontier:
         low, high = region.lower[None, region.free], region.upper[None, region.free]
         axes = np.zeros((1, len(known), HALVINGS), dtype=np.int64)
         return Frontier(region, Boxes(low, high, known[None], axes), np.full(len(known), np.inf))
-
-    @property
-    def boxes(self) -> Boxes:
-        """The open ones."""
-        return self._state.boxes
-
-    @property
-    def settled(self) -> Annotated[np.ndarray, "G"]:
-        """(G,) the least bound of all boxes that were set aside."""
-        return self._state.settled
 
     def __len__(self) -> int:
         return len(self.boxes.lower)
@@ -77,8 +64,7 @@ class Frontier:
 
     def bounds(self) -> Annotated[np.ndarray, "G"]:
         """(G,) the proved lower bound of every goal over the whole region."""
-        state = self._state
-        return np.minimum(state.settled, state.boxes.lower.min(axis=0, initial=np.inf))
+        return np.minimum(self.settled, self.boxes.lower.min(axis=0, initial=np.inf))
 
     def cells(self, index: Index, backend: Backend) -> Cells:
         """Some of the boxes as cells on the backend."""
@@ -91,23 +77,21 @@ class Frontier:
         middle = 0.5 * low + 0.5 * high
         return np.any((middle > low) & (middle < high), axis=1)
 
-    def keep(self, mask: PerRow) -> None:
-        """Set the other boxes aside: their bounds go to `settled` in the same step."""
+    def keeping(self, mask: PerRow) -> Frontier:
+        """Set the other boxes aside: their bounds go to `settled`."""
         if mask.all():
-            return
-        boxes, settled = self._state
-        aside = np.minimum(settled, boxes.lower[~mask].min(axis=0, initial=np.inf))
-        self._state = _State(Boxes(*(part[mask] for part in boxes)), aside)
+            return self
+        aside = np.minimum(self.settled, self.boxes.lower[~mask].min(axis=0, initial=np.inf))
+        return Frontier(self.region, Boxes(*(part[mask] for part in self.boxes)), aside)
 
-    def replace(self, index: Index, children: Boxes) -> None:
+    def replacing(self, index: Index, children: Boxes) -> Frontier:
         """Put children in the place of their parents, which they must cover."""
-        boxes, settled = self._state
-        mask = np.ones(len(boxes.lower), dtype=bool)
+        mask = np.ones(len(self), dtype=bool)
         mask[index] = False
         merged = (
-            np.concatenate([old[mask], new]) for old, new in zip(boxes, children, strict=True)
+            np.concatenate([old[mask], new]) for old, new in zip(self.boxes, children, strict=True)
         )
-        self._state = _State(Boxes(*merged), settled)
+        return Frontier(self.region, Boxes(*merged), self.settled)
 
 
 def split_order(scores: Rows) -> Annotated[np.ndarray, "n halvings"]:

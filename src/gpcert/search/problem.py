@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import Backend, number_array
+from gpcert.arrays import Backend, Reals, number_array, to_numpy
 from gpcert.committee import Model
-from gpcert.deadline import deadline
-from gpcert.enclosures.goals import Goal
-from gpcert.errors import InputError
+from gpcert.deadline import checkpoint, deadline
+from gpcert.enclosures import Evaluation
+from gpcert.enclosures.goals import Goal, GoalBound
+from gpcert.errors import InputError, SoundnessError
 from gpcert.regions import Region
 
 
@@ -131,6 +132,24 @@ def stop_if_interrupted(reason: StopReason) -> None:
         raise KeyboardInterrupt
 
 
+def bound_of(goal: Goal, evaluation: Evaluation, target: float | None) -> GoalBound:
+    """The goal's bound over every cell of a batch; a `SoundnessError` where one is undefined."""
+    checkpoint()
+    bound = goal.bound(evaluation, target)
+    if np.isnan(to_numpy(bound.lower)).any():
+        raise SoundnessError("a bound is NaN; please report this model")
+    return bound
+
+
+def check_bounds(lower: Reals, upper: Reals) -> None:
+    """A proved lower bound above an attained value is a defect, never an answer."""
+    if np.isnan(lower).any() or np.isnan(upper).any() or np.any(lower > upper):
+        raise SoundnessError(
+            f"crossed or undefined bounds: lower {lower}, attained {upper}; "
+            "this is a defect of gpcert or an overflow in the model: please report it"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class SearchState:
     """What is known at some moment: `lower` and `upper` (G,) of the goals' minima, and the cost."""
@@ -182,11 +201,12 @@ class Problem:
 @dataclass(frozen=True, eq=False)
 class GoalResult:
     """Proved `lower <= min goal <= upper`, and the point of the region where upper is attained (or
-    any, with an upper that holds everywhere, if the search ended before it knew a value)."""
+    any, with an upper that holds everywhere, if the search ended before it knew a value; None if
+    there was no search)."""
 
     lower: float
     upper: float
-    point: np.ndarray
+    point: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,15 @@ from gpcert.enclosures.goals import Goal
 from gpcert.errors import InputError, SoundnessError
 from gpcert.regions.base import NormConstraint
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
-from gpcert.search.problem import Budget, Clock, SearchState, StopReason, Watch
+from gpcert.search.problem import (
+    Budget,
+    Clock,
+    SearchState,
+    StopReason,
+    Watch,
+    bound_of,
+    check_bounds,
+)
 
 
 class Family(Protocol):
@@ -98,8 +106,6 @@ def solve_shared(problem: SharedProblem) -> SharedResult:
     taken as a whole or not at all: a deadline or an interrupt, between whichever two instructions,
     finds bounds that hold. `upper` is a certified value at a point of the question's box, or what
     `Goal.known` says.
-
-    A second Ctrl-C, while the result of the first is put together, is raised.
     """
     search = _Shared(problem)
     try:
@@ -189,14 +195,14 @@ class Attaining:
         """(Q, G) the least values known."""
         return self.attained.upper
 
-    def batches(self, count: int) -> list[np.ndarray]:
+    def batches(self, count: int) -> list[Annotated[np.ndarray, "_"]]:
         """Numbers up to `count`, as many at a time as fit a batch."""
         size = self.problem.family.cells_at_once
         return [np.arange(k, min(k + size, count)) for k in range(0, count, size)]
 
     def bounded(
         self, boxes: Boxes, goals: Sequence[int], optional: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[Annotated[np.ndarray, "n G"], Annotated[np.ndarray, "n G f"]]:
         """Of one batch: bounds (n, G), no worse than those that the boxes have, and where each of
         the goals may be small (n, G, f); values at the centres are kept."""
         problem, lower = self.problem, boxes.lower.copy()
@@ -206,12 +212,8 @@ class Attaining:
         )
         center = to_numpy(evaluation.cells.center)
         for g in goals:
-            checkpoint()
-            bound = problem.goals[g].bound(evaluation, problem.target)
-            values = to_numpy(bound.lower)
-            if np.isnan(values).any():
-                raise SoundnessError(f"goal {g}: a bound is NaN; please report this model")
-            lower[:, g] = np.maximum(lower[:, g], values)
+            bound = bound_of(problem.goals[g], evaluation, problem.target)
+            lower[:, g] = np.maximum(lower[:, g], to_numpy(bound.lower))
             where[:, g] = center + to_numpy(bound.point)
             self._take(g, boxes.question, to_numpy(problem.goals[g].ceiling(evaluation)), center)
         self.portfolio = evaluation.portfolio
@@ -298,11 +300,7 @@ class _Shared(Attaining):
     def result(self, reason: StopReason) -> SharedResult:
         """Bounds as they stand."""
         lower, attained = self._bounds(), self.attained
-        if np.isnan(lower).any() or np.isnan(attained.upper).any() or np.any(lower > self.upper):
-            raise SoundnessError(
-                "crossed or undefined bounds; this is a defect of gpcert or an overflow in the "
-                "model: please report it"
-            )
+        check_bounds(lower, attained.upper)
         return SharedResult(lower, *attained, reason, self.boxes, self.clock.seconds)
 
     def _bounds(self) -> np.ndarray:

@@ -22,12 +22,11 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.adapters.adapter import check_adapter
-from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.adapters.adapter import Conversion, LibraryPrediction, check_adapter
 from gpcert.adapters.measure import check_agreement, probe_points
 from gpcert.adapters.registry import as_posterior
 from gpcert.adapters.registry import convert as registered
-from gpcert.api.questions import QuantityName
+from gpcert.api.ranges import QuantityName
 from gpcert.certificates import PredictionRange, Status
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError, UnsupportedModelError

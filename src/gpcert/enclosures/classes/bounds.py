@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
@@ -140,9 +141,6 @@ class ClassBounds:
         floor = xp.full_like(best.lower, min(weights))  # the probabilities add up to one
         return Minimum(xp.maximum(best.lower, floor), best.point)
 
-    def _range(self, c: int) -> tuple[Array, Array]:
-        return self._once(("range", c), lambda: self.pairs.range(c))
-
     def split_scores(self) -> PerCellAndFeature:
         """(B, f): about how much the expansion's rest falls when an axis is halved."""
         xp = namespace(self.evaluation.cells.lower)
@@ -226,7 +224,9 @@ class ClassBounds:
         zero = xp.zeros_like(self.latent.geometry.rho2)
         every = m <= FEW_CLASSES
         ranges = [
-            self._range(c) if every or w != 0.0 else (zero, zero + 1.0)
+            self._once(("range", c), partial(self.pairs.range, c))
+            if every or w != 0.0
+            else (zero, zero + 1.0)
             for c, w in enumerate(weights)
         ]
         # rounding: more mass to give away, and the total, only ever fall on the safe side if

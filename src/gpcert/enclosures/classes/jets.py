@@ -101,15 +101,9 @@ def coupled_jet(
 
 
 def law_jet(weights: tuple[float, ...], parts: dict[int, ClassJet]) -> ClassJet:
-    """`weighted_jet` of classes, with the mean square of the sum."""
-    jet = weighted_jet(tuple((weights[c], part) for c, part in parts.items()))
-    return replace(jet, square=_mean_square(weights, parts))
-
-
-def _mean_square(weights: tuple[float, ...], parts: dict[int, ClassJet]) -> Array:
-    """Upper bound (B,) of the mean of `(sum_c w_c link_c)^2` from the classes' products."""
-    xp = namespace(next(iter(parts.values())).value)
-    total, size = 0.0, 0.0
+    """`weighted_jet` of classes, with the mean square of the sum from their products."""
+    whole = weighted_jet(tuple((weights[c], part) for c, part in parts.items()))
+    xp, total, size = namespace(whole.value), 0.0, 0.0
     for c, jet in parts.items():
         assert jet.products is not None
         assert jet.products_error is not None
@@ -118,7 +112,8 @@ def _mean_square(weights: tuple[float, ...], parts: dict[int, ClassJet]) -> Arra
             total = total + weight * jet.products[:, k]
             size = size + abs(weight) * (xp.abs(jet.products[:, k]) * gamma(len(parts) ** 2 + 8))
             size = size + abs(weight) * jet.products_error
-    return up(xp.asarray(total) + up(xp.asarray(size), len(parts) ** 2 + 8), 2)
+    square = up(xp.asarray(total) + up(xp.asarray(size), len(parts) ** 2 + 8), 2)
+    return replace(whole, square=square)
 
 
 def independent_jet(likelihood: ClassLikelihood, place: Reference, c: int) -> ClassJet:

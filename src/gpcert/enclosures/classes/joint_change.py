@@ -15,7 +15,7 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerVector, Vectors, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach, weight_growth
 from gpcert.enclosures.classes.outputs import LatentOutputs
@@ -237,6 +237,6 @@ def _product(rows: Array, sizes: Array) -> Array:
     return (rows @ sizes[:, :, None])[:, :, 0]
 
 
-def euclidean(values: Array) -> Array:
+def euclidean(values: Vectors) -> PerVector:
     """Euclidean length over the last axis, rounded up."""
     return up(root(namespace(values).sum(values * values, axis=-1)), values.shape[-1] + 4)

@@ -234,9 +234,11 @@ class Leader:
         parts = [self._mean_sum(j, i, 0.5) for i in (self.c, self.k)]
         if lam > 0.0:
             parts.append(self._mean_sum(self.k, self.c, lam))
-        models, constants = zip(*parts, strict=True)
-        size = sum(map(abs, constants))  # of offsets that may cancel
-        return -self._least(sum(models[1:], models[0]), sum(constants) - gamma(8) * size)
+        model, constant = parts[0]
+        size = abs(constant)  # of offsets that may cancel
+        for other, offset in parts[1:]:
+            model, constant, size = model + other, constant + offset, size + abs(offset)
+        return -self._least(model, constant - gamma(8) * size)
 
     def _share(self, changes: list[Covariance], others: list[tuple[Array, Array]]) -> Array:
         """T (B,). `others` are upper bounds of mean and variance of each h_j; `steep` bounds

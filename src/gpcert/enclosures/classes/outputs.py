@@ -144,7 +144,12 @@ def sum_model(
     their difference bounds the change from the centre. Coefficients in canonical units carry a few
     roundings; the caller counts them by the outputs' reach.
     """
-    means, stacked = _mean_coefficients(layout, p), latent.variances
+    means: dict[int, Array] = {}
+    for k in range(1, layout.classes):
+        for j, c in layout.pair(0, k):
+            term = c * p[:, k - 1]
+            means[j] = means[j] + term if j in means else term
+    stacked = latent.variances
     if stacked is not None:
         first, first_value = _summed(latent, means, {})
         factors = [float(units.factor) for units in stacked.units]
@@ -198,13 +203,3 @@ def _summed(
     parts = [(q, c * q.units.factor) for q, c in terms]
     models = [q.times(c) for q, c in parts]
     return sum(models[1:], models[0]), sum(c * q.center for q, c in parts)
-
-
-def _mean_coefficients(layout: ClassLayout, p: Array) -> dict[int, Array]:
-    """Coefficients of the outputs in `sum_k p_k d_k`."""
-    found: dict[int, Array] = {}
-    for k in range(1, layout.classes):
-        for j, c in layout.pair(0, k):
-            term = c * p[:, k - 1]
-            found[j] = found[j] + term if j in found else term
-    return found

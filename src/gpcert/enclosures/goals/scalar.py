@@ -207,7 +207,10 @@ class _Joint:
         beta = self._usable_slope(self._level_slope(self._steepest()))
         line = self._line(beta)
         alpha, best = line.alpha(line.best.lower), line.best
-        self._weigh_variance(beta)
+        # whether the variance's slack, or the mean's, keeps the bound apart
+        slack = abs(unit_slope(self.mean.units, variance.units, beta)) * variance.spread
+        relevant = bool(xp.any(slack > RELEVANT_SHARE * (slack + self.own.error)))
+        evaluation.report_derivatives(variance, relevant)
         lines = [(least.lower, 0.0 * beta), (alpha, beta)]
         lines += self._further_lines(least.lower, best.point, v_ends)
         values = self._pieces(lines, *v_ends)
@@ -285,13 +288,6 @@ class _Joint:
         shape = (len(v_low), VARIANCE_PIECES, len(lines))
         spread = (alpha, beta, edges[:, :-1, None], edges[:, 1:, None])
         return self.quantity.lowest(*(xp.broadcast_to(array, shape) for array in spread))
-
-    def _weigh_variance(self, beta: Array) -> None:
-        """Say whether the variance's slack, or the mean's, keeps the bound apart."""
-        slack = abs(unit_slope(self.mean.units, self.variance.units, beta)) * self.variance.spread
-        share = slack > RELEVANT_SHARE * (slack + self.own.error)
-        relevant = bool(namespace(share).any(share))
-        self.evaluation.report_derivatives(self.variance, relevant)
 
     def _usable_slope(self, beta: Array) -> Array:
         """The slope, cut where it would leave float64 in unit form, and 0 where it is so small that

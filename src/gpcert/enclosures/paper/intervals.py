@@ -21,10 +21,10 @@ from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalPosterior, remembered
-from gpcert.enclosures.paper.programs import ClosedForms, SolverPrograms
-from gpcert.enclosures.paper.relaxation import Relaxation, relax
+from gpcert.enclosures.paper.programs import SolverPrograms
+from gpcert.enclosures.paper.relaxation import relax
 from gpcert.enclosures.paper.variance import (
-    Programs,
+    ClosedForms,
     SquareForm,
     best_linear,
     least_difference,
@@ -112,7 +112,7 @@ class CellIntervals:
     """Intervals of mean and variance over each cell of a batch, which its evaluation remembers."""
 
     evaluation: Evaluation
-    kind: Callable[[Relaxation], Programs]
+    kind: type[ClosedForms]
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         """An answer of the batch that depends on how programs are bounded."""
@@ -131,7 +131,7 @@ class CellIntervals:
 
     @property
     @remembered
-    def programs(self) -> list[Programs]:
+    def programs(self) -> list[ClosedForms]:
         """Those of the cells' relaxations, in chunks that fit into memory."""
         expansion, cells = self.evaluation.expansion, self.evaluation.cells
         N, f = expansion.K.shape[1], cells.lower.shape[1]

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from gpcert.arrays import Array, PerCellAndPoint, namespace, to_numpy
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.paper.relaxation import Multipliers, Relaxation
-from gpcert.enclosures.paper.variance import SquareForm
+from gpcert.enclosures.paper.variance import ClosedForms, SquareForm
 from gpcert.extras import optional
 
 TANGENTS = (-1.0, -0.5, 0.0, 0.5, 1.0)
@@ -197,10 +197,8 @@ def _lifted_rows(
 
 
 @dataclass(eq=False)
-class SolverPrograms:
+class SolverPrograms(ClosedForms):
     """Multipliers from solvers, cell by cell on the host; a failure gives none for that cell."""
-
-    relaxation: Relaxation
 
     @cached_property
     def _cells(self) -> list[CellProgram]:
@@ -236,23 +234,3 @@ class SolverPrograms:
     def _on_device(self, *arrays: np.ndarray) -> list[Array]:
         low = self.relaxation.low
         return [namespace(low).asarray(array, device=low.device) for array in arrays]
-
-
-@dataclass(eq=False)
-class ClosedForms:
-    """Multipliers by the objective's signs, tangents at k(c): no solver.
-
-    Eigenvector ranges by the mean bound applied to +-u_j (the paper's U, one matrix product for all
-    of them), chords, and the tangent plane of the convex form at k(c): each a relaxation of the
-    program that it stands for, as its multipliers are only one choice.
-    """
-
-    relaxation: Relaxation
-
-    def linear(self, c: Annotated[Array, "... N"]) -> Multipliers | None:
-        """Nothing better than the signs."""
-        return None
-
-    def quadratic(self, form: SquareForm, c: PerCellAndPoint) -> tuple[Array, Multipliers | None]:
-        """Nothing better than the tangent at the centre."""
-        return self.relaxation.center @ form.factor.T, None

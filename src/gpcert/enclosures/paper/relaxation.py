@@ -170,11 +170,10 @@ def _tightened(
     """The better of the interval of k and the range of its planes."""
     xp = namespace(enclosed.low)
     zero = xp.zeros_like(under.slopes)
-    count = 2
     least = under.intercept + box.minimum(under.slopes, zero)
     most = over.intercept - box.minimum(-over.slopes, zero)
-    least = least - up(gamma(count) * (xp.abs(under.intercept) + xp.abs(least)), 4)
-    most = most + up(gamma(count) * (xp.abs(over.intercept) + xp.abs(most)), 4)
+    least = least - up(gamma(2) * (xp.abs(under.intercept) + xp.abs(least)), 4)
+    most = most + up(gamma(2) * (xp.abs(over.intercept) + xp.abs(most)), 4)
     low = xp.where(under.usable & (least > enclosed.low), least, enclosed.low)
     high = xp.where(over.usable & (most < enclosed.high), most, enclosed.high)
     return low, high

@@ -5,8 +5,8 @@
 
 Proposition "variance upper" minimises the convex part, Proposition "variance lower" replaces the
 concave part by chords over the ranges of u_j.r (2N linear programs) and solves one more. Where the
-multipliers come from is the `Programs`' matter: closed forms, or solvers. The linear functions of r
-below and above, a tangent plane and chords:
+multipliers come from is another matter: closed forms here, or solvers (`programs`). The linear
+functions of r below and above, a tangent plane and chords:
 
     |A r|^2 >= 2 p.(A r) - |p|^2                     for every p      (as |A r - p|^2 >= 0),
     |A r|^2 <= sum_j lambda_j ((l_j + h_j) u_j.r - l_j h_j) + r^T E r  for l_j <= u_j.r <= h_j,
@@ -20,7 +20,7 @@ Proofs: docs/mathematics.md, statements 12.7 and 12.8.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -147,23 +147,29 @@ LARGEST_CHUNK = 4.0e6
 """Numbers held at once while many objectives are bounded."""
 
 
-class Programs(Protocol):
-    """The programs of a relaxation: where multipliers come from; whatever they return, the bounds
-    hold."""
+@dataclass(eq=False)
+class ClosedForms:
+    """The programs of a relaxation, where multipliers come from: any will do for the bounds.
+
+    Here by the objective's signs, and tangents at k(c): no solver. Eigenvector ranges by the mean
+    bound applied to +-u_j (the paper's U, one matrix product for all of them), chords, and the
+    tangent plane of the convex form at k(c): each a relaxation of the program that it stands for,
+    as its multipliers are only one choice.
+    """
 
     relaxation: Relaxation
 
     def linear(self, c: Annotated[Array, "... N"]) -> Multipliers | None:
         """Multipliers for `min c.r`, c (M, N) or (B, M, N); None: no better ones than signs."""
-        ...
+        return None
 
     def quadratic(self, form: SquareForm, c: PerCellAndPoint) -> tuple[Array, Multipliers | None]:
         """For `min |A r|^2 + c.r`, c (B, N): a point A r (B, r) near the minimum, multipliers."""
-        ...
+        return self.relaxation.center @ form.factor.T, None
 
 
 def best_linear(
-    programs: Programs,
+    programs: ClosedForms,
     c: Array,
     slope: Annotated[Array, "f"] | None = None,
     multipliers: Multipliers | None = None,
@@ -190,7 +196,7 @@ def best_linear(
 
 
 def rotated_ranges(
-    programs: Programs, form: SquareForm
+    programs: ClosedForms, form: SquareForm
 ) -> tuple[Annotated[Array, "B M"], Annotated[Array, "B M"]]:
     """Certified ranges (B, M) of u_j.r: the paper's 2N linear programs."""
     xp = namespace(form.vectors)
@@ -207,7 +213,7 @@ def rotated_ranges(
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def least_difference(programs: Programs, plus: SquareForm, minus: SquareForm) -> Least:
+def least_difference(programs: ClosedForms, plus: SquareForm, minus: SquareForm) -> Least:
     """Certified lower bound of `|P r|^2 - |Q r|^2` over each cell.
 
     The best of: tangent of the first less chords of the second, one linear function, bounded by
@@ -238,7 +244,7 @@ def least_difference(programs: Programs, plus: SquareForm, minus: SquareForm) ->
     return Least(best, point)
 
 
-def _bounded(programs: Programs, form: LinearForm, multipliers: Multipliers | None) -> Least:
+def _bounded(programs: ClosedForms, form: LinearForm, multipliers: Multipliers | None) -> Least:
     """Lower bound (B,) of a linear function; NaN and infinities bound nothing."""
     xp = namespace(form.c)
     known = xp.all(xp.isfinite(form.c), axis=1) & xp.isfinite(form.constant)

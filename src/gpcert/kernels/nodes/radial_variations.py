@@ -135,7 +135,8 @@ def third(profile: RadialProfile, low: Reals, high: Reals) -> Reals:
     xp = namespace(low)
     turn = profile.peak(2, 1)  # w_2 = 1
     zero = xp.zeros_like(low)
-    exists = low > 0 if not np.isfinite(_third_at_zero(profile)) else low >= 0
+    (at_zero,) = profile.terms(np.zeros(1), (2, 1))  # infinite: no bounded third derivative there
+    exists = low >= 0 if np.isfinite(at_zero[0]) else low > 0
     inner_low = xp.where(exists, low, xp.ones_like(low))
 
     rising = _rising_third(profile, inner_low, xp.maximum(high, inner_low)) if turn > 0 else zero
@@ -264,11 +265,6 @@ def _quintic_coefficients(pieces: int) -> tuple[tuple[float, float, float], ...]
                 )
             )
     return tuple(row for row in dict.fromkeys(rows) if any(row))
-
-
-def _third_at_zero(profile: RadialProfile) -> float:
-    """F_2 r at 0: infinite where k has no bounded third derivative there."""
-    return float(profile.terms(np.zeros(1), (2, 1))[0][0])
 
 
 @lru_cache(maxsize=64)

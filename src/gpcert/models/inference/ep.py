@@ -10,8 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gpcert.models.inference.cholesky import checked_covariance, scaled_factor, with_jitter
-from gpcert.models.inference.record import EvidenceGradient, Fit
+from gpcert.models.inference.fit import (
+    EvidenceGradient,
+    Fit,
+    checked_covariance,
+    scaled_factor,
+    with_jitter,
+)
 from gpcert.models.links import Link, Moments
 from gpcert.rounding import U
 from gpcert.triangular import square, triangular_inverse
@@ -19,6 +24,8 @@ from gpcert.triangular import square, triangular_inverse
 _TRUSTED = 1e-6
 """`precision * variance = 1 - (B^-1)_ii` below this has lost ten of its sixteen digits: such
 variances are computed from K itself."""
+
+_SMALLEST_DAMPING = 1.0 / 16.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +39,6 @@ class _State:
     variance: np.ndarray
     cavity_mean: np.ndarray
     cavity_variance: np.ndarray
-
-    @property
-    def spread(self) -> float:
-        """Smallest standard deviation."""
-        return float(np.sqrt(self.variance.min()))
 
 
 def ep(
@@ -65,8 +67,45 @@ def ep(
     y = np.asarray(y, dtype=np.float64)
     K = checked_covariance(K, (len(y), len(y)))
 
-    def fit(covariance: np.ndarray) -> Fit:
-        return _ep(covariance, y, link, start, tolerance, max_sweeps)
+    def fit(covariance: np.ndarray, jitter: float) -> Fit:
+        largest = float(np.diag(covariance).max())
+
+        def at(sites: np.ndarray) -> Sweep:
+            state = _posterior(covariance, sites)
+            moments = link.moments(y, state.cavity_mean, state.cavity_variance)
+            growth = 1.0 + sites[0] * state.cavity_variance
+            return Sweep(
+                state,
+                evidence=site_evidence(sites, state, growth, moments.log_z),
+                mismatch=_mismatch(state, moments),
+                target=moments.sites(state.cavity_mean),
+                # of `mean = K weights`, the largest of all where K is nearly singular and large
+                rounding=16.0 * U * largest * float(np.abs(state.weights).sum()),
+                spread=float(np.sqrt(state.variance.min())),
+            )
+
+        def first() -> np.ndarray:
+            """Of the prior's own marginals: one sweep for K diagonal."""
+            mean, prior = np.zeros_like(y), np.diag(covariance)
+            return link.moments(y, mean, np.maximum(prior, np.finfo(float).tiny)).sites(mean)
+
+        now, sites, converged, sweep = propagate(
+            "EP", len(y), start, first, at, tolerance, max_sweeps
+        )
+        state = now.state
+        W = square(state.factor)
+        np.subtract(np.outer(state.weights, state.weights), W, out=W)
+        W *= 0.5
+        return Fit(
+            evidence=now.evidence,
+            weights=state.weights,
+            factor=state.factor,
+            gradient=EvidenceGradient(square=W),
+            converged=converged,
+            iterations=sweep,
+            jitter=jitter,
+            start=sites,
+        )
 
     return with_jitter(K, fit)
 
@@ -86,7 +125,9 @@ class Sweep(NamedTuple):
 
 def propagate(
     label: str,
-    sites: np.ndarray,
+    points: int,
+    start: Any,
+    first: Callable[[], np.ndarray],
     at: Callable[[np.ndarray], Sweep],
     tolerance: float,
     max_sweeps: int,
@@ -94,8 +135,11 @@ def propagate(
     """Steps towards the target, damped where the mismatch has grown, until both it and the evidence
     have settled: the last sweep, its sites, whether they did, and the number of sweeps.
 
-    Sites and targets have precisions >= 0, so have their means.
+    Sites (2, points) and targets have precisions >= 0, so have their means. The first ones are
+    `start`, or, where that is not of their shape, `first()`.
     """
+    given = start is not None and np.shape(start) == (2, points)
+    sites = np.array(start, dtype=np.float64) if given else first()
     damping, mismatch, previous, sweep = 1.0, np.inf, -np.inf, 1
     while True:
         now = at(sites)
@@ -118,45 +162,6 @@ def propagate(
             stacklevel=5,
         )
     return now, sites, converged, sweep
-
-
-def _ep(
-    K: np.ndarray, y: np.ndarray, link: Link, start: Any, tolerance: float, max_sweeps: int
-) -> Fit:
-    def at(sites: np.ndarray) -> Sweep:
-        state = _posterior(K, sites)
-        moments = link.moments(y, state.cavity_mean, state.cavity_variance)
-        growth = 1.0 + sites[0] * state.cavity_variance
-        evidence = site_evidence(sites, state, growth, moments.log_z)
-        target = np.stack([moments.site_precision, moments.site_shift(state.cavity_mean)])
-        left = (_rounding(K, state), state.spread)
-        return Sweep(state, evidence, _mismatch(state, moments), target, *left)
-
-    first = _first_sites(y, link, np.diag(K), start)
-    (state, evidence, *_), sites, converged, sweep = propagate(
-        "EP", first, at, tolerance, max_sweeps
-    )
-    W = square(state.factor)
-    np.subtract(np.outer(state.weights, state.weights), W, out=W)
-    W *= 0.5
-    return Fit(
-        evidence=evidence,
-        weights=state.weights,
-        factor=state.factor,
-        gradient=EvidenceGradient(square=W),
-        converged=converged,
-        iterations=sweep,
-        start=sites,
-    )
-
-
-def _first_sites(y: np.ndarray, link: Link, prior: np.ndarray, start: Any) -> np.ndarray:
-    """The start, or the sites that the prior's own marginals give (one sweep for K diagonal)."""
-    if start is not None and np.shape(start) == (2, len(y)):
-        return np.array(start, dtype=np.float64)
-    mean = np.zeros_like(y)
-    moments = link.moments(y, mean, np.maximum(prior, np.finfo(float).tiny))
-    return np.stack([moments.site_precision, moments.site_shift(mean)])
 
 
 def _posterior(K: np.ndarray, sites: np.ndarray) -> _State:
@@ -194,11 +199,6 @@ def _posterior(K: np.ndarray, sites: np.ndarray) -> _State:
     )
 
 
-def _rounding(K: np.ndarray, state: _State) -> float:
-    """Rounding of `mean = K weights`, the largest of all where K is nearly singular and large."""
-    return 16.0 * U * float(np.diag(K).max()) * float(np.abs(state.weights).sum())
-
-
 def _mismatch(state: _State, moments: Moments) -> float:
     """Largest difference of tilted and Gaussian marginals, in the latter's own units."""
     tilted_mean = state.cavity_mean + state.cavity_variance * moments.slope
@@ -225,6 +225,3 @@ def site_evidence(sites: np.ndarray, state: Any, growth: np.ndarray, log_z: np.n
         + 0.5 * (s @ state.mean)
         + 0.5 * ((p * m * m - 2.0 * m * s - s * s * v) / growth).sum()
     )
-
-
-_SMALLEST_DAMPING = 1.0 / 16.0
