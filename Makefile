@@ -81,7 +81,7 @@ test-gpflow: ## tests of the GPflow adapter, in an environment with TensorFlow (
 test-jax: ## tests of the GPJax and tinygp adapters, in an environment with JAX
 	test -x $(JAX_VENV)/bin/python || $(PYTHON) -m venv $(JAX_VENV)
 	$(JAX_VENV)/bin/python -c "import gpjax, tinygp, gpcert, flint" 2>/dev/null || \
-	  $(JAX_VENV)/bin/python -m pip install --quiet --editable ".[gpjax,tinygp,testing]"
+	  $(JAX_VENV)/bin/python -m pip install --quiet --editable ".[gpjax,tinygp,plots,testing]"
 	GPCERT_EXPECT=gpjax,tinygp $(JAX_VENV)/bin/python -m pytest tests/adapters/test_gpjax.py tests/adapters/test_tinygp.py \
 	  tests/adapters/test_examples.py
 

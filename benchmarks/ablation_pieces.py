@@ -224,6 +224,12 @@ PIECES = (
     # several classes
     Piece("ranges of the classes", PORTFOLIO, _resting("ranges"), "classes"),
     Piece("comparisons of pairs", f"{CLASSES}pairs:PairBounds.range", _no_pairs, "classes"),
+    Piece(
+        "rivals of a class together",
+        "likelihoods.multinomial_probit:MultinomialProbit.joint_range",
+        _answer(None),
+        "probit",
+    ),
     Piece("pieces of the covariance", PORTFOLIO, _resting("pieces"), "classes"),
     Piece("sub-boxes, classes", PORTFOLIO, _resting("inner classes"), "classes"),
     Piece("leader of two classes", PORTFOLIO, _resting("leader"), "classes"),

@@ -24,7 +24,7 @@ from sklearn.svm import SVC
 
 import gpcert
 from gpcert import kernels as k
-from gpcert.likelihoods import Gaussian, Probit, Softmax
+from gpcert.likelihoods import Gaussian, MultinomialProbit, Probit, Softmax
 from gpcert.models import GPClassifier
 
 SEED = 7001
@@ -138,8 +138,8 @@ def fitted(kind: str, X: np.ndarray, y: np.ndarray) -> Any:
         return GPClassifier(kernel, likelihood="softmax", max_epochs=0).fit(X, y)
     if kind == "matern":
         return GPClassifier(Matern(each(d, length), nu=2.5), max_epochs=0).fit(X, y)
-    if kind == "apart":
-        return independent(X, y)
+    if kind in ("apart", "probit"):
+        return independent(X, y, Softmax() if kind == "apart" else MultinomialProbit())
     if kind == "separable":  # the evidence of such classes grows with the amplitude
         rbf = ConstantKernel(3600.0, "fixed") * RBF(1.5 * length, "fixed")
         return GaussianProcessClassifier(rbf, optimizer=None).fit(X, y)
@@ -147,12 +147,12 @@ def fitted(kind: str, X: np.ndarray, y: np.ndarray) -> Any:
     return GaussianProcessClassifier(rbf, optimizer=None, multi_class=kind).fit(X, y)
 
 
-def independent(X: np.ndarray, y: np.ndarray) -> gpcert.Posterior:
-    """Independent latent functions under the softmax: regressions of the classes' indicators."""
+def independent(X: np.ndarray, y: np.ndarray, likelihood: Any) -> gpcert.Posterior:
+    """Independent latent functions under a link: regressions of the classes' indicators."""
     kernel, m = SE(each(X.shape[1], 1.0), variance=4.0), int(y.max()) + 1
     parts = [exact(kernel, X, 4.0 * (y == c) - 2.0, 0.3) for c in range(m)]
     weights, factor = (np.stack(each) for each in zip(*parts, strict=True))
-    return gpcert.Posterior(kernel, X, weights, factor, likelihood=Softmax(), classes=range(m))
+    return gpcert.Posterior(kernel, X, weights, factor, likelihood=likelihood, classes=range(m))
 
 
 def classified(
@@ -252,6 +252,7 @@ SEEDS = (*range(17), *range(19, 19 + len(RANGES) - 17))
 FIRST: dict[str, Any] = {"output": 0, "tol": 0.02}
 THREE: dict[str, Any] = {"features": [0, 7, 20]}
 TIGHT: dict[str, Any] = {"output": 0, "tol": 0.002}
+TIGHTER: dict[str, Any] = {"output": 0, "tol": 0.001}
 PLAIN: dict[str, Any] = {"tol": 0.01}
 CLOSE, COARSE = {"rtol": 0.02}, {"rtol": 0.1}
 REST, PAIRS = "one_vs_rest", "one_vs_one"
@@ -301,6 +302,11 @@ CLASSIFIERS: list[tuple[str, str, tuple[Any, ...], int]] = [
     ("9 softmax, varying, d=5", COUPLED, ("varying", (9, 5, 200, 65), 0, 0.05, FIRST), 100),
     ("3 softmax, wide, d=10", "classes", ("softmax", (3, 10, 300, 66), 0, 0.1, FIRST), 400),
     ("3 softmax, tight, d=2", "classes", ("softmax", (3, 2, 60, 51), 0, 0.3, TIGHT), 1000),
+    ("3 softmax, tighter, d=2", "classes", ("softmax", (3, 2, 90, 72), 0, 0.3, TIGHTER), 1000),
+    ("5 softmax, tighter, d=2", COUPLED, ("softmax", (5, 2, 100, 73), 0, 0.2, TIGHTER), 1000),
+    ("3 probit, wide, d=3", "classes probit", ("probit", (3, 3, 90, 75), 0, 0.8, FIRST), 1000),
+    ("3 probit, wide, d=2", "classes probit", ("probit", (3, 2, 90, 76), 0, 1.2, FIRST), 1000),
+    ("3 softmax, radius, d=30", "classes many", ("softmax", (3, 30, 200, 74), 2, None, CLOSE), 12),
     ("3 softmax, varying, d=3", "classes", ("varying", (3, 3, 60, 36), 0, 0.25, FIRST), 1000),
     ("3 softmax apart, d=3", "classes", ("varying", (3, 3, 90, 38, 4), 1, 0.3, TIGHT), 1000),
     ("3 one-vs-rest, tight, d=2", "committee", (REST, (3, 2, 60, 37), 0, 0.3, TIGHT), 1000),

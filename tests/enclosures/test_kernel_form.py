@@ -8,14 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.classes.covariances import (
-    SHARP_DEGREE,
-    _higher_degrees,
-    form_enclosures,
-    form_norm,
-)
+from gpcert.enclosures.classes.covariances import form_enclosures, form_norm
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.expansions.higher_degrees import HIGHEST_DEGREE
+from gpcert.kernels.expansions.squared_exponential_forms import SHARP_DEGREE, _higher_degrees
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
-from gpcert.enclosures.classes import faces as monotone
-from gpcert.enclosures.classes.faces import FormFunction, monotone_signs
 from gpcert.kernels import SquaredExponential
+from gpcert.kernels.expansions import squared_exponential_forms as monotone
+from gpcert.kernels.expansions.base import FormFunction
+from gpcert.kernels.expansions.squared_exponential_forms import monotone_signs
 from gpcert.regions import Ball
 from gpcert.testing.arb_reference import flint
 from gpcert.testing.effort import examples

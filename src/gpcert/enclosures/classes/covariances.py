@@ -3,13 +3,8 @@
     Delta_j = cov(f_j - (f_c + f_k) / 2, f_c - f_k) = (D_jk - D_jc) / 2,
 
 D the variances of differences: the priors cancel, and what is left is a quadratic form of kernel
-values, `q(x) = k(x, Z) W k(Z, x)`, small where each variance may be anything between 0 and the
-prior's. Of the squared exponential, with B_ij = W_ij k_i k_j and y_i = u_i.d at a centre,
-`exp(|d|^2) q(c+d) = sum_ij B_ij exp(y_i + y_j)`. Degrees up to 2 are computed. Degree n is
-`sum_a C(n, a) sum_ij B_ij y_i^a y_j^(n-a) / n!`, each part at most `F_a |d|^n`,
-`F_a^2 = sum_ijkl B_ij B_kl (u_i.u_k)^a (u_j.u_l)^(n-a)`, or a spectral norm in place of F_a; beyond
-degree 6 or 9 Cauchy-Schwarz in the space of k^2, where q has the squared norm trace(W K W K). Of
-other kernels nothing is said.
+values, `k(x, Z) W k(Z, x)`, small where each variance may be anything between 0 and the prior's. Of
+kernels whose forms are not known nothing is said.
 
 Proofs: docs/mathematics.md, statements 6.8 and 10.15.
 """
@@ -26,28 +21,13 @@ from gpcert.arrays import Array, namespace
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.local_posterior import LocalPosterior
-from gpcert.kernels.expansions.higher_degrees import HIGHEST_DEGREE, UNDERFLOW, box_metric
-from gpcert.kernels.expansions.squared_exponential import (
-    LocalSquaredExponential,
-    WeightedExpansion,
-)
-from gpcert.kernels.exponentials import exponential_tail
-from gpcert.rounding import TINY, down, gamma, nonnegative, up, up_float
+from gpcert.kernels.expansions.base import Expansion, LocalKernel
+from gpcert.rounding import TINY, down, gamma, up, up_float
 from gpcert.unit_form import UnitForm
 
 MOST_POINTS, MOST_PRODUCTS = 1024, 2.0e8
 """Up to so many points the forms are made: four products of matrices (N, N) a cell. Of several
 cells only up to so many times N^3."""
-
-SHARP_DEGREE, SPECTRAL_DEGREE = 9, 6
-"""Highest degree of a form that is bounded by itself where that is to be sharp, and the highest one
-by spectral norms: a dozen more products of matrices."""
-
-FAINT = 2.0**-900
-"""Added to sums of products of four sizes, which lose less where they underflow."""
-
-LARGEST = 300.0
-"""Exponents of the rounding's bound, beyond which a cell is too large for it."""
 
 
 def form_norm(unit: UnitForm, W: Annotated[np.ndarray, "N N"]) -> float:
@@ -65,100 +45,18 @@ def form_norm(unit: UnitForm, W: Annotated[np.ndarray, "N N"]) -> float:
 
 
 def form_enclosures(
-    kernel: LocalSquaredExponential,
-    expansion: WeightedExpansion,
+    kernel: LocalKernel,
+    expansion: Expansion,
     W: Annotated[Array, "N N"],
     norm: float,
     sharp: bool = False,
 ) -> tuple[Enclosure, Enclosure]:
-    """Of q and of -q, for a symmetric W (N, N) that is meant as it is stored, `norm` as in
-    `form_norm`; weighted by `exp(|d|^2)`. If `sharp`, at several times the cost."""
-    xp, geometry = namespace(W), expansion.geometry
-    degree = SHARP_DEGREE if sharp else HIGHEST_DEGREE
-    parts = [_polynomial(kernel, expansion, W, b, degree) for b in range(len(expansion.K))]
-    value, gradient, hessian, lost = (xp.stack(list(part)) for part in zip(*parts, strict=True))
-    tail = xp.sqrt(exponential_tail(up(2.0 * geometry.rho2, 1), degree))
-    error = up(lost + up(norm * kernel.variance * tail, 8), 4)
-    rate = 2.0 * kernel.weight_rate
-    below = Enclosure.of(geometry, (value, gradient, hessian), error, rate)
-    above = Enclosure.of(geometry, (-value, -gradient, -hessian), error, rate)
-    return below, above
-
-
-def _polynomial(
-    kernel: LocalSquaredExponential, expansion: WeightedExpansion, W: Array, b: int, degree: int
-) -> tuple[Array, Array, Array, Array]:
-    """Degrees 0, 1, 2 of one cell, and what they and degrees 3 to `degree` leave open.
-
-    Reason for the rounding: every coefficient is a sum of N^2 products `B_ij u_i.. u_j..` with a
-    few roundings each, at most `sum_ij |B_ij| (m_i + m_j)^n` in size with m_i >= |z_i| + |c|; over
-    all degrees `sum_ij |B_ij| exp((m_i + m_j) rho)` on the cell.
-    """
-    xp, geometry = namespace(W), expansion.geometry
-    N, f = kernel.points.shape
-    K, scaled = expansion.K[b], expansion.scaled[b : b + 1]
-    half, rho = geometry.half[b : b + 1], geometry.rho[b : b + 1]
-    B = W * (K[:, None] * K[None, :])
-    rows = xp.sum(B, axis=1)
-    points = kernel.points - scaled
-    turned = B @ points
-    (zeroth, gradient, hessian), _ = kernel.moments_and_cubes(2.0 * rows[None], scaled)
-    H = hessian[0] + 2.0 * (points.T @ turned)
-    eta = gamma(6 * N + 16 * f + 128) + 4.0 * xp.max(kernel.relative_error)
-    exponents = (kernel.point_norms + kernel.reach) * rho[0]
-    reach = xp.exp(xp.minimum(exponents, LARGEST + 0.0 * K))
-    far, floor = (K + kernel.floor) * reach, kernel.floor * reach
-    total = xp.sum(far * (xp.abs(W) @ far)) * eta + 2.0 * xp.sum(floor * (xp.abs(W) @ far))
-    usable = xp.all(exponents < LARGEST)
-    total = xp.where(usable, up(4.0 * total, 4 * N + 64), xp.full_like(total, math.inf))
-    metric = box_metric(xp.sum(xp.abs(B), axis=1)[None], points[None], half, rho)
-    sizes = xp.abs(kernel.points) + xp.abs(scaled)
-    lengths = metric.lengths(sizes[None])[0]
-    higher = _higher_degrees(B, points / metric.delta, lengths, eta, degree)
-    power = xp.stack([metric.rho[0] ** n for n in range(3, degree + 1)])
-    lost = up(xp.sum(higher * power), 64) + UNDERFLOW + total
-    return 0.5 * zeroth[0], gradient[0], 0.5 * (H + H.T), lost
-
-
-def _higher_degrees(B: Array, points: Array, lengths: Array, eta: Array, degree: int) -> Array:
-    """(degree - 2,): bounds of degrees 3 to `degree` for |d| <= 1, from the points u_i (N, f) of
-    one cell.
-
-    `F_a^2 = sum_ij (B P^a B)_ij P_ij^(n-a)`, P the points' products and powers entry by entry; its
-    error is at most `16 eta (sum_ij |B_ij| m_i^a m_j^(n-a))^2`, m_i >= |u_i|. It is the trace of
-    `M = B P^a B P^(n-a)`, whose eigenvalues are not negative and whose largest is the square of the
-    part's spectral norm: at most `sqrt(trace(M^2))`, with 32 eta times the fourth power.
-    """
-    xp = namespace(B)
-    rows, turned = xp.sum(B, axis=1), B @ points
-    P = points @ points.T
-    powers = [xp.ones_like(P)]
-    for _ in range(degree):
-        powers.append(powers[-1] * P)
-    joined = [rows[:, None] * rows[None, :], turned @ turned.T]
-    joined += [B @ (powers[a] @ B) for a in range(2, degree // 2 + 1)]
-    spread = xp.stack([xp.abs(B) @ lengths**a for a in range(degree // 2 + 1)])
-    found = []
-    for n in range(3, degree + 1):
-        size = 0.0
-        for a in range(n // 2 + 1):
-            square = xp.sum(joined[a] * powers[n - a])
-            most = xp.sum(spread[a] * lengths ** (n - a)) ** 2
-            part = xp.sqrt(nonnegative(square + 16.0 * eta * most))
-            if n <= SPECTRAL_DEGREE and degree > HIGHEST_DEGREE:
-                # of sum_i rows_i y_i^n, which has no two factors, any n - e and e of the y_i
-                e = a or n // 2
-                first = joined[a] if a else joined[0] * powers[e]
-                M = first @ powers[n - e]
-                fourth = xp.sum(xp.sum(M * M.T, axis=1)) + 32.0 * eta * most * most + FAINT
-                fourth = xp.where(xp.isnan(fourth), xp.full_like(fourth, math.inf), fourth)
-                part = xp.minimum(part, nonnegative(fourth) ** 0.25)
-            times = (1 if 2 * a == n else 2) * math.comb(n, a)
-            size = size + times * part / math.factorial(n)
-        found.append(size)
-    sizes = xp.stack(found)
-    sizes = xp.where(xp.isnan(sizes), xp.full_like(sizes, math.inf), sizes)  # of overflows
-    return up(sizes, 4 * len(B) + 64)
+    """Of `k W k` and of minus it, weighted by `omega^2`; see `LocalKernel.form_polynomial`."""
+    coefficients, error = kernel.form_polynomial(expansion, W, norm, sharp)
+    geometry, rate = expansion.geometry, 2.0 * kernel.weight_rate
+    negative = tuple(-each for each in coefficients)
+    below = Enclosure.of(geometry, coefficients, error, rate)
+    return below, Enclosure.of(geometry, negative, error, rate)
 
 
 FEW_CLASSES = 4
@@ -196,12 +94,11 @@ def _covariance(pairs: PairBounds, terms: Terms) -> Covariance | None:
         return None
     local, expansion = latent.evaluation.local, latent.evaluation.expansion
     kernel = local.kernel
-    if not isinstance(kernel, LocalSquaredExponential) or local.precisions is None:
+    if not kernel.has_forms or local.precisions is None:
         return None
-    N, cells = len(kernel.points), len(expansion.K)
+    cells, N = expansion.K.shape
     if N > MOST_POINTS or (cells > 1 and cells * N**3 > MOST_PRODUCTS):
         return None
-    assert isinstance(expansion, WeightedExpansion), "of the squared exponential"
     xp = namespace(expansion.K)
     W, norm, off = latent.once(
         (layout, "form", tuple(sorted(terms.items()))), lambda: _form(local, terms)

@@ -21,10 +21,11 @@ from dataclasses import dataclass, replace
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.covariances import Covariance, covariance_of
-from gpcert.enclosures.classes.faces import FormFunction, has_faces, least_on_faces
+from gpcert.enclosures.classes.faces import has_faces, least_on_faces
 from gpcert.enclosures.classes.outputs import LatentOutputs, pair_model
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.enclosure import Enclosure
+from gpcert.kernels.expansions.base import FormFunction
 from gpcert.likelihoods import BinaryLikelihood
 from gpcert.rounding import TINY, down, gamma, nonnegative, up, up_float
 

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Generic, NamedTuple, TypeVar
+from typing import Annotated, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -288,6 +288,18 @@ class SecondDegree:
     variance: float
 
 
+@dataclass(frozen=True, eq=False)
+class FormFunction:
+    """`b + sum_i t_i k(., z_i) - T k W k`: `weights` t (N,) to sixteen roundings of their `sizes`,
+    W (N, N) symmetric, as stored, or None, `share` T >= 0, `constant` at least |b|."""
+
+    weights: Array
+    sizes: Array
+    W: Array | None = None
+    share: float = 0.0
+    constant: float = 0.0
+
+
 E = TypeVar("E", bound=Expansion)
 """What a kernel makes of a batch of cells, and is handed again when it is asked about them."""
 
@@ -334,6 +346,25 @@ class LocalKernel(ABC, Generic[E]):
         """The parts of degree one and two of Psi at the centres, where they are known."""
         del expansion
         return None
+
+    has_forms: ClassVar[bool] = False
+    """Whether `form_polynomial` and `monotone_signs` may be asked."""
+
+    def form_polynomial(
+        self, expansion: E, W: Annotated[Array, "N N"], norm: float, sharp: bool
+    ) -> tuple[tuple[PerCell, PerCellAndFeature, PerCellMatrix], PerCell]:
+        """Value, gradient and Hessian (at d = 0) of a polynomial of degree 2, and by how much it
+        may differ (B,) from `omega^2 k(x, Z) W k(Z, x)` on the cells, rounding included.
+
+        W (N, N) is symmetric and meant as it is stored; `norm` bounds `sqrt(trace(W K W K))`, K the
+        kernel at the points. If `sharp`, at several times the cost.
+        """
+        raise NotImplementedError(f"{type(self).__name__}: not for {W} {norm} {sharp} {expansion}")
+
+    def monotone_signs(self, expansion: E, function: FormFunction) -> Annotated[Array, "f"]:
+        """(f,): 1 where the function, weighted, rises on the one cell of the expansion, -1 where it
+        falls, 0 where that is not known or the cell has no width."""
+        raise NotImplementedError(f"{type(self).__name__}: not for {function} on {expansion}")
 
     def tree(self) -> tuple[LocalNode, Frame] | None:
         """The kernel's nodes and their frame, where it is expanded from them."""

@@ -20,15 +20,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Derivatives, PerCell, PerOrder, namespace, row_products
+from gpcert.arrays import (
+    Array,
+    Derivatives,
+    PerCell,
+    PerCellAndFeature,
+    PerCellMatrix,
+    PerOrder,
+    namespace,
+    row_products,
+)
 from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
+    FormFunction,
     FunctionModel,
     Geometry,
     LinearModel,
@@ -43,6 +53,7 @@ from gpcert.kernels.expansions.higher_degrees import (
     exponential_remainder,
     paper_lower_bound,
 )
+from gpcert.kernels.expansions.squared_exponential_forms import form_polynomial, monotone_signs
 from gpcert.kernels.expansions.squared_exponential_table import (
     MOST_CUBIC_FEATURES,
     SquaredExponentialTable,
@@ -83,6 +94,18 @@ class WeightedExpansion(Expansion):
 @dataclass(frozen=True, eq=False)
 class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpansion]):
     """The table, as the enclosures ask for it."""
+
+    has_forms: ClassVar[bool] = True
+
+    def form_polynomial(
+        self, expansion: WeightedExpansion, W: Annotated[Array, "N N"], norm: float, sharp: bool
+    ) -> tuple[tuple[PerCell, PerCellAndFeature, PerCellMatrix], PerCell]:
+        return form_polynomial(self, expansion, W, norm, sharp)
+
+    def monotone_signs(
+        self, expansion: WeightedExpansion, function: FormFunction
+    ) -> Annotated[Array, "f"]:
+        return monotone_signs(self, expansion, function)
 
     def expand(self, cells: Cells) -> WeightedExpansion:
         scaled = self.scaled_centers(cells.center)
