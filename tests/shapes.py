@@ -302,6 +302,8 @@ def _checked_maker(made: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(made)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = made(self, *args, **kwargs)
+        if compiling():
+            return result
         record: Any = self if result is None else result
         names, look, plan = _titled_fields(type(record))
         values = [getattr(record, name) for name in names]

@@ -122,14 +122,16 @@ def _strip_factor(degree: int, y: float) -> float:
     return math.exp(0.5 * y * y) * sum(terms)
 
 
+def _step(spread: float) -> float:
+    """With which a coordinate meets the targets."""
+    y = min(_DESIGN_ANGLE / spread, _LARGEST_SHIFT)
+    demand = max(_strip_factor(0, y) / _VALUE_TARGET, _strip_factor(4, y) / _FOURTH_TARGET)
+    return 2.0 * math.pi * y / math.log(1.0 + 2.0 / math.sin(_DESIGN_ANGLE) * demand)
+
+
 def _steps(spreads: Sequence[float]) -> list[float]:
-    """With which the coordinates meet the targets, of few binary digits: nodes are exact."""
-    steps = []
-    for spread in spreads:
-        y = min(_DESIGN_ANGLE / spread, _LARGEST_SHIFT)
-        demand = max(_strip_factor(0, y) / _VALUE_TARGET, _strip_factor(4, y) / _FOURTH_TARGET)
-        longest = math.log(1.0 + 2.0 / math.sin(_DESIGN_ANGLE) * demand)
-        steps.append(min(2.0 * math.pi * y / longest, 1.0))
+    """Steps of the coordinates, of few binary digits: nodes are exact."""
+    steps = [min(_step(spread), 1.0) for spread in spreads]
     dimension = len(steps)
     volume = {0: 1.0, 1: 2.0 * REACH, 2: math.pi * REACH**2}[dimension]
     fewest = volume / (0.97 * MOST_NODES[dimension])

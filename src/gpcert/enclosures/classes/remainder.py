@@ -16,6 +16,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.jets import ClassJet, derivative_norm
 from gpcert.enclosures.classes.metric import Sizes
@@ -27,16 +29,16 @@ def degree_bound(
 ) -> PerCell:
     """Upper bound (B,) of `|phi^(k)| / k!` for k = `degree`; `norms[j - 1]` bounds |D_j|.
 
-    Infinite where a norm is, whatever it meets.
+    Infinite where a norm or a size is, whatever it meets.
     """
     xp = namespace(mean)
     total = xp.zeros_like(mean)
     for i in range(degree + 1):
         factor = math.comb(degree, i) * 0.5**i / math.factorial(degree)
         norm = norms[degree + i - 1] + xp.zeros_like(mean)
-        known = xp.isfinite(norm)
-        term = factor * xp.where(known, norm, xp.zeros_like(norm))
-        term = term * mean ** (degree - i) * spread**i
+        with np.errstate(over="ignore", invalid="ignore"):
+            term = factor * norm * mean ** (degree - i) * spread**i
+        known = xp.isfinite(term)  # not so 0 times infinity, which is nothing that is known
         total = total + xp.where(known, term, xp.full_like(term, math.inf))
     return up(total, 8 * degree + 8)
 
@@ -54,11 +56,9 @@ def higher_degrees(
     rest = degree_bound(3, bounds, mean, spread)
     if len(known) < 4:
         # (D3[da, dV] + D4[dV, dV] / 4) / 2; where a bound is infinite so is the rest above
-        third, fourth = (bound + xp.zeros_like(mean) for bound in bounds[2:4])
-        usable = xp.isfinite(third) & xp.isfinite(fourth)
-        zero = xp.zeros_like(mean)
-        third, fourth = xp.where(usable, third, zero), xp.where(usable, fourth, zero)
-        rest = rest + 0.5 * (third * mean * spread + 0.25 * fourth * spread**2)
+        third, fourth = bounds[2:4]
+        with np.errstate(over="ignore", invalid="ignore"):
+            rest = rest + 0.5 * (third * mean * spread + 0.25 * fourth * spread**2)
     rest = up(rest, 8)
     return xp.where(xp.isnan(rest), xp.full_like(rest, math.inf), rest)
 
