@@ -45,7 +45,7 @@ FIRST_REST = 4
 """Batches of the first rest; each further rest is twice as long."""
 
 
-class _Learnt(NamedTuple):
+class Learnt(NamedTuple):
     """Of one bound: batches in a row without a gain, batches left to rest, length of the next rest,
     and whether the last batch gained."""
 
@@ -67,7 +67,7 @@ class Portfolio:
     True
     """
 
-    learnt: dict[Hashable, _Learnt] = field(default_factory=dict)
+    learnt: dict[Hashable, Learnt] = field(default_factory=dict)
 
     def copy(self) -> Portfolio:
         """The same, to be learnt from apart."""
@@ -75,18 +75,18 @@ class Portfolio:
 
     def wants(self, name: Hashable) -> bool:
         """Whether to compute the bound called `name` for the next batch."""
-        known = self.learnt.get(name, _Learnt())
+        known = self.learnt.get(name, Learnt())
         if known.resting > 0:
             self.learnt[name] = known._replace(resting=known.resting - 1)
         return known.resting == 0
 
     def gained(self, name: Hashable) -> bool:
         """Whether the bound tightened a cell when it was last computed."""
-        return self.learnt.get(name, _Learnt()).gained
+        return self.learnt.get(name, Learnt()).gained
 
     def report(self, name: Hashable, gained: bool) -> None:
         """Say whether the bound tightened any cell of the batch."""
-        known = self.learnt.get(name, _Learnt())
+        known = self.learnt.get(name, Learnt())
         if gained:
             known = known._replace(idle=0, rest=FIRST_REST)
         elif known.idle + 1 < PATIENCE:
