@@ -167,7 +167,7 @@ def committee_decision(
 ) -> np.ndarray:
     """(n,) indices of the classes decided on at X (n, d), in plain floating point.
 
-    `class_weight`, one positive number a class, chooses the largest `w_c F_c` (one-vs-rest only).
+    `class_weight`, one positive number per class, chooses the largest `w_c F_c` (one-vs-rest only).
     """
     weights = check_class_weight(committee, class_weight)
     return np.argmax(committee.scores(X) * np.asarray(weights), axis=1)
@@ -217,7 +217,7 @@ def _check_shared(member: Posterior, pairs: int) -> None:
         )
     if member.outputs != pairs:
         raise InputError(
-            f"members: expected {pairs} outputs, one a pair of classes, got {member.outputs}"
+            f"members: expected {pairs} outputs, one per pair of classes, got {member.outputs}"
         )
 
 

@@ -60,7 +60,7 @@ class Posterior(Factored):
     Parameters: `kernel`; `points` Z (N, d); `weights` t (N,) or (m, N); `factor` A (r, N), or
     (m, r, N) where the outputs differ, or None for S = 0 (the prior's variance); `offset`,
     `scale`, `noise` (m,) or scalars; `likelihood`; `classes`, the labels of a classifier: two of a
-    binary one with its one output, else one an output, or one a row of the likelihood's mixing
+    binary one with its one output, else one per output, or one per row of the likelihood's mixing
     weights; `negative_factor` C like `factor`, or None; `coupled` for outputs whose factors share
     their rows, so that the covariance of outputs c and c' is `-(A_c k).(A_c' k)`, or, where there
     is a C, `(C_c k).(C_c' k)`, the A being the outputs' own (see `covariances`). The numbers that

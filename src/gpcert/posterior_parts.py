@@ -175,7 +175,7 @@ def check_parts(posterior: Any) -> None:
 
 
 def per_output(name: str, value: Any, m: int) -> np.ndarray:
-    """(m,): one number an output, or the same for all."""
+    """(m,): one number per output, or the same for all."""
     values = finite_array(name, value)
     if values.shape not in {(), (1,), (m,)}:
         raise InputError(f"{name}: expected a number or shape ({m},), got {values.shape}")

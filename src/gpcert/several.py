@@ -255,7 +255,7 @@ class SeparateOutputs(Several):
 
 
 Outputs = Posterior | SeparateOutputs
-"""Latent functions, one an output, with or without a kernel of their own."""
+"""Latent functions, one per output, with or without a kernel of their own."""
 
 
 def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:

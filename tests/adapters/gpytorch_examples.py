@@ -74,7 +74,7 @@ def variational(
 
 
 class Tasks(Exact):
-    """A batch of kernels, one an output, as the library's tutorial makes it."""
+    """A batch of kernels, one per output, as the library's tutorial makes it."""
 
     def forward(self, x):
         found = super().forward(x)

@@ -146,7 +146,7 @@ def rational(values):
 
 
 def images(seed, splits=4):
-    """A map, a region with cells, their images, and points of the cells, one a cell."""
+    """A map, a region with cells, their images, and points of the cells, one per cell."""
     rng = np.random.default_rng(seed)
     q, d = rng.integers(1, 5, size=2)
     size = 10.0 ** rng.integers(-3, 4)

@@ -23,7 +23,7 @@ def covariance(kernel: Any, x: Coordinates, z: Coordinates, ops: Any) -> Any:
 
 
 def _each(parameter: Any, d: int) -> list[float]:
-    """One number a feature, from one for all or one each."""
+    """One number per feature, from one for all or one each."""
     return np.broadcast_to(np.asarray(parameter, dtype=float), (d,)).tolist()
 
 

@@ -135,8 +135,8 @@ def check_adapter(adapter: Any, where: str) -> Adapter:
     rows = adapter.SUPPORTED
     if not (isinstance(rows, tuple) and rows and all(isinstance(row, Supported) for row in rows)):
         raise InputError(
-            f"{where}: expected SUPPORTED to be a tuple of gpcert.adapters.Supported, one a class "
-            f"of models, got {rows!r}"
+            f"{where}: expected SUPPORTED to be a tuple of gpcert.adapters.Supported, one per "
+            f"class of models, got {rows!r}"
         )
     return adapter
 

@@ -15,7 +15,7 @@ attribute `likelihood`; without one the latent function is certified.
 
     VariationalStrategy            q is that of L^-1 (u - m_Z); jitter in K_ZZ and in k(x, x),
     UnwhitenedVariationalStrategy  q is that of u itself; jitter in K_ZZ only,
-    IndependentMultitask...        several of them, one an output.
+    IndependentMultitask...        several of them, one per output.
 
 See `gpcert.adapters.canonical` for the formulas. The jitter is the one of the model's own
 precision (1e-4 in float32, 1e-6 in float64 unless given), and belongs to the model.
@@ -176,7 +176,7 @@ def exact_posterior(model: Any, inputs: Any, targets: Any, output: int | None = 
 
 
 def _noise(likelihood: Any) -> np.ndarray:
-    """One number, one a point, or (tasks, 1) or (tasks, N)."""
+    """One number, one per point, or (tasks, 1) or (tasks, N)."""
     if type(likelihood) not in EXACT_LIKELIHOODS:
         raise unsupported("likelihood of an ExactGP", likelihood, EXACT_LIKELIHOODS)
     if not _is_multitask(likelihood):
@@ -207,8 +207,8 @@ def _variational(model: Any, likelihood: Any) -> Conversion:
         outputs = [_output(copy, read, c) for c in (range(count) if count else [None])]
     if isinstance(link, Softmax) and asked.num_features != len(outputs):
         raise UnsupportedModelError(
-            f"SoftmaxLikelihood: expected {len(outputs)} features, one an output of the model (its "
-            f"classes without mixing_weights), got {asked.num_features}"
+            f"SoftmaxLikelihood: expected {len(outputs)} features, one per output of the model "
+            f"(its classes without mixing_weights), got {asked.num_features}"
         )
     posterior = join_outputs(outputs, likelihood=link)
     binary = isinstance(link, Probit)

@@ -129,7 +129,7 @@ def _scaled(name: str, power: int) -> tree.Converter:
         if np.ndim(getattr(kernel, name)) > 1:
             raise UnsupportedModelError(
                 f"{type(kernel).__name__} with a matrix is not supported (supported: a number or "
-                "one a feature), since a region has no exact image under it; transform the data"
+                "one per feature), since a region has no exact image under it; transform the data"
             )
         sizes = np.broadcast_to(np.abs(tree.vector(kernel, name)), (d,)).astype(float) ** power
         if not np.all(np.isfinite(sizes) & (sizes > 0)):

@@ -29,7 +29,7 @@ Slope = Callable[[np.ndarray], np.ndarray]
 
 def link_and_slope(likelihood: ClassLikelihood, f: np.ndarray) -> tuple[np.ndarray, Slope]:
     """Links (Q, m) at latent values f (Q, m), and `w -> gradient (Q, m) in f of sum_c w_c link_c`,
-    w the same for all rows (m,) or one a row (Q, m).
+    w the same for all rows (m,) or one per row (Q, m).
 
     >>> links, slope = link_and_slope(Softmax(), np.zeros((1, 2)))
     >>> links.tolist(), slope(np.array([1.0, 0.0])).tolist()
@@ -68,7 +68,7 @@ def _largest(f: np.ndarray, deviation: float) -> tuple[np.ndarray, Slope]:
 
 
 def _means(r: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """`sum_c r_c w_c` over the last axis, w the same for all rows or one a row."""
+    """`sum_c r_c w_c` over the last axis, w the same for all rows or one per row."""
     return r @ w if w.ndim == 1 else np.einsum("...m,...m->...", r, w)
 
 

@@ -132,7 +132,7 @@ def _columns(
         if width == dim + 1 and len(named) == 1:
             return [k for k in range(width) if k != named[0]], named[0]
         raise InputError(
-            f"{where}: expected {dim} features, one a column, got {width} columns; one more is "
+            f"{where}: expected {dim} features, one per column, got {width} columns; one more is "
             "taken as the rows' labels if the header calls it id or index"
         )
     twice = sorted({name for name in names if names.count(name) > 1})

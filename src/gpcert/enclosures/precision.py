@@ -234,7 +234,7 @@ class LocalPrecision(Precision):
             error = gamma(2 * N + r + 32) * whole * whole + norm_error * (2.0 * whole + norm_error)
             error = up(self.size * self.size * error, 16)
         else:
-            # one product for many cells and features, not a small one a cell; on a CPU of as many
+            # one product for many cells and features, not a small one per cell; on a CPU of as many
             # as its caches hold
             most = max(1, NEAR_NUMBERS // max(1, f * N)) if is_numpy_namespace(xp) else max(1, B)
             parts = local.derivative_parts(expansion, most)

@@ -1,4 +1,4 @@
-"""Kernels, one a file, and the registry that rebuilds them from saved posteriors."""
+"""Kernels, one per file, and the registry that rebuilds them from saved posteriors."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ class Kernel(ABC):
             shape = np.shape(getattr(self, name))
             if parameter.features and shape and shape[-1] != d:
                 raise InputError(
-                    f"kernel: expected {d} entries of {name} (one a feature of the points), "
+                    f"kernel: expected {d} entries of {name} (one per feature of the points), "
                     f"got {shape[-1]}"
                 )
 

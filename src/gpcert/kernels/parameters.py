@@ -56,7 +56,7 @@ def numbers(
     features: bool = True,
     unit: int = 0,
 ) -> Parameter:
-    """Numbers for which `allowed` holds, one a feature, or one for all where `ndim` is None."""
+    """Numbers for which `allowed` holds, one per feature, or one for all where `ndim` is None."""
 
     def check(name: str, value: Any) -> np.ndarray:
         found = constant_array(name, value, ndim)

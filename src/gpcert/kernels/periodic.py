@@ -1,6 +1,6 @@
 """k(x, y) = v exp(-2 sum_j sin^2(pi (x_j - y_j) / p_j) / l_j^2).
 
-A product of one factor a coordinate, `e_j = exp(q_j (cos(w_j t_j) - 1))` with `q = 1 / l^2` and
+A product of one factor per coordinate, `e_j = exp(q_j (cos(w_j t_j) - 1))` with `q = 1 / l^2` and
 `w = 2 pi / p`, so derivatives follow from those of log e_j: with W = w unit in frame coordinates
 
     L1 = -W q sin(w t),   L2 = -W^2 q cos(w t),   L3 = W^3 q sin(w t),
@@ -39,9 +39,9 @@ _ORDINARY = numbers(
 
 @dataclass(frozen=True, eq=False)
 class Periodic(Kernel):
-    """Periodic kernel with a period and a length-scale a feature, and a variance v.
+    """Periodic kernel with a period and a length-scale per feature, and a variance v.
 
-    The product of one periodic kernel a feature. For one feature this is scikit-learn's
+    The product of one periodic kernel per feature. For one feature this is scikit-learn's
     `ExpSineSquared`. For several that one is periodic in the Euclidean distance,
     `exp(-2 sin^2(pi |x - y| / p) / l^2)`, which is not positive definite: with p = 2 and l = 1 the
     6 x 6 grid of points with spacing 0.4 has a Gram matrix with a negative eigenvalue (proved in
@@ -66,7 +66,7 @@ class Periodic(Kernel):
     }
 
     def _parameters(self, d: int) -> tuple[np.ndarray, np.ndarray]:
-        """Periods and length-scales, one a feature."""
+        """Periods and length-scales, one per feature."""
         return np.broadcast_to(self.period, (d,)), np.broadcast_to(self.length_scale, (d,))
 
     def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:

@@ -30,9 +30,9 @@ FARTHEST = 1e100
 
 
 class RadialKernel(Kernel, RadialProfile):
-    """A kernel of the scaled distance, with a length-scale a feature (ARD) and a variance s^2.
+    """A kernel of the scaled distance, with a length-scale per feature (ARD) and a variance s^2.
 
-    Subclasses are frozen records with `length_scale` (a number or one a feature), `variance` and
+    Subclasses are frozen records with `length_scale` (a number or one per feature), `variance` and
     the parameters of their shape, and give the functions of `RadialProfile`. All else is here.
     """
 

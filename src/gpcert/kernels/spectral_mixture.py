@@ -27,7 +27,7 @@ RATES = numbers("a matrix of numbers", ndim=2, unit=-1)
 
 
 class Mixture(Expressed):
-    """A sum of components, one a row of every parameter."""
+    """A sum of components, one per row of every parameter."""
 
     variances: Any
 

@@ -31,7 +31,7 @@ def _series() -> tuple[PositiveSeries, ...]:
 
 @dataclass(frozen=True, eq=False)
 class SquaredExponential(RadialKernel):
-    """Squared exponential (RBF) kernel with a length-scale a feature (ARD) and a variance s^2.
+    """Squared exponential (RBF) kernel with a length-scale per feature (ARD) and a variance s^2.
 
     With rho = |d|_L and e = exp(-rho^2/2):
 

@@ -83,7 +83,8 @@ class Softmax(ClassLikelihood):
         weights = np.asarray(self.mixing)
         if weights.shape[1] != outputs:
             raise InputError(
-                f"mixing: expected {outputs} weights a class, one an output, got {weights.shape[1]}"
+                f"mixing: expected {outputs} weights per class, one per output, "
+                f"got {weights.shape[1]}"
             )
         return weights
 

@@ -128,7 +128,7 @@ class GPClassifier(ClassifierMixin, Trainable):
     Parameters
     ----------
     kernel : a kernel of `gpcert.kernels`, whose parameters are where training starts; default a
-        `SquaredExponential` with one length-scale a feature and variance 1.
+        `SquaredExponential` with one length-scale per feature and variance 1.
     likelihood : "probit" or "logistic" for two classes, "softmax" for two or more.
     inference : "laplace" (Rasmussen & Williams 2006, Alg. 3.1, 5.1; softmax: 3.3) or "ep"
         (expectation propagation, Alg. 3.5, 5.2).

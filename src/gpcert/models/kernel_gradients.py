@@ -102,7 +102,7 @@ def _squared_differences(X: np.ndarray, Y: np.ndarray, V: np.ndarray) -> np.ndar
 
 
 def _shaped(per_feature: np.ndarray, like: Any) -> Any:
-    """One number a feature, or their sum where one parameter serves all features."""
+    """One number per feature, or their sum where one parameter serves all features."""
     return per_feature if np.ndim(like) else per_feature.sum()
 
 

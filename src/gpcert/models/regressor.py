@@ -32,7 +32,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
     Parameters
     ----------
     kernel : a kernel of `gpcert.kernels`, whose parameters are where training starts; default a
-        `SquaredExponential` with one length-scale a feature and variance 1.
+        `SquaredExponential` with one length-scale per feature and variance 1.
     noise : variance of the noise, where training starts; 0 stays 0.
     max_epochs : evaluations of evidence and gradient in a run; 0 keeps all parameters as given.
     n_restarts : further runs, from parameters drawn log-uniformly within their bounds.

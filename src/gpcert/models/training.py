@@ -201,7 +201,7 @@ class Trainable(BaseEstimator):
 
 
 def starting_kernel(kernel: Any, X: np.ndarray) -> Kernel:
-    """The user's kernel, or a squared exponential with one length-scale a feature.
+    """The user's kernel, or a squared exponential with one length-scale per feature.
 
     The default's length-scales start at `sqrt(d)` standard deviations of their feature: then a
     typical pair of points has a covariance near exp(-1), whatever the units and the dimension, and

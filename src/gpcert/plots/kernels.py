@@ -59,7 +59,7 @@ def kernel_lines(kernel: Kernel, interval: Any, point: Any, count: int = GRID) -
         raise InputError(f"interval: expected two numbers, low < high, got {interval!r}")
     z = np.atleast_1d(finite_array("point", point))
     if z.ndim != 1:
-        raise InputError(f"point: expected a number or one a feature, got {point!r}")
+        raise InputError(f"point: expected a number or one per feature, got {point!r}")
     kernel.check_dimension(len(z))
     region = Box([ends[0], *z[1:]], [ends[1], *z[1:]])
     x = np.linspace(ends[0], ends[1], count)

@@ -283,7 +283,7 @@ def squared_distance_ranges(
     plain floating point: f + 3 roundings beyond those of the coordinates."""
     center, half = cells
     xp = namespace(center)
-    # one row a cell, also where no feature is free (f = 0)
+    # one row per cell, also where no feature is free (f = 0)
     low = fixed + xp.zeros_like(xp.sum(center, axis=1))[:, None]
     high = low + 0.0
     for j in range(points.shape[1]):

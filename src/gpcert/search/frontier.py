@@ -119,7 +119,7 @@ class Incumbents:
         self.region = problem.region
         self.goals = problem.goals
         self.functions = [goal.function(problem.model) for goal in self.goals]
-        # one entry a goal, replaced whole: an interrupt never finds a value without its point
+        # one entry per goal, replaced whole: an interrupt never finds a value without its point
         self._best = [(goal.known[1], self.region.center) for goal in self.goals]
 
     def bind(self, local: LocalModel, backend: Backend) -> None:

@@ -70,7 +70,7 @@ class KernelCase:
 
     @property
     def units(self) -> np.ndarray:
-        """`typical`, one a feature."""
+        """`typical`, one per feature."""
         return np.broadcast_to(np.asarray(self.typical, dtype=np.float64), (self.dim,))
 
     def points(self, n: int, rng: np.random.Generator, spread: float = 1.0) -> np.ndarray:

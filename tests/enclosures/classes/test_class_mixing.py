@@ -77,7 +77,7 @@ def test_mixing_weights_are_checked_and_stored_on_a_grid():
     for wrong in ([1.0, 2.0], [[1.0, 2.0]], [[0.0], [0.0]], [[1e40], [0.0]], [[math.nan], [1.0]]):
         with pytest.raises(InputError, match="mixing"):
             Softmax(wrong)
-    with pytest.raises(InputError, match="expected 3 weights a class, one an output, got 2"):
+    with pytest.raises(InputError, match="expected 3 weights per class, one per output, got 2"):
         tiny.mixed(3)
 
 

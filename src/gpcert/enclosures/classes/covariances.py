@@ -26,7 +26,7 @@ from gpcert.rounding import TINY, down, gamma, up, up_float
 from gpcert.unit_form import UnitForm
 
 MOST_POINTS, MOST_PRODUCTS = 1024, 2.0e8
-"""Up to so many points the forms are made: four products of matrices (N, N) a cell. Of several
+"""Up to so many points the forms are made: four products of matrices (N, N) per cell. Of several
 cells only up to so many times N^3."""
 
 

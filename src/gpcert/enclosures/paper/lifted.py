@@ -2,7 +2,7 @@
 
     phi(x, z_i) = constant_i + G_i.w(x),     w = (e, e^2, cos a, sin a, s).
 
-`e` are displacements from the cell's centre, one a feature, `e^2` their squares, `a` angles of
+`e` are displacements from the cell's centre, one per feature, `e^2` their squares, `a` angles of
 periodic parts and `s` factors of exponential ones. So the paper's slack variables phi_ij, one a
 point and a feature, are not needed: all points share the few numbers w, which is never looser.
 `lift`, one function a type of carrier, counts what rounding leaves:

@@ -163,7 +163,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         `|e| <= sum_n |T_n|_F rho^n / n!` over the degrees 2 to 6, from the points' Gram matrix, and
         Cauchy-Schwarz beyond (`gpcert.kernels.expansions.higher_degrees`); or, if that is less,
         Cauchy-Schwarz for all of them, `|e| <= sqrt(B^2 - |P f|^2) tail_1(rho2)`. N^2 + N f
-        operations a cell instead of the N f^2 of a Hessian.
+        operations per cell instead of the N f^2 of a Hessian.
         """
         if combination.own or combination.slack is not None:
             return None

@@ -370,7 +370,7 @@ def _coupled_factor(F: np.ndarray) -> np.ndarray:
     """
     m, N, _ = F.shape
     A = np.zeros((m, (m - 1) * N, N))
-    basis = [np.eye(N)]  # blocks of Q, one a class
+    basis = [np.eye(N)]  # blocks of Q, one per class
     C = F[0]
     for c in range(1, m):
         rows = slice((c - 1) * N, c * N)
