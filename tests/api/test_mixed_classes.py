@@ -111,7 +111,7 @@ def test_mistakes_are_named():
         gpcert.SeparateOutputs(MEMBERS, Probit())
     with pytest.raises(InputError, match=r"likelihood: expected Gaussian\(\) and no classes"):
         gpcert.SeparateOutputs(MEMBERS, classes=LABELS)
-    with pytest.raises(InputError, match="expected 3 weights a class"):
+    with pytest.raises(InputError, match="expected 3 weights per class"):
         gpcert.SeparateOutputs(MEMBERS, Softmax(((1.0, 2.0), (0.0, 1.0))))
     with pytest.raises(InputError, match="delta: expected a regression"):
         gpcert.certify(MODELS["separate"], X, 0.1, delta=0.5)
