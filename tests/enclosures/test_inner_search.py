@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 import gpcert
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, inner_search
+from gpcert.enclosures.enclosure import Enclosure, plain_geometry
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.inner_search import CellPolynomial, Level, at_least, stays_above
 from gpcert.enclosures.local_posterior import LocalPosterior
+from gpcert.enclosures.polynomials import Minimum
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.kernels.nodes.moments import dense, sorted_index
 from gpcert.likelihoods import Probit
@@ -258,3 +260,16 @@ def test_a_probability_needs_fewer_boxes(kernel, monkeypatch):
     monkeypatch.setattr(Level, "reached", lambda self, lower, enough: lower)
     plain = gpcert.prediction_range(model, box, quantity="probability", tol=0.01)
     assert found.boxes <= 0.7 * plain.boxes
+
+
+@pytest.mark.parametrize("enough", [-1.45, -1.2, -1.05])
+def test_a_level_that_the_polynomial_attains_is_not_yet_proved(enough):
+    """Of `x y - 1/2` on the square, whose least value is -3/2: -1 is attained without the error."""
+    geometry = plain_geometry(gpcert.Box([-1.0, -1.0], [1.0, 1.0]).root())
+    half = geometry.half[0, 0]
+    hessian = np.array([[[0.0, 1.0], [1.0, 0.0]]]) / half**2
+    polynomial = (np.zeros(1), np.zeros((1, 2)), hessian)
+    model = Enclosure.of(geometry, polynomial, np.full(1, 0.5), 0.0)
+    best = Minimum(np.full(1, -1.5), half * np.array([[1.0, -1.0]]))
+    found = Level(lambda q, rows: q, model, best).reached(np.full(1, -1.5), enough)
+    assert found.tolist() == [-1.5]
