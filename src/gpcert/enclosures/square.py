@@ -187,8 +187,8 @@ def second_covariance(precision: LocalPrecision, degrees: SecondDegree, f: int) 
     first_error = dQ * (2.0 * size1 + dQ) + dot * (size1**2 + s2)
     mixed_error = dQ * size2 + dT * size1 + dQ * dT + dot * size1 * size2
     second_error = dT * (2.0 * size2 + dT) + dot * (size2**2 + f * s2)
-    errors = (up(error, r + 16) for error in (first_error, mixed_error, second_error))
-    return SecondCovariance(first, next(errors), mixed, next(errors), second, next(errors))
+    errors = [up(error, r + 16) for error in (first_error, mixed_error, second_error)]
+    return SecondCovariance(first, errors[0], mixed, errors[1], second, errors[2])
 
 
 def _product_error(precision: LocalPrecision, degrees: SecondDegree, degree: int) -> Array:

@@ -179,7 +179,7 @@ class Votes(_ByVotes):
         Votes that the sign of a mean settles count as such, others on the wrong side. The tie-break
         `f(S_i) - f(S_j)` is looked at only where votes alone leave a tie on some cell: one vote is
         more than it can ever be. `difference` gives lower bounds of sums of F_p with weights w, if
-        there are better ones than from their ranges.
+        there are better ones than from their ranges; it goes with side = 1.
         """
         votes = [self.votes(low, high, j, side) for j in self.rivals]
         least = least_of([side * number for number in votes])

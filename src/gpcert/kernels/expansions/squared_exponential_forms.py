@@ -188,9 +188,8 @@ def monotone_signs(
         return found
     a = expansion.K[0] * function.weights
     cell = _cell(table, expansion, active, xp.abs(a))
-    if not bool(xp.max(cell.moved(1.0)[2]) < LARGEST_SLOPE) or not bool(
-        cell.rho**2 < LARGEST_SLOPE
-    ):
+    largest = xp.maximum(xp.max(cell.moved(1.0)[2]), cell.rho**2)
+    if not bool(largest < LARGEST_SLOPE):  # nor where it is no number
         return found
     low, high = _sum_slopes(cell, a, function.sizes)
     terms = xp.abs(low) + xp.abs(high)
@@ -291,10 +290,8 @@ def _form_slopes(cell: _Cell, W: Array) -> tuple[Array, Array]:
     higher, whole = _slope_degrees(cell, B, moved / metric.delta[0], metric, moved_sizes)
     along = up(xp.abs(moved) @ half, f + 8)
     both = along[:, None] + along[None, :]
-    beyond = xp.sum(
-        xp.abs(B) * (both ** (SLOPE_DEGREE + 1) * xp.exp(both) / math.factorial(SLOPE_DEGREE + 1)),
-        axis=1,
-    )
+    n = SLOPE_DEGREE + 1
+    beyond = xp.sum(xp.abs(B) * (both**n * xp.exp(both) / math.factorial(n)), axis=1)
     far, floor = (cell.K + cell.floor) * xp.exp(reach), cell.floor * xp.exp(reach)
     size = xp.abs(W) @ far
     rounding = far * size * cell.eta + floor * size + far * (xp.abs(W) @ floor)
