@@ -195,7 +195,7 @@ def _undeviating(
     asked: list[Deviation] = []
     for start in range(0, len(X), family.cells_at_once):
         x = X[start : start + family.cells_at_once, family.whole.free]
-        evaluation = family.evaluation(np.arange(len(x)), x, x, optional=False)
+        evaluation = family.evaluation(np.arange(len(x)), x, None, optional=False)
         asked += deviations_at(evaluation, model, options.output_norm)
     rules = [deviation_rule(model, x, own, options) for x, own in zip(X, asked, strict=True)]
 
@@ -231,7 +231,7 @@ def proved_at_x(candidates: Sequence[Candidates], means: Means) -> np.ndarray:
     for start in range(0, len(X), family.cells_at_once):
         checkpoint()
         x = X[start : start + family.cells_at_once, whole.free]
-        evaluation = family.evaluation(np.arange(len(x)), x, x)
+        evaluation = family.evaluation(np.arange(len(x)), x, None)
         values += to_numpy(rule.goal.bound(evaluation, rule.target).lower).tolist()
     return np.array([difference_down(value, rule.level) > 0 for value in values])
 

@@ -298,17 +298,19 @@ class SectionModel:
         self,
         question: Annotated[np.ndarray, "B"],
         low: np.ndarray,
-        high: np.ndarray,
+        high: np.ndarray | None,
         optional: bool = True,
         learnt: Portfolio | None = None,
     ) -> Evaluation:
-        """Enclosures over the intervals [low, high] (B, 1) of the sections `question` (B,)."""
+        """Enclosures over the intervals [low, high] (B, 1) of the sections `question` (B,), or at
+        the points `low` where `high` is None."""
         bound = tuple(
             replace(part, kernel=sections.batch(question, self.backend), one_batch=True)
             for part, sections in zip(self.members, self.sections, strict=True)
         )
         local = bound[0] if isinstance(self.model, Posterior) else LocalCommittee(bound)
-        cells = Cells(self.hull, self.backend.asarray(low), self.backend.asarray(high))
+        place = self.backend.asarray
+        cells = Cells(self.hull, place(low), place(low if high is None else high))
         return Evaluation(local, cells, optional, learnt)
 
     @property

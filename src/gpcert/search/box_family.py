@@ -106,17 +106,17 @@ class BoxFamily:
         self,
         question: np.ndarray,
         low: PerCellAndFeature,
-        high: PerCellAndFeature,
+        high: PerCellAndFeature | None,
         optional: bool = True,
         learnt: Portfolio | None = None,
     ) -> Evaluation:
-        """Enclosures over boxes in the free features; all questions share the coordinates. Where
-        they are balls, each box is cut to that of its question; points, with the same array for
-        both ends, are what they are."""
-        own = None
-        if self.balls is not None and low is not high:
-            own = self.balls._replace(center=self.backend.asarray(self.balls.center[question]))
-        cells = Cells(self.whole, self.backend.asarray(low), self.backend.asarray(high), own=own)
+        """Enclosures over boxes in the free features, or at points where `high` is None; all
+        questions share the coordinates. Where they are balls, each box is cut to that of its
+        question; a point is what it is."""
+        own, place = None, self.backend.asarray
+        if self.balls is not None and high is not None:
+            own = self.balls._replace(center=place(self.balls.center[question]))
+        cells = Cells(self.whole, place(low), place(low if high is None else high), own=own)
         return Evaluation(self.local, cells, optional, learnt)
 
     def bounded(self, low: Rows, high: Rows, tol: float | None, budget: Budget) -> Bounded:

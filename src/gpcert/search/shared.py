@@ -41,12 +41,12 @@ class Family(Protocol):
         self,
         question: PerCell,
         low: PerCellAndFeature,
-        high: PerCellAndFeature,
+        high: PerCellAndFeature | None,
         optional: bool = True,
         learnt: Portfolio | None = None,
     ) -> Evaluation:
-        """Enclosures over boxes [low, high] (B, f), each of its question (B,); `learnt` says which
-        optional bounds have paid."""
+        """Enclosures over boxes [low, high] (B, f), or at the points `low` where `high` is None,
+        each of its question (B,); `learnt` says which optional bounds have paid."""
         ...
 
     @property
@@ -230,7 +230,7 @@ class Attaining:
             if self.boxes and self.clock.exhausted(self.boxes, 0.0) is not None:
                 return
             q, x = question[batch], points[batch]
-            evaluation = problem.family.evaluation(q, x, x, optional=False)
+            evaluation = problem.family.evaluation(q, x, None, optional=False)
             for g in goals:
                 checkpoint()
                 self._take(g, q, to_numpy(problem.goals[g].ceiling(evaluation)), x)
