@@ -247,7 +247,7 @@ def transforms(d: PerRow, s: PerRow, grid: Grid) -> Transforms:
     if not bool(xp.any(wide)):
         return _narrow(d, s, grid)
     (first,), (second,) = xp.nonzero(wide), xp.nonzero(~wide)
-    order = xp.argsort(xp.concat([first, second]))
+    order = xp.argsort(xp.concat([first, second]), stable=True)
     parts = _wide(d[first], s[first], grid), _narrow(d[second], s[second], grid)
     return Transforms(*(xp.concat(same, axis=0)[order] for same in zip(*parts, strict=True)))
 

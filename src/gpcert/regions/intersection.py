@@ -218,7 +218,7 @@ def threshold(weights: Array, cells: BoxAndBall) -> Rows:
     xp = namespace(cells.half)
     unit = cells.unit
     seen = weights if unit is None else weights * unit * unit
-    order = xp.argsort(seen, descending=True)
+    order = xp.argsort(-seen, stable=True)
     gains = (cells.in_units(cells.half - xp.abs(cells.offset)) / cells.radius) ** 2
     reached = xp.cumulative_sum(gains[:, order], axis=-1) >= 1.0
     first = xp.argmax(xp.astype(reached, cells.half.dtype), axis=-1)

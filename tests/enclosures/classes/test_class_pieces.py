@@ -47,6 +47,10 @@ def test_random_cells(case):
         for b, X in enumerate(points):
             if len(X):
                 assert lower[b] <= true_sums(case.posterior, X, weights)[1].min()
+        if case.posterior.outputs == 3:
+            for known in (lower, lower - 0.1, lower + case.rng.normal(0.0, 0.1, len(lower))):
+                found = to_numpy(own._by_pieces(weights, known))
+                np.testing.assert_array_equal(np.fmax(found, known), np.fmax(lower, known))
 
 
 def well(amplitude, offset, likelihood, m=2):

@@ -125,7 +125,8 @@ class ClassBounds:
             evaluation.report(inner, bool(xp.any(best.lower >= enough)))
         if self._about_nearest and target is not None and bool(xp.all(best.lower > target)):
             return best  # all that was asked; pairs of many classes are dear
-        others = [("ranges", self._by_ranges), ("pieces", self._by_pieces)]
+        others = [("ranges", lambda: self._by_ranges(weights))]
+        others.append(("pieces", lambda: self._by_pieces(weights, best.lower)))
         if self._about_nearest:
             rest = orthogonal_rest(self.jet(weights), self.place.sizes)
             if bool(xp.all(rest <= NEAR)):
@@ -133,7 +134,7 @@ class ClassBounds:
         for name, bound in others:
             key = f"{name} {weights}"
             if evaluation.wants(key):
-                other = bound(weights)
+                other = bound()
                 evaluation.report(key, bool(xp.any(other > best.lower)))
                 best = Minimum(xp.maximum(best.lower, other), best.point)
         if target == 0.0 and bool(xp.any(best.lower <= target)):
@@ -176,11 +177,10 @@ class ClassBounds:
         evaluation = self._once("point", self.evaluation.at_centers)
         return ClassBounds(evaluation, self.layout, self.likelihood)
 
-    def _by_pieces(self, weights: Weights) -> Array:
-        """`variance_pieces_bound`, where it is known."""
+    def _by_pieces(self, weights: Weights, known: PerCell | None = None) -> Array:
+        """`variance_pieces_bound`, where it is possible; `known` bounds are those to surpass."""
         xp = namespace(self.evaluation.cells.lower)
-        known = self.layout.n <= MOST_DIFFERENCES if self._by_moments else self._scales
-        if not known:
+        if not (self.layout.n <= MOST_DIFFERENCES if self._by_moments else self._scales):
             return xp.full_like(self.latent.geometry.rho2, -math.inf)
         parts = [c for c, w in enumerate(weights) if w != 0.0]
         a, order = self.place.change.means.reference, self.likelihood.highest_order
@@ -193,7 +193,7 @@ class ClassBounds:
                 own = {c: independent_jet(self.likelihood, place, c) for c in parts}
             return law_jet(weights, own)
 
-        return variance_pieces_bound(self.latent, self.place, jet_at)
+        return variance_pieces_bound(self.latent, self.place, jet_at, known)
 
     def _by_leader(self, weights: Weights) -> Array:
         """A positive bound where the sum is a difference of two classes, and its sign is proved."""

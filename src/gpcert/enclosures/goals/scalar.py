@@ -111,7 +111,7 @@ def _refined(evaluation: Evaluation, name: str, model: Enclosure, q: Array, leve
         return q
     if not evaluation.gained(name):
         short = xp.where(asked, level - q, xp.full_like(q, math.inf))
-        nearest = xp.argsort(short)[:TRIAL]
+        nearest = xp.argsort(short, stable=True)[:TRIAL]
         trial = xp.zeros_like(asked)
         trial[nearest] = asked[nearest]
         if not bool(xp.any(stays_above(model, level, trial))):
