@@ -145,7 +145,7 @@ def several(seed, m, gap, likelihood, coupled):
     return posterior, winner
 
 
-@settings(max_examples=3)
+@settings(max_examples=examples(3, quick=2))
 @given(seed=seeds, gap=gaps)
 @crossed(
     {

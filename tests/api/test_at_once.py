@@ -29,7 +29,7 @@ from gpcert.quantities import Mean, Probability
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget
 from gpcert.search.box_family import BoxFamily, balls_of, hull_of, one_box_each
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import crossed, examples
 
 KERNELS = (SquaredExponential([0.7, 0.9], 1.5), Matern([0.8, 0.6], nu=2.5))
 
@@ -111,7 +111,7 @@ def test_ranges_are_those_of_separate_calls(model, seed, width, words):
         assert box.contains(found.argmax)
 
 
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(10, quick=2), deadline=None)
 @given(
     model=st.sampled_from(MODELS),
     seed=st.integers(0, 10**6),
@@ -211,9 +211,7 @@ def test_a_deadline_leaves_the_points_to_searches_of_their_own(monkeypatch):
     assert at_once.certified_at_once(*_work(MODELS[0], POINTS, means=means)) == {}
 
 
-@pytest.mark.parametrize("norm", [1.0, 2.0, 3.0])
-@pytest.mark.parametrize("radius", [0.15, np.array([0.1, 0.3])], ids=["one", "each"])
-@pytest.mark.parametrize("model", MODELS, ids=["smooth", "rough"])
+@crossed({"model": MODELS, "norm": [1.0, 2.0, 3.0], "radius": [0.15, np.array([0.1, 0.3])]})
 def test_balls_share_batches(model, norm, radius):
     """Decisions of many balls are those of a search of each, and proved where that needs one box;
     counter-examples lie in their balls."""

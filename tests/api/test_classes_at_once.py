@@ -20,9 +20,10 @@ from gpcert.certificates import Status
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
 from gpcert.regions import Ball, Box
-from gpcert.testing.effort import crossed, variants
+from gpcert.testing.effort import crossed, examples, variants
 
 POINTS = np.random.default_rng(1).uniform(-1.2, 1.2, (24, 2))
+FEW = examples(8, quick=4)
 
 
 @cache
@@ -58,11 +59,11 @@ def test_certificates_are_those_of_separate_calls(kind, words):
     model = _model(kind)
     if kind in ("one_vs_one", "machine") and "class_weight" in words:  # these only count votes
         with pytest.raises(gpcert.InputError, match="class_weight"):
-            gpcert.certify_many(model, POINTS[:8], 0.02, **words)
+            gpcert.certify_many(model, POINTS[:FEW], 0.02, **words)
         return
     for radius in (0.02, 0.15):
-        table = gpcert.certify_many(model, POINTS[:8], radius, budget=20, **words)
-        for x, found in zip(POINTS[:8], table, strict=True):
+        table = gpcert.certify_many(model, POINTS[:FEW], radius, budget=20, **words)
+        for x, found in zip(POINTS[:FEW], table, strict=True):
             alone = gpcert.certify(model, x, radius, budget=20, **words)
             for name in ("status", "decision", "rule", "region", "unit", "model"):
                 assert getattr(found, name) == getattr(alone, name)
@@ -81,7 +82,7 @@ def test_one_box_answers_most_points(kind):
     assert {c.boxes for c in found.values()} == {1}
     for k, certificate in list(found.items())[:6]:
         if certificate.status is Status.ROBUST:
-            inside = Ball(POINTS[k], 0.02).sample(4, k)
+            inside = Ball(POINTS[k], 0.02).sample(2, k)
             decided = {gpcert.certify(model, x, 0.0).decision for x in inside}
             assert decided == {certificate.decision}
 
@@ -115,8 +116,8 @@ def test_ranges_are_those_of_separate_calls(kind):
 @variants("kind", KINDS[::-1], quick=2)
 def test_radii_are_those_of_separate_calls(kind):
     model = _model(kind)
-    table = gpcert.certified_radius_many(model, POINTS[:4], rtol=0.1, budget=20)
-    for x, found in zip(POINTS[:4], table, strict=True):
+    table = gpcert.certified_radius_many(model, POINTS[: FEW // 2], rtol=0.1, budget=20)
+    for x, found in zip(POINTS[: FEW // 2], table, strict=True):
         alone = gpcert.certified_radius(model, x, rtol=0.1, budget=20)
         assert (found.decision, found.rule) == (alone.decision, alone.rule)
         assert _overlap(found, alone)

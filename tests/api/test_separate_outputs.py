@@ -13,7 +13,7 @@ from gpcert.kernels import Matern, Periodic, RationalQuadratic, SquaredExponenti
 from gpcert.likelihoods import Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball
-from gpcert.testing.effort import variants
+from gpcert.testing.effort import crossed, variants
 
 KERNELS = (
     SquaredExponential([0.4, 1.1], 1.7),
@@ -39,8 +39,7 @@ CORNERS = X + 0.15 * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
 SAMPLES = np.concatenate([CORNERS, REGION.sample(2000, 0)])
 
 
-@pytest.mark.parametrize("quantity", ["mean", "variance", "std", "band"])
-@pytest.mark.parametrize("method", ["taylor", "both"])
+@crossed({"quantity": ["mean", "variance", "std", "band"], "method": ["taylor", "both"]})
 def test_a_range_is_that_of_the_posterior_alone(quantity, method):
     how = {"quantity": quantity, "method": method, "budget": gpcert.Budget(boxes=20)}
     how |= {"beta": 2.0} if quantity == "band" else {}

@@ -171,7 +171,7 @@ def check_at_levels(case, quantity, function, **options):
             assert np.all(found.lower >= lower)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60, quick=6), deadline=None)
 @given(case=cases(likelihood=Probit()))
 def test_probabilities_at_levels(case):
     reference = ArbPosterior(case.posterior)

@@ -10,6 +10,7 @@ from gpcert.experiments import reproduce
 distributed = pytest.importorskip("distributed")
 
 
+@pytest.mark.slow  # tests/api/test_cluster.py has the quick one
 def test_pieces_run_on_a_dask_cluster_as_they_run_here(tmp_path):
     here = reproduce("robustness", scale="smallest", output=tmp_path / "here")
     with (

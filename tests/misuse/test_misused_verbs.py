@@ -95,10 +95,10 @@ def test_wrong_arguments_of_other_models(verb, model):
 
 
 def test_wrong_models():
-    for verb in VERBS:
+    for place, verb in enumerate(VERBS):
         call, good = _good(verb, "binary")
         assert misused(call, good, only=["model"]) == []
-        for value in WRONG.values():
+        for value in list(WRONG.values())[place :: len(VERBS)]:
             with pytest.raises(gpcert.errors.UnsupportedModelError, match="model: expected a gp"):
                 call(**{**good, "model": value})
 

@@ -55,9 +55,9 @@ def exact_mean(posterior, x):
 @pytest.mark.parametrize(
     ("d", "count"),
     [
-        (1, 40),
-        (2, 12),
-        *(pytest.param(d, n, marks=pytest.mark.slow) for d, n in ((1, 240), (2, 80))),
+        (1, 16),
+        (2, 8),
+        *(pytest.param(d, n, marks=pytest.mark.slow) for d, n in ((1, 280), (2, 92))),
     ],
 )
 def test_hidden_counter_examples_are_found(d, count, monkeypatch):

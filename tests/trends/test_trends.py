@@ -64,10 +64,10 @@ def mapped(**options):
 CLASSIFIERS = {
     "probit": lambda: posterior(likelihood=Probit()),
     "probit, matern": lambda: posterior("matern", likelihood=Probit()),
-    "softmax": lambda: posterior(m=3, likelihood=Softmax()),
     "coupled": coupled,
-    "multinomial probit": lambda: posterior(m=3, likelihood=MultinomialProbit()),
     "mixed": lambda: posterior(m=2, likelihood=Softmax([[1.0, 0.2], [0.0, 1.0], [-0.5, 0.3]])),
+    "softmax": lambda: posterior(m=3, likelihood=Softmax()),
+    "multinomial probit": lambda: posterior(m=3, likelihood=MultinomialProbit()),
     "separate": lambda: separate(Softmax()),
 }
 
@@ -113,7 +113,7 @@ def test_bands_and_deviations_of_the_standard_kind(name):
         assert found.maximum == plain.maximum
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@variants("name", CLASSIFIERS, quick=4)
 def test_probabilities(name):
     model = CLASSIFIERS[name]()
     outputs = [None] if name.startswith("probit") else range(len(model.labels))

@@ -81,7 +81,7 @@ def test_mixing_weights_are_checked_and_stored_on_a_grid():
         tiny.mixed(3)
 
 
-@settings(max_examples=examples(120, quick=12))
+@settings(max_examples=examples(120, quick=6))
 @given(case=mixed_cases())
 def test_bounds_hold(case):
     check_bounds(case)

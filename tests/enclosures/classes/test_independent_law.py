@@ -18,7 +18,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import crossed, examples
 from gpcert.testing.node_case import cell_points
 from tests.enclosures.classes.class_cases import (
     ClassCase,
@@ -56,7 +56,7 @@ def far_cases(draw):
     return ClassCase(posterior, random_region(rng, posterior), rng)
 
 
-@settings(max_examples=examples(80, quick=10))
+@settings(max_examples=examples(80, quick=6))
 @given(case=far_cases())
 def test_cells_hold_the_truth(case):
     """The expansion by itself, and with what else is tried."""
@@ -146,8 +146,7 @@ def test_bends_together_are_smaller_than_one_by_one():
     assert float(own._by_pieces(weights)[0]) > whole
 
 
-@pytest.mark.parametrize("likelihood", [Softmax(), MultinomialProbit(0.5)])
-@pytest.mark.parametrize("spread", [0.0, 0.5, 20.0])
+@crossed({"likelihood": [Softmax(), MultinomialProbit(0.5)], "spread": [0.0, 0.5, 20.0]})
 def test_ten_independent_classes_are_known_exactly(likelihood, spread):
     """Coupled by name only: the Gumbel form is the truth. Equal classes; one that dominates."""
     rng = np.random.default_rng(3)
@@ -184,8 +183,7 @@ def cubature(mean, V, nodes):
     return total / np.sqrt(2.0 * np.pi) ** n
 
 
-@pytest.mark.parametrize("m", [5, 6])
-@pytest.mark.parametrize("mixing", [0.0, 0.05, 2.0])
+@crossed({"m": [5, 6], "mixing": [2.0, 0.05, 0.0]})
 def test_five_and_six_classes_against_cubature(m, mixing):
     """Coupled a little and a lot; the rule's own error is seen from a coarser one."""
     rng = np.random.default_rng(10 * m + int(10 * mixing))
@@ -220,8 +218,7 @@ def test_five_and_six_classes_against_cubature(m, mixing):
             assert high[0] - low[0] <= 0.01
 
 
-@pytest.mark.parametrize("common", [1.0, 1e3])
-@pytest.mark.parametrize("rank", [1, 2])
+@crossed({"common": [1.0, 1e3], "rank": [1, 2]})
 def test_nearly_singular_covariances(common, rank):
     """Latent values that hardly move but together: bounds stay, whatever law is nearest."""
     rng = np.random.default_rng(rank)
