@@ -107,6 +107,9 @@ def run(verb):
 if __name__ == "__main__":
     # a shell starts jobs in the background with interrupts ignored, and the tests may be one
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # an interrupt of an import leaves CPython with an exit code of its own, even where it is caught
+    for name in gpcert.__all__:
+        getattr(gpcert, name)
     # imports and the model are there; from here on the call itself is interrupted
     model()
     print("READY", flush=True)

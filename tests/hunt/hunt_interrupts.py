@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,20 +45,21 @@ def rows() -> np.ndarray:
     return X
 
 
-def ask(verb: str) -> Any:
+def asked(verb: str) -> Callable[[], Any]:
     """A question that takes longer than anybody waits."""
     hard, x, budget = model(), np.zeros(DIM), gpcert.Budget(seconds=SECONDS)
     box = gpcert.Box(x - 2.0, x + 2.0)
     level = float(np.abs(hard.predict(box.sample(2000, 0))[0] - hard.predict(x[None])[0]).max())
     delta = {"delta": 1.35 * level, "budget": budget}  # true, but not soon proved
     if verb == "certify":
-        return gpcert.certify(hard, x, 2.0, **delta)
+        return partial(gpcert.certify, hard, x, 2.0, **delta)
     if verb.startswith("certify_many"):
         jobs = 2 if "two" in verb else 1
-        return gpcert.certify_many(hard, rows(), 2.0, n_jobs=jobs, progress=False, **delta)
+        how = {"n_jobs": jobs, "progress": False, **delta}
+        return partial(gpcert.certify_many, hard, rows(), 2.0, **how)
     if verb == "certified_radius":
-        return gpcert.certified_radius(hard, x, rtol=1e-4, max_radius=2.0, **delta)
-    return getattr(gpcert, verb)(hard, box, tol=1e-9, budget=budget)
+        return partial(gpcert.certified_radius, hard, x, rtol=1e-4, max_radius=2.0, **delta)
+    return partial(getattr(gpcert, verb), hard, box, tol=1e-9, budget=budget)
 
 
 def facts(answer: Any) -> dict[str, Any]:
@@ -75,8 +78,11 @@ def facts(answer: Any) -> dict[str, Any]:
 def main() -> None:
     """The command line."""
     verb = sys.argv[1]
+    for name in gpcert.__all__:
+        getattr(gpcert, name)  # not imports are to be interrupted, but the call
+    question = asked(verb)
     print("asked", flush=True)
-    answer = ask(verb)
+    answer = question()
     items = answer if isinstance(answer, tuple) else [answer]
     print(json.dumps([facts(item) for item in items]), flush=True)
 

@@ -55,12 +55,17 @@ def number(cell):
     return value if np.isfinite(value) and "_" not in cell else None
 
 
+def filled(rows):
+    """The rows that are not blank."""
+    return [row for row in rows if any(cell.strip() for cell in row)]
+
+
 def expected(columns, rows):
     """The points that the rows say; None where they must be refused."""
-    rows = [row for row in rows if any(cell.strip() for cell in row)]
+    rows = filled(rows)
     if any(len(row) != columns for row in rows):
         return None
-    if rows and all(number(cell) is None for cell in rows[0]):
+    if rows and all(number(cell) is None and cell != "nan" for cell in rows[0]):
         rows = rows[1:]
     values = [[number(cell) for cell in row] for row in rows]
     if not rows or any(v is None for row in values for v in row):
@@ -94,7 +99,7 @@ def wrong(seed, folder):
         return f"seed {seed}: exit code {code} for {text!r}: {printed[-300:]}"
     if code == BAD_INPUT:
         # a first row of words that begin like numbers, or of 0, 1, ..., may be refused as unclear
-        unclear = any(any(c in "0123456789" for c in cell) for cell in rows[0][:1] + rows[0])
+        unclear = any(c in "0123456789" for row in filled(rows)[:1] for cell in row for c in cell)
         return None if right is None or unclear else f"seed {seed}: refused {text!r}: {printed}"
     return None if found == right else f"seed {seed}: {text!r} was read as {found}"
 
