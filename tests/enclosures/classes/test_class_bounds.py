@@ -54,13 +54,13 @@ def check_bounds(case, optional=True):
         assert np.all(upper >= true_sums(posterior, centers, weights)[0])
 
 
-@settings(max_examples=examples(60, quick=4))
+@settings(max_examples=examples(60, quick=6))
 @given(case=class_cases(coupled=True))
 def test_coupled_classes(case):
     check_bounds(case)
 
 
-@settings(max_examples=examples(60, quick=4))
+@settings(max_examples=examples(60, quick=6))
 @given(case=class_cases(coupled=False))
 def test_independent_classes(case):
     check_bounds(case)
