@@ -1,6 +1,7 @@
 """`explain.effects`: intervals that contain the paper's Delta."""
 
 import time
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from gpcert import explain
 from gpcert.attacks.functions import plain_function
 from gpcert.errors import InputError
 from gpcert.explain.arguments import predictions
+from gpcert.explain.sides import Intervals
 from gpcert.kernels import ActiveDimensions, Constant, Linear, Matern, SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Mean, Probability
@@ -117,6 +119,23 @@ def test_ignored_features_have_exactly_no_effect():
     found = explain.effects(model, [0.4, 0.1], 0.5)
     assert found.lower[0, 0, 1] == 0.0 == found.upper[0, 0, 1]
     assert found.upper[0, 0, 0] < 0
+
+
+def test_lengths_end_where_the_domain_does():
+    """Outer and inner ones hold the real length, which fractions know, and differ by rounding."""
+    rng = np.random.default_rng(0)
+    X, radius = rng.uniform(0.0, 1.0, (40, 3)), np.array([0.1, 0.5, 2.0])
+    X[0] = 1.0
+    domain = np.zeros(4), np.array([1.0, 7.0, 1.0, 1.5])
+    features = np.array([0, 2, 3])
+    X = np.insert(X, 1, 0.5, axis=1)
+    outer, inner = Intervals(X, features, radius, domain).lengths()
+    for p, f, side in np.ndindex(outer.shape):
+        x, j = Fraction(X[p, features[f]]), features[f]
+        room = Fraction(domain[1][j]) - x if side == 0 else x - Fraction(domain[0][j])
+        real = min(room, Fraction(radius[f]))
+        assert Fraction(inner[p, f, side]) <= real <= Fraction(outer[p, f, side])
+        assert outer[p, f, side] - inner[p, f, side] <= 1e-14
 
 
 def test_a_feature_that_cannot_move_has_exactly_no_effect(binary):
