@@ -9,6 +9,7 @@ converts it. See `gpcert.adapters.adapter` for what an adapter is.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pkgutil import resolve_name
@@ -140,12 +141,9 @@ def convert(model: Any) -> Conversion:
     # a pair of a model and its likelihood is known by its parts
     parts = model if isinstance(model, tuple) else (model,)
     packages = {base.__module__.partition(".")[0] for part in parts for base in type(part).__mro__}
-    registered = [adapter for package, adapter in REGISTERED if package in packages]
-    # entry points last: reading those of all installed packages takes longer than most conversions
-    for known in (lambda: registered, lambda: built_in(packages), lambda: _declared(packages)):
-        for adapter in known():
-            if adapter.accepts(model):
-                return adapter.to_posterior(model)
+    for adapter in _candidates(packages):
+        if adapter.accepts(model):
+            return adapter.to_posterior(model)
     kind = f"{type(model).__module__}.{type(model).__qualname__}"
     models: dict[str, list[str]] = {}
     for library, row in supported().rows:
@@ -156,6 +154,14 @@ def convert(model: Any) -> Conversion:
         "gpcert.adapters.supported() says more; else write the model's numbers as "
         "Posterior(kernel, points, weights, factor, ...), or an adapter (docs/models.md)"
     )
+
+
+def _candidates(packages: set[str]) -> Iterator[Adapter]:
+    """Adapters of models of these packages, each found when it is asked for: reading the entry
+    points of all that is installed takes longer than most conversions."""
+    yield from (adapter for package, adapter in REGISTERED if package in packages)
+    yield from built_in(packages)
+    yield from _declared(packages)
 
 
 def built_in(packages: set[str] | None = None) -> list[Adapter]:

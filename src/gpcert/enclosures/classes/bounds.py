@@ -125,13 +125,15 @@ class ClassBounds:
             evaluation.report(inner, bool(xp.any(best.lower >= enough)))
         if self._about_nearest and target is not None and bool(xp.all(best.lower > target)):
             return best  # all that was asked; pairs of many classes are dear
-        others = [("ranges", lambda: self._by_ranges(weights))]
-        others.append(("pieces", lambda: self._by_pieces(weights, best.lower)))
+        others = {
+            "ranges": lambda: self._by_ranges(weights),
+            "pieces": lambda: self._by_pieces(weights, best.lower),
+        }
         if self._about_nearest:
             rest = orthogonal_rest(self.jet(weights), self.place.sizes)
             if bool(xp.all(rest <= NEAR)):
-                others = others[1:]
-        for name, bound in others:
+                del others["ranges"]
+        for name, bound in others.items():
             key = f"{name} {weights}"
             if evaluation.wants(key):
                 other = bound()
