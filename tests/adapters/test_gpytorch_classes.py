@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gpcert
+from gpcert.testing.effort import examples
 from tests.adapters.gpytorch_examples import (
     THREE,
     gk,
@@ -29,7 +30,9 @@ def test_mixed_classes_are_those_that_the_likelihood_samples(own):
     assert posterior.labels == (0, 1, 2, 3)
     np.testing.assert_allclose(posterior.prediction(X.numpy()), said, atol=0.01)
     region = gpcert.Ball(X[0].numpy(), 0.02)
-    ranges = gpcert.prediction_ranges(posterior, region, budget=gpcert.Budget(boxes=10))
+    ranges = gpcert.prediction_ranges(
+        posterior, region, budget=gpcert.Budget(boxes=examples(60, quick=10))
+    )
     p = posterior.prediction(region.sample(1000, 0))
     for c, found in enumerate(ranges):
         assert found.minimum.lower <= p[:, c].min() + 1e-7

@@ -12,7 +12,7 @@ from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball
-from gpcert.testing.effort import variants
+from gpcert.testing.effort import THOROUGH, variants
 from tests.api.test_separate_outputs import member
 
 KERNELS = (SquaredExponential([0.5, 1.1], 1.7), Matern(0.9, 2.5), SquaredExponential(0.8))
@@ -35,6 +35,8 @@ MODELS = {
 }
 X = np.array([0.2, -0.3])
 REGION = Ball(X, 0.1)
+RTOL = 0.01 if THOROUGH else 0.1
+LONG = gpcert.Budget(seconds=None, boxes=100)  # not seconds, which a busy machine takes away
 SAMPLES = REGION.sample(2000, 0)
 
 
@@ -48,13 +50,13 @@ def test_ranges_decisions_and_radii(name):
         assert found.maximum.upper - found.maximum.lower <= 0.0101
         assert found.output == LABELS[c]
     winner = LABELS[int(np.argmax(model.prediction(X[None])[0]))]
-    radius = gpcert.certified_radius(model, X, max_radius=0.5, rtol=0.1, budget=5)
+    radius = gpcert.certified_radius(model, X, max_radius=0.5, rtol=RTOL, budget=LONG)
     assert radius.lower > 0.0
     cert = gpcert.certify(model, X, 0.9 * radius.lower)
     assert (cert.status.name, cert.decision) == ("ROBUST", winner)
     inside = Ball(X, 0.9 * radius.lower).sample(500, 1)
     assert {LABELS[k] for k in model.prediction(inside).argmax(1)} == {winner}
-    cert = gpcert.certify(model, X, 3.0, budget=5)
+    cert = gpcert.certify(model, X, 3.0, budget=LONG)
     if cert.status.name == "NOT_ROBUST":
         at = model.prediction(cert.counterexample[None])[0]
         assert LABELS[int(at.argmax())] != winner
