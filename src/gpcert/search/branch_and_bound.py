@@ -49,7 +49,7 @@ HOST_SHARE = 0.5
 RANDOM_STARTS = 2
 """Random starting points of the local search at the root, beside the bound's own minimiser."""
 
-HOPELESS = 6.0
+HOPELESS = 12.0
 """Halves are halved at once where their gaps are expected to exceed so many times what is allowed:
 bounding them first would only add boxes."""
 
