@@ -229,6 +229,7 @@ class PeriodicBatch(NodeBatch):
         self.value_error = xp.where(
             known, up(value * relative, 4) + v * TINY, xp.full_like(value, 1.01 * v)
         )
+        self.sizes, self.errors = self._bounds()
 
     @cached_property
     def first(self) -> Annotated[Array, "B f N"]:
@@ -247,7 +248,6 @@ class PeriodicBatch(NodeBatch):
         node = self.node
         return -(node.frequency**2 * node.weight) * self._double_cosine
 
-    @cached_property
     def _bounds(self) -> tuple[Triple, Triple]:
         """Sizes and errors: `fl(k) fl(L) - k L = fl(k) (fl(L) - L) + (fl(k) - k) L`, and the same
         for `L1 L1^T + diag(L2)`, whose spectral norm is at most `|L1|^2 + max |L2|`.
@@ -272,16 +272,6 @@ class PeriodicBatch(NodeBatch):
             errors = (d_k, up(d_gradient, 8), up(d_hessian, 8))
             sizes = zip((k, k * length, k * square), errors, strict=True)
             return tuple(up(s + e, 8) for s, e in sizes), errors
-
-    @property
-    def sizes(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """See `NodeBatch`."""
-        return self._bounds[0]
-
-    @property
-    def errors(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """See `NodeBatch`."""
-        return self._bounds[1]
 
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """Gradient and Hessian by (batched) matrix products over the points."""

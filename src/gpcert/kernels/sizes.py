@@ -37,6 +37,11 @@ def times(a: Reals, b: Reals) -> Reals:
     return xp.where(zero, xp.zeros_like(product), up(product, 1))
 
 
+def scaled(size: Reals, factor: float) -> Reals:
+    """`factor size` rounded up, factor > 0."""
+    return times(size, namespace(size).full_like(size, factor))
+
+
 @np.errstate(over="ignore", under="ignore")
 def signed_times(a: Reals, b: Reals) -> Reals:
     """`a b` for numbers of any sign, broadcast, not rounded up; 0 times infinity is 0."""

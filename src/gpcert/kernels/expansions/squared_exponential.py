@@ -28,8 +28,6 @@ from gpcert.arrays import (
     Array,
     Derivatives,
     PerCell,
-    PerCellAndFeature,
-    PerCellMatrix,
     PerOrder,
     namespace,
     row_products,
@@ -38,7 +36,6 @@ from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
-    FormFunction,
     FunctionModel,
     Geometry,
     LinearModel,
@@ -97,15 +94,8 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
 
     has_forms: ClassVar[bool] = True
 
-    def form_polynomial(
-        self, expansion: WeightedExpansion, W: Annotated[Array, "N N"], norm: float, sharp: bool
-    ) -> tuple[tuple[PerCell, PerCellAndFeature, PerCellMatrix], PerCell]:
-        return form_polynomial(self, expansion, W, norm, sharp)
-
-    def monotone_signs(
-        self, expansion: WeightedExpansion, function: FormFunction
-    ) -> Annotated[Array, "f"]:
-        return monotone_signs(self, expansion, function)
+    form_polynomial = form_polynomial  # pyright: ignore[reportAssignmentType]
+    monotone_signs = monotone_signs  # pyright: ignore[reportAssignmentType]
 
     def expand(self, cells: Cells) -> WeightedExpansion:
         scaled = self.scaled_centers(cells.center)
@@ -196,12 +186,11 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         self, expansion: WeightedExpansion, weights: Annotated[Array, "m N"]
     ) -> tuple[Annotated[Array, "B m"], Annotated[Array, "B m"]]:
         """All functions by one matrix product; errors as `terms` has them at degree 0."""
-        xp = namespace(expansion.K)
-        N, f = self.points.shape
-        eta = gamma(N + 2 * f + 32) + self.relative_error
-        sizes = xp.abs(weights)
-        errors = up(expansion.K @ (sizes * eta).T, N + 8) + self.floor * xp.sum(sizes, axis=1)
-        return expansion.K @ weights.T, errors
+        K, sizes = expansion.K, abs(weights)
+        N, f = self.points.shape[-2:]
+        terms = K * (gamma(N + 2 * f + 32) + self.relative_error)
+        lost = self.floor * namespace(K).sum(sizes, axis=1)
+        return K @ weights.T, up(terms @ sizes.T, N + 8) + lost
 
     def _coefficients(
         self, expansion: WeightedExpansion, combination: Combination
@@ -224,7 +213,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
             coefficients, squares = _products_and_squares(K, weights, combination.own)
             length = up(root(squares), N + 8)
             sizes, wrong = (up(xp.sqrt(part), 2) for part in expansion.squared_sizes)
-            eta = gamma(N + 2 * self.points.shape[1] + 136)
+            eta = gamma(N + 2 * self.points.shape[-1] + 136)
             errors = up(length[:, None] * (eta * sizes + wrong), 8)
             third = up(errors[:, 2] * self._largest_extent, 2)
             underflow = up(self.floor * N**0.5 * length, 4)
@@ -324,16 +313,19 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return _times_offsets(expansion.K, self._columns, expansion.scaled)
 
     def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Derivatives]:
+        columns = self._columns
         for start in range(0, len(expansion.K), cells):
             part = slice(start, start + cells)
-            yield _times_offsets(expansion.K[part], self._columns, expansion.scaled[part])
+            own = columns[part] if columns.ndim > 2 else columns
+            yield _times_offsets(expansion.K[part], own, expansion.scaled[part])
 
     @cached_property
     def _columns(self) -> Array:
-        """(f, N): the points' features in rows of their own, as what is formed from them lies in
-        memory; a transposed view would hand its own order down, and every product would copy."""
-        rows = [self.points[:, j] for j in range(self.points.shape[1])]
-        return namespace(self.points).stack(rows) if rows else self.points.T
+        """(..., f, N): the points' features in rows of their own, as what is formed from them lies
+        in memory; a transposed view would hand its own order down, and every product would copy."""
+        xp, f = namespace(self.points), self.points.shape[-1]
+        rows = [self.points[..., j] for j in range(f)]
+        return xp.stack(rows, axis=-2) if rows else xp.matrix_transpose(self.points)
 
     def _pointwise(self, distances: Array, weights: Array, rho: Array) -> tuple[Array, Array]:
         """See `exponential_remainder`."""
@@ -355,7 +347,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
     def second_derivatives(self, expansion: WeightedExpansion) -> Annotated[Array, "B pairs N"]:
         """(B, f (f+1)/2, N): `k_i (z_ij - c_j) (z_ik - c_k)`, j <= k in lexicographic order."""
         xp = namespace(expansion.K)
-        u = self.points.T[None, :, :] - expansion.scaled[:, :, None]
+        u = self._columns - expansion.scaled[:, :, None]
         first, second = np.triu_indices(expansion.scaled.shape[1])
         j, k = (xp.asarray(index, device=expansion.K.device) for index in (first, second))
         return expansion.K[:, None, :] * u[:, j] * u[:, k]
@@ -403,6 +395,6 @@ def _times_offsets(K: Array, columns: Array, scaled: Array) -> Array:
     """(B, f, N): `k_i (z_ij - c_j)`."""
     if isinstance(K, np.ndarray):  # in one place, row after row
         found = np.empty((*scaled.shape, K.shape[1]))
-        np.subtract(columns[None, :, :], scaled[:, :, None], out=found)
+        np.subtract(columns, scaled[:, :, None], out=found)
         return np.multiply(found, K[:, None, :], out=found)
-    return K[:, None, :] * (columns[None, :, :] - scaled[:, :, None])
+    return K[:, None, :] * (columns - scaled[:, :, None])

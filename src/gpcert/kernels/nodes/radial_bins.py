@@ -63,11 +63,9 @@ class PointSums(NamedTuple):
     def jet(self, node: LocalRadial, centers: PerCellAndFeature) -> Jet:
         """Of the sum at the centres."""
         moments, f = node.table, centers.shape[1]
-        gradient = moments.centred(self.slope, centers, 1) * node.scale
         hessian = dense(moments.centred(self.bend, centers, 2), f, 2)
-        hessian = hessian * (node.scale[:, None] * node.scale[None, :])
-        identity = np.eye(f) * node.scale**2
-        return Jet(self.value, gradient, hessian - self.slope[0][0][:, None, None] * identity)
+        gradient = moments.centred(self.slope, centers, 1)
+        return node.jet(self.value, self.slope[0][0], gradient, hessian)
 
 
 def bin_numbers(r: PerCellAndPoint, bins: int) -> PerCellAndPoint:
@@ -194,8 +192,8 @@ class BinTables:
         """
         profile = self.node.profile
         value, slope, bend = profile.terms(self.low, (0, 0), (1, 0), (2, 0))
-        found = self.node.regular_accuracy(self.high, self.extents, (value, slope, bend))
-        return (1.0 + SLACK) * np.stack([*found.sizes, *found.errors], axis=1)
+        sizes, errors = self.node.regular_accuracy(self.high, self.extents, (value, slope, bend))
+        return (1.0 + SLACK) * np.stack([*sizes, *errors], axis=1)
 
     @cached_property
     def rounding(self) -> tuple[PerRow, PerRow]:
