@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -50,7 +50,6 @@ from gpcert.kernels.expansions.higher_degrees import (
     exponential_remainder,
     paper_lower_bound,
 )
-from gpcert.kernels.expansions.squared_exponential_forms import form_polynomial, monotone_signs
 from gpcert.kernels.expansions.squared_exponential_table import (
     MOST_CUBIC_FEATURES,
     SquaredExponentialTable,
@@ -91,11 +90,6 @@ class WeightedExpansion(Expansion):
 @dataclass(frozen=True, eq=False)
 class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpansion]):
     """The table, as the enclosures ask for it."""
-
-    has_forms: ClassVar[bool] = True
-
-    form_polynomial = form_polynomial  # pyright: ignore[reportAssignmentType]
-    monotone_signs = monotone_signs  # pyright: ignore[reportAssignmentType]
 
     def expand(self, cells: Cells) -> WeightedExpansion:
         scaled = self.scaled_centers(cells.center)
@@ -268,19 +262,11 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         value, _ = self.center_variance(expansion)
         return value, value
 
-    def row_sizes(self, expansion: WeightedExpansion) -> tuple[PerCell, PerCell]:
-        """Roots of `squared_sizes` of order 0."""
-        return self._root_sizes(expansion, 0)
-
-    def derivative_sizes(self, expansion: WeightedExpansion) -> tuple[PerCell, PerCell]:
-        """Roots of `squared_sizes` of order 1; the differences z - c round 16 times at most."""
-        size, error = self._root_sizes(expansion, 1)
-        return size, up(error + gamma(16) * size, 4)
-
-    def _root_sizes(self, expansion: WeightedExpansion, order: int) -> tuple[Array, Array]:
+    def row_sizes(self, expansion: WeightedExpansion, order: int) -> tuple[PerCell, PerCell]:
+        """Roots of `squared_sizes`; differences z - c round 16 times at most."""
         xp = namespace(expansion.K)
-        sizes2, errors2 = expansion.squared_sizes
-        return up(xp.sqrt(sizes2[:, order]), 2), up(xp.sqrt(errors2[:, order]), 2)
+        size, error = (up(xp.sqrt(part[:, order]), 2) for part in expansion.squared_sizes)
+        return size, up(error + gamma(16) * size, 4) if order else error
 
     def derivative_covariance(self, expansion: WeightedExpansion) -> QuadraticForm:
         """`s^2 I`, exactly: the derivatives are orthogonal."""

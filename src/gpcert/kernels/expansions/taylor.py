@@ -75,9 +75,6 @@ class TaylorExpansion(Expansion):
         """How far the features bend; not asked of single points."""
         return self.node.feature_sizes(self.reach)
 
-    def node_batch(self) -> NodeBatch:
-        return self.batch
-
 
 @dataclass(frozen=True, eq=False)
 class LocalTaylor(LocalKernel[TaylorExpansion]):
@@ -204,17 +201,9 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             high = xp.where(xp.isnan(high), largest, high)
         return low, xp.minimum(high, largest)
 
-    def row_sizes(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
-        return self._norms(expansion, 0)
-
-    def derivative_sizes(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
-        return self._norms(expansion, 1)
-
-    def _norms(self, expansion: TaylorExpansion, order: int) -> tuple[Array, Array]:
-        xp = namespace(expansion.K)
-        shape = expansion.K.shape
-        size = xp.broadcast_to(expansion.batch.sizes[order], shape)
-        error = xp.broadcast_to(expansion.batch.errors[order], shape)
+    def row_sizes(self, expansion: TaylorExpansion, order: int) -> tuple[PerCell, PerCell]:
+        xp, batch, shape = namespace(expansion.K), expansion.batch, expansion.K.shape
+        size, error = (xp.broadcast_to(part[order], shape) for part in (batch.sizes, batch.errors))
         return euclidean(size), euclidean(error)
 
     def derivatives(self, expansion: TaylorExpansion) -> Derivatives:
@@ -249,9 +238,6 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         minimum, as the lines of other carriers have theirs."""
         lower = affine_lower_bound(expansion.batch.enclosed(), weights)
         return lower if slope is None else down(lower + expansion.geometry.least(slope), 1)
-
-    def tree(self) -> tuple[LocalNode, Frame]:
-        return self.node, self.frame
 
 
 LARGEST_VARIANCE = 2.0**100
