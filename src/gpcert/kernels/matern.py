@@ -40,8 +40,7 @@ def _series(p: int) -> tuple[PositiveSeries, ...]:
     `rho2^n F_n = t^(2n) e^-t theta_(p-n) / theta_p(0)`, `F_1(0) rho2 = t^2 / (2 (nu - 1))`,
     `F_2(0) rho2^2 = t^4 / (4 (nu - 1)(nu - 2))`.
     """
-    nu, one = Fraction(2 * p + 1, 2), Fraction(1)
-    scale = Fraction(1, reverse_bessel(p)[0])
+    nu, scale = Fraction(2 * p + 1, 2), Fraction(1, reverse_bessel(p)[0])
 
     def polynomial(*parts: tuple[int, int]) -> tuple[Fraction, ...]:
         """`sum of factor t^(2n) theta_(p-n) / theta_p(0)` over (factor, n)."""
@@ -51,19 +50,13 @@ def _series(p: int) -> tuple[PositiveSeries, ...]:
                 total[i + 2 * n] += factor * c * scale
         return tuple(total)
 
-    found = [PositiveSeries((2 * one,), polynomial((2, 0)))]
+    rows: list[tuple[tuple[Any, ...], tuple[tuple[int, int], ...]]] = [((2,), ((2, 0),))]
     if p >= 1:
-        found.append(
-            PositiveSeries((2 * one, 0 * one, 1 / (2 * (nu - 1))), polynomial((2, 0), (2, 1)))
-        )
+        rows.append(((2, 0, 1 / (2 * (nu - 1))), ((2, 0), (2, 1))))
     if p >= 2:
         quartic = Fraction(3, 4) / (4 * (nu - 1) * (nu - 2))
-        found.append(
-            PositiveSeries(
-                (2 * one, 0 * one, 0 * one, 0 * one, quartic), polynomial((2, 0), (1, 1), (1, 2))
-            )
-        )
-    return tuple(found)
+        rows.append(((2, 0, 0, 0, quartic), ((2, 0), (1, 1), (1, 2))))
+    return tuple(PositiveSeries(tuple(map(Fraction, g)), polynomial(*h)) for g, h in rows)
 
 
 def _quotient(a: Array, b: Array) -> Array:

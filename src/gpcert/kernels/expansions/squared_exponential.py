@@ -132,7 +132,12 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         below = above = remainder
         gained = False
         if pointwise and not combination.own:
-            below, above = self._pointwise(expansion.distances, combination.weights, geometry.rho)
+            t, error = combination.weights, self.relative_error
+            underflow = self.floor * float(xp.sum(xp.abs(t)))
+            where = (expansion.distances, self.fixed_distances, self.variance * t)
+            below, above = (
+                side + underflow for side in exponential_remainder(*where, error, geometry.rho)
+            )
             gained = bool(xp.any((below < remainder) | (above < remainder)))
             below, above = xp.minimum(below, remainder), xp.minimum(above, remainder)
         norm = xp.sqrt(combination.squared_norm + 0.0 * value)
@@ -312,15 +317,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         xp, f = namespace(self.points), self.points.shape[-1]
         rows = [self.points[..., j] for j in range(f)]
         return xp.stack(rows, axis=-2) if rows else xp.matrix_transpose(self.points)
-
-    def _pointwise(self, distances: Array, weights: Array, rho: Array) -> tuple[Array, Array]:
-        """See `exponential_remainder`."""
-        weighted = self.variance * weights
-        below, above = exponential_remainder(
-            distances, self.fixed_distances, weighted, self.relative_error, rho
-        )
-        underflow = self.floor * float(namespace(weights).sum(abs(weights)))
-        return below + underflow, above + underflow
 
     def second_degree(self, expansion: WeightedExpansion) -> SecondDegree:
         """`D_j` and `E` have the products `k_i u_ij` and `k_i (u_i.d)^2 / 2`, u = z - c."""

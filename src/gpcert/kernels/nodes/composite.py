@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from operator import add
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -210,19 +210,18 @@ class ProductNode(LocalNode):
     @np.errstate(over="ignore")
     def feature_sizes(self, reach: Reach) -> FeatureSizes:
         """The feature space is the tensor product of the parts'."""
-        return reduce(FeatureSizes.times, self._each("feature_sizes", reach))
+        return reduce(FeatureSizes.times, each_answer(self.parts, "feature_sizes", reach))
 
     def at(self, reach: Reach) -> NodeBatch:
         """One batch a part, multiplied from the left."""
-        features = reach.half.shape[1]
-        return reduce(
-            lambda left, right: ProductBatch.of(left, right, features), self._each("at", reach)
-        )
+        product = partial(ProductBatch.of, features=reach.half.shape[1])
+        return reduce(product, each_answer(self.parts, "at", reach))
 
-    def _each(self, method: str, reach: Reach) -> list:
-        """What each part answers; a part that occurs several times is asked once."""
-        answers = {id(part): getattr(part, method)(reach) for part in self.parts}
-        return [answers[id(part)] for part in self.parts]
+
+def each_answer(parts: Sequence[Any], method: str, *arguments: Any) -> list[Any]:
+    """What every part answers; one that occurs several times is asked once."""
+    answers = {id(part): getattr(part, method)(*arguments) for part in parts}
+    return [answers[id(part)] for part in parts]
 
 
 @dataclass(frozen=True, eq=False)
