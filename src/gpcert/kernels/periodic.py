@@ -170,10 +170,9 @@ class LocalPeriodic(LocalNode):
     def feature_sizes(self, reach: Reach) -> FeatureSizes:
         """Even spectral moments from cumulants, and R0 exactly.
 
-        `exp(q (cos s - 1))` is the characteristic function of the difference n of two independent
-        Poisson(q/2) variables, whose even cumulants are all q (the odd ones vanish). The spectral
-        variable is `u = sum_j n_j W_j d_j`, so its cumulants are `K_2n = sum_j q_j (W_j d_j)^2n`,
-        and `E u^2 = K_2`, `E u^4 = K_4 + 3 K_2^2`, `E u^6 = K_6 + 15 K_4 K_2 + 15 K_2^3`.
+        `exp(q (cos s - 1))` is the characteristic function of a difference of two independent
+        Poisson(q/2) variables, so the cumulants of u are `K_2n = sum_j q_j (W_j d_j)^2n`, and
+        `E u^2 = K_2`, `E u^4 = K_4 + 3 K_2^2`, `E u^6 = K_6 + 15 K_4 K_2 + 15 K_2^3`.
         R0^2 = 2 v - 2 min k, and k is least where every |sin| is largest.
         """
         xp = namespace(reach.half)

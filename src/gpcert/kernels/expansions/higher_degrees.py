@@ -286,13 +286,10 @@ def paper_lower_bound(
     """Certified lower bound (B,) of `sum_i t_i k(x, z_i) + slope.d` over |d_j| <= half_j: the
     paper's, Proposition "mean bound" of Patane et al. (as in Statement 12.4).
 
-    On a cell every `phi_i(x) = |x - z_i|^2` (scaled) lies in an interval, over which `exp(-phi/2)`
-    is convex: a tangent lies below it, the chord above it. With a tangent for t_i > 0 and a chord
-    for t_i < 0, `sum_i t_i k(x, z_i) >= sum_i t_i (a_i + b_i phi_i(x))`, a separable quadratic in
-    x, whose minimum over a box is a closed form. A line is valid for whatever slope is taken: over
-    the exponential if it lies over both ends of the interval (convexity), under it if it is the
-    tangent of that slope, so the slopes' rounding costs tightness only; intercepts are rounded
-    outwards.
+    Of `exp(-phi/2)`, convex in `phi_i(x) = |x - z_i|^2` (scaled), a tangent where t_i > 0 and the
+    chord where t_i < 0 make a separable quadratic in x, whose minimum over a box is a closed form.
+    A line is valid for whatever slope is taken, so the slopes' rounding costs tightness only;
+    intercepts are rounded outwards.
     """
     xp = namespace(scaled)
     N, f = where.points.shape

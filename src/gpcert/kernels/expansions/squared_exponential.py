@@ -149,10 +149,8 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
     ) -> LinearModel | None:
         """`omega f = f(c) + grad.d + e`, for few cells of many features, without a Hessian.
 
-        `|e| <= sum_n |T_n|_F rho^n / n!` over the degrees 2 to 6, from the points' Gram matrix, and
-        Cauchy-Schwarz beyond (`gpcert.kernels.expansions.higher_degrees`); or, if that is less,
-        Cauchy-Schwarz for all of them, `|e| <= sqrt(B^2 - |P f|^2) tail_1(rho2)`. N^2 + N f
-        operations per cell instead of the N f^2 of a Hessian.
+        Degrees 2 to 6 from the points' Gram matrix (`higher_degrees`), or, if that is less,
+        Cauchy-Schwarz for all of them: N^2 + N f operations per cell instead of N f^2.
         """
         if combination.own or combination.slack is not None:
             return None
@@ -198,8 +196,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         the weights themselves; and (B,) the rounding of third moments.
 
         Where the weights are inexact, by Cauchy-Schwarz: the errors of `terms` are at most |t|
-        times the root of a squared size, of which their own errors cost as much, and nothing of
-        every weight is formed.
+        times the root of a squared size, of which their own errors cost as much.
         """
         xp, K, weights = namespace(expansion.K), expansion.K, combination.weights
         N = K.shape[1]

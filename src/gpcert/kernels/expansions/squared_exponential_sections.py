@@ -7,9 +7,8 @@ does not change times the same kernel of one feature,
     p_i = (z_ij - x_j) / l_j,     F_i = sum over the other features of ((z_i - x) / l)^2,
 
 so all that `squared_exponential` knows of a region with one free feature holds on every section,
-with its own p and F. Cells of all sections then share their batches: kernel values, moments and
-products with the precision are computed for all of them at once. A cell's one coordinate is t, in
-the units of the feature.
+with its own p and F, and cells of all sections share their batches. A cell's one coordinate is t,
+in the units of the feature.
 
 Proofs: docs/mathematics.md, statements 1.2 and 15.2.
 """
@@ -58,10 +57,9 @@ class Sections:
     ) -> Sections:
         """The sections of the points X[rows] along `features`, (rows, features) = `sections`.
 
-        `kernel` are its length-scales (d,) and variance, `extent` (Q,) bounds |t|. The sums of the
-        other features' squares have no differences: each is a product with ones and one zero.
-        Coordinates beyond float64 make a section of their own feature infinitely long, which
-        `kernel_errors` refuses; among the fixed ones they make k zero, as it nearly is.
+        `kernel` are its length-scales (d,) and variance, `extent` (Q,) bounds |t|. Coordinates
+        beyond float64 make a section of their own feature infinitely long, which `kernel_errors`
+        refuses; among the fixed ones they make k zero, as it nearly is.
         """
         scale, variance = kernel
         rows, features = sections

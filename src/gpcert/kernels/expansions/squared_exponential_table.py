@@ -331,10 +331,9 @@ class SquaredExponentialTable:
     def slice_norm(self, weights: Annotated[np.ndarray, "N"]) -> float | None:
         """`t'^T K' t'` with t'_i = t_i exp(-fixed distance_i / 2) and K' on the free features.
 
-        Reason: with some features fixed, k(x, z_i) factors into a constant and the same kernel on
-        the free features, so f restricted to the slice lies in that kernel's space with these
-        weights. The rounding of every entry is bounded by the relative errors of both factors, and
-        what underflows by `floor`, as the largest weight is scaled to about one.
+        Reason: k(x, z_i) factors into a constant and the same kernel on the free features. The
+        rounding of every entry is bounded by the relative errors of both factors, and what
+        underflows by `floor`, as the largest weight is scaled to about one.
         """
         if self.direct:  # the expanded distances below would not be accurate enough
             return None

@@ -194,9 +194,8 @@ def affine_lower_bound(enclosed: Enclosed, weights: Array) -> PerCell:
     """Certified lower bound (B,) of `sum_i t_i k(x, z_i)` over each cell, t (N,) or (B, N).
 
     With `under` where t_i >= 0 and `over` where t_i < 0 the sum is at least
-    `sum_i intercept_i + sum_m min_x sum_i slope_mi phi_m(x, z_i)`. The interval bound
-    `sum_i min(t_i low_i, t_i high_i)` is another; the better one counts. Linear carriers are
-    minimised together, as their sum is linear. Reference: Patane et al.,
+    `sum_i intercept_i + sum_m min_x sum_i slope_mi phi_m(x, z_i)`; by intervals at least
+    `sum_i min(t_i low_i, t_i high_i)`. The better one counts. Reference: Patane et al.,
     Proposition "mean bound", with the sign and weights of Statement 12.4.
     """
     xp = namespace(enclosed.low)

@@ -174,9 +174,8 @@ class SinusoidCarrier(Carrier):
     def minimum(self, coefficients: PerCellAndPoint) -> PerCell:
         """`sum_i a_i constant_i`, and for each j the exact minimum of *one* sinusoid.
 
-        Summed over the points first, `sum_i a_i cos(p_i + e) = C cos e - S sin e` is one sinusoid.
-        The paper (eq. "priodicU") bounds every point apart, which is never better: `min sum >= sum
-        min`.
+        Summed over the points first, `sum_i a_i cos(p_i + e) = C cos e - S sin e` is one sinusoid;
+        every point apart (the paper's eq. "priodicU") is never better: `min sum >= sum min`.
         """
         xp = namespace(coefficients)
         (_, N), f = coefficients.shape, len(self.amplitudes)
@@ -295,8 +294,7 @@ def joint_minimum(terms: Sequence[tuple[LinearCarrier, Array]]) -> PerCell:
     """Certified lower bound (B,) of the minimum over each cell of a sum of linear functions.
 
     `sum_m sum_i a_mi phi_m(x, z_i)` with coefficients (B, N), all carriers on the same cells, each
-    on some of their features. Exact up to rounding, over parts of balls too: the sum is again
-    linear. Minima of the summands apart would lose what cancels between them.
+    on some of their features. Exact up to rounding, over parts of balls too.
     """
     reach = terms[0][0].reach
     xp = namespace(reach.half)

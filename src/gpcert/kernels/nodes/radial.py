@@ -344,10 +344,9 @@ class LocalRadial(LocalNode):
         """By how much degrees 3 and 4 of a point may be off, for a weight and a rho of 1, at
         distances between two ends, F_n at the lower one.
 
-        Each F_n is known up to its relative error, |v| is at most r and the extent; coordinates are
-        off by `COORDINATE extent`; sums over points and their shifts round terms as large as
-        `F_n extent^n` (`MomentTable`), and adding the parts of a tensor with Kronecker's delta,
-        of Frobenius norm sqrt f, rounds those.
+        Each F_n is known up to its relative error, |v| is at most r and the extent; sums over
+        points round terms as large as `F_n extent^n` (see the module), and adding the parts of a
+        tensor with Kronecker's delta, of Frobenius norm sqrt f, rounds those.
         """
         xp, f = namespace(distance_error), self.scale.shape[0]
         E = extents + xp.zeros_like(distance_error)

@@ -13,8 +13,7 @@ scaled, r = |v| (the fixed features included), in c:
     D^5 k = s (F_5 (v.d)^5 - 10 F_4 (v.d)^3 |d|^2 + 15 F_3 (v.d) |d|^4).
 
 Weights of a posterior alternate in sign: `sum_i a_i D^3 k(., z_i)` as one tensor keeps their
-cancellation, where a sum of absolute values would lose a factor of a hundred; only order 5 is
-summed point by point.
+cancellation; only order 5 is summed point by point.
 
 Proofs: docs/mathematics.md, statements 3.2, 3.6 and 3.7.
 """
@@ -127,10 +126,9 @@ def _second(profile: RadialProfile, low: Array, high: Array) -> Array:
 def third(profile: RadialProfile, low: Reals, high: Reals) -> Reals:
     """Sup over r in [low, high] and |tau| <= 1 of `|A tau - C tau^3|`, A = 3 F_2 r, C = F_3 r^3.
 
-    `C / A = w_2 / 3`. Where w_2 <= 1, the maximum over tau is A - C at tau = 1; there A rises, and
-    so does C, as w_3 <= w_2 + 2 <= 3. Where w_2 >= 1, it is the larger of C - A = C (1 - 3 / w_2)
-    and the inner maximum `2 F_2 r / sqrt(w_2)` at tau^2 = 1 / w_2, which falls:
-    its logarithmic slope is `1 - w_2 - (2 + w_2 - w_3) / 2 = (w_3 - 3 w_2) / 2 <= 1 - w_2 <= 0`.
+    `C / A = w_2 / 3`. Where w_2 <= 1, the maximum over tau is A - C at tau = 1, where both rise;
+    beyond, the larger of C - A = C (1 - 3 / w_2) and the inner maximum `2 F_2 r / sqrt(w_2)` at
+    tau^2 = 1 / w_2, which falls (Statement 3.2).
     """
     xp = namespace(low)
     turn = profile.peak(2, 1)  # w_2 = 1
@@ -203,9 +201,8 @@ def fifth(profile: RadialProfile, low: Reals, high: Reals) -> Reals:
 
     A = F_5 r^5, B = 10 F_4 r^3, C = 15 F_3 r; infinite where k has no bounded fifth derivative.
 
-    p is odd, so tau >= 0 will do; on each piece of [0, 1] a polynomial of degree 5 lies between the
-    smallest and the largest of its Bernstein coefficients there, which are sums with positive
-    factors of A, -B and C: each is monotone in them, and they lie in intervals.
+    p is odd, so tau >= 0 will do; on each piece of [0, 1] it lies between its Bernstein
+    coefficients, which are monotone in A, -B and C, and these lie in intervals.
     """
     xp = namespace(low)
     high = xp.minimum(high, xp.full_like(low, FAR))
@@ -328,11 +325,9 @@ def radial_remainder(
     """What degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
 
     Statement: it is at most `|T_3[d,d,d]| / 6 + |T_4[d,d,d,d]| / 24 + sum_i |a_i| S_5i / 120`, the
-    tensors summed over the points (Taylor along the segment; k is four times continuously
-    differentiable on it but for points that it meets, where the fourth derivative is still
-    Lipschitz with the constant S_5i, or S_5i is infinite). A point whose S_5i and rounding exceed
-    `third_i / 6`, the bound of order 3, ends there and is left out of the tensors. On large cells
-    order 3 may be the better one for all points together.
+    tensors summed over the points (Taylor along the segment; Statement 3.6). A point whose S_5i and
+    rounding exceed `third_i / 6`, the bound of order 3, ends there and is left out of the tensors.
+    On large cells order 3 may be the better one for all points together.
     """
     xp = namespace(coefficients)
     node, rho = batch.node, batch.rho
