@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def raised(size: Reals, roundings: int) -> Reals:
 @np.errstate(over="ignore")
 def total(sizes: Sequence[Reals]) -> Reals:
     """Sum of sizes, rounded up."""
-    return raised(reduce(lambda a, b: a + b, sizes), len(sizes))
+    return raised(reduce(add, sizes), len(sizes))
 
 
 @np.errstate(over="ignore", under="ignore")
