@@ -92,7 +92,7 @@ def test_signs_hold_on_the_cell(seed, N, f, width, scale, share, constant):
     """The slopes of the weighted function have the signs that are said, at every point."""
     case = case_of(seed, N, f, width, scale)
     function = FormFunction(case.t, np.abs(case.t), case.W, share, abs(constant))
-    signs = monotone_signs(case.expansion, function)
+    signs = monotone_signs(case.kernel, case.expansion, function)
     for x in case.x:
         d, by_sum, by_form, weight = true_slopes(case, x)
         for j in np.flatnonzero(signs):
@@ -128,7 +128,7 @@ def test_signs_are_found_where_the_cell_is_small_beside_the_points():
     region = Ball(np.zeros(2), 0.1)
     kernel = SquaredExponential(1.0, 1.0).localize(np.array([[2.0, 0.0]]), region, Backend())
     function = FormFunction(np.ones(1), np.ones(1))
-    signs = monotone_signs(kernel.expand(region.root()), function)
+    signs = monotone_signs(kernel, kernel.expand(region.root()), function)
     assert signs.tolist() == [1.0, 0.0]
     falling = FormFunction(-np.ones(1), np.ones(1))
-    assert monotone_signs(kernel.expand(region.root()), falling).tolist() == [-1.0, 0.0]
+    assert monotone_signs(kernel, kernel.expand(region.root()), falling).tolist() == [-1.0, 0.0]

@@ -29,7 +29,6 @@ from gpcert.enclosures.local_posterior import (
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
-from gpcert.kernels import SquaredExponential
 from gpcert.kernels.expansions.base import Expansion
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.posterior import Posterior
@@ -247,9 +246,7 @@ MOST_CELLS = 2048
 def has_sections(model: Model) -> bool:
     """Whether the model's kernels are known on many sections at once; trends are not."""
     return all(
-        isinstance(member.kernel, SquaredExponential)
-        and member.features is None
-        and not member.has_trend
+        member.kernel.has_sections and member.features is None and not member.has_trend
         for member in model.members
     )
 
@@ -291,14 +288,11 @@ class SectionModel:
         backend: Backend,
     ) -> SectionModel:
         """The sections (rows of X, features), asked about for |t| <= extent (Q,)."""
-        found = []
-        for part in parts:
-            kernel, points = part.unit.kernel, part.unit.points
-            assert isinstance(kernel, SquaredExponential), "see `has_sections`"
-            seen = (kernel.typical_lengths(points.shape[1]), kernel.variance)
-            found.append(Sections.build(seen, points, X, sections, extent))
+        found = tuple(
+            part.unit.kernel.sections(part.unit.points, X, sections, extent) for part in parts
+        )
         reach = float(extent.max(initial=0.0)) or 1.0
-        return SectionModel(model, parts, tuple(found), Box([-reach], [reach]), backend)
+        return SectionModel(model, parts, found, Box([-reach], [reach]), backend)
 
     def evaluation(
         self,

@@ -15,6 +15,7 @@ import numpy as np
 from gpcert.arrays import Backend, Inputs, PerCell, Points, Reals, namespace
 from gpcert.kernels.base import GradientProduct
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
+from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.nodes.radial_profiles import PositiveSeries, all_at, power
 from gpcert.kernels.radial import RadialKernel
 from gpcert.regions import Region
@@ -50,6 +51,7 @@ class SquaredExponential(RadialKernel):
     variance: float = 1.0
 
     name: ClassVar[str] = "squared_exponential"
+    has_sections: ClassVar[bool] = True
     negligible: ClassVar[float] = 46.0
     zero_slack: ClassVar[float] = 0.0
 
@@ -107,3 +109,13 @@ class SquaredExponential(RadialKernel):
         """A weighted, orthogonal expansion of its own."""
         lengths = self.typical_lengths(points.shape[1])
         return LocalSquaredExponential.build(points, lengths, self.variance, region, backend)
+
+    def sections(
+        self,
+        points: Points,
+        X: Inputs,
+        sections: tuple[np.ndarray, np.ndarray],
+        extent: np.ndarray,
+    ) -> Sections:
+        seen = (self.typical_lengths(points.shape[1]), self.variance)
+        return Sections.build(seen, points, X, sections, extent)

@@ -21,9 +21,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.local_posterior import LocalPosterior
-from gpcert.kernels.expansions.base import LocalKernel
-from gpcert.kernels.expansions.squared_exponential import WeightedExpansion
-from gpcert.kernels.expansions.squared_exponential_forms import form_polynomial
+from gpcert.kernels.expansions.base import Expansion, LocalKernel
 from gpcert.rounding import TINY, down, gamma, up, up_float
 from gpcert.unit_form import UnitForm
 
@@ -48,13 +46,13 @@ def form_norm(unit: UnitForm, W: Annotated[np.ndarray, "N N"]) -> float:
 
 def form_enclosures(
     kernel: LocalKernel,
-    expansion: WeightedExpansion,
+    expansion: Expansion,
     W: Annotated[Array, "N N"],
     norm: float,
     sharp: bool = False,
 ) -> tuple[Enclosure, Enclosure]:
-    """Of `k W k` and of minus it, weighted by `omega^2`; see `form_polynomial`."""
-    coefficients, error = form_polynomial(expansion, W, norm, sharp)
+    """Of `k W k` and of minus it, weighted by `omega^2`; see `LocalKernel.form_polynomial`."""
+    coefficients, error = kernel.form_polynomial(expansion, W, norm, sharp)
     geometry, rate = expansion.geometry, 2.0 * kernel.weight_rate
     negative = tuple(-each for each in coefficients)
     below = Enclosure.of(geometry, coefficients, error, rate)
@@ -96,7 +94,7 @@ def _covariance(pairs: PairBounds, terms: Terms) -> Covariance | None:
         return None
     local, expansion = latent.evaluation.local, latent.evaluation.expansion
     kernel = local.kernel
-    if not isinstance(expansion, WeightedExpansion) or local.precisions is None:
+    if not kernel.has_forms or local.precisions is None:
         return None
     cells, N = expansion.K.shape
     if N > MOST_POINTS or (cells > 1 and cells * N**3 > MOST_PRODUCTS):

@@ -17,8 +17,6 @@ from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalCommittee
 from gpcert.kernels.expansions.base import FormFunction
-from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
-from gpcert.kernels.expansions.squared_exponential_forms import monotone_signs
 from gpcert.regions import Cells
 from gpcert.rounding import EXP_ULPS, down
 
@@ -34,7 +32,7 @@ def has_faces(latent: LatentOutputs) -> bool:
         and len(latent.cells) == 1
         and latent.cells.is_box
         and latent.geometry.is_plain
-        and isinstance(evaluation.local.kernel, LocalSquaredExponential)
+        and evaluation.local.kernel.has_forms
         and evaluation.local.trend is None
     )
 
@@ -53,9 +51,8 @@ def least_on_faces(
     for _ in range(ROUNDS):
         if bool(found[0] > 0):
             break
-        expansion = latent.evaluation.expansion
-        assert isinstance(expansion, WeightedExpansion), "see `has_faces`"
-        signs = monotone_signs(expansion, function)
+        local, expansion = latent.evaluation.local, latent.evaluation.expansion
+        signs = local.kernel.monotone_signs(expansion, function)
         if not bool(xp.any(signs != 0)):
             break
         kept = down(kept * xp.exp(-0.5 * latent.geometry.rho2), EXP_ULPS + 8)

@@ -31,7 +31,6 @@ from gpcert.enclosures.paper.variance import (
     variance_interval,
 )
 from gpcert.errors import InputError
-from gpcert.kernels.expansions.taylor import LocalTaylor, TaylorExpansion
 from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
 from gpcert.regions import Cells
 from gpcert.regions.frame import Frame, Reach
@@ -100,12 +99,12 @@ class _Model:
         place = cells.lower
         name = "numpy" if isinstance(place, np.ndarray) else "torch"
         self.backend = Backend(name, None if name == "numpy" else str(place.device))
-        if isinstance(local.kernel, LocalTaylor):
-            self.node, self.frame = local.kernel.node, local.kernel.frame
-        else:
+        tree = local.kernel.tree()
+        if tree is None:
             lengths = unit.kernel.typical_lengths(unit.points.shape[1])
-            self.frame = Frame.of(cells.region, lengths, self.backend)
-            self.node = unit.kernel.node(unit.points, self.frame)
+            frame = Frame.of(cells.region, lengths, self.backend)
+            tree = unit.kernel.node(unit.points, frame), frame
+        self.node, self.frame = tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +138,7 @@ class CellIntervals:
         rows = max(1, int(LARGEST_CHUNK / (N * (2 * f + 2))))
         if len(cells) <= rows:
             reach = Reach.of(cells, self.model.frame)
-            known = isinstance(expansion, TaylorExpansion)
-            batch = expansion.batch if known else self.model.node.at(reach)
+            batch = expansion.node_batch() or self.model.node.at(reach)
             return [self.kind(relax(batch, reach))]
         found = []
         for start in range(0, len(cells), rows):

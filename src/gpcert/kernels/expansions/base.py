@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Generic, NamedTuple, TypeVar
+from typing import Annotated, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,8 +27,9 @@ from gpcert.arrays import (
 )
 from gpcert.errors import InputError
 from gpcert.fusion import fused
-from gpcert.kernels.nodes.base import CubicPart
+from gpcert.kernels.nodes.base import CubicPart, LocalNode, NodeBatch
 from gpcert.regions import Cells
+from gpcert.regions.frame import Frame
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import gamma, nonnegative, up
 
@@ -188,6 +189,10 @@ class Expansion:
         del count
         return self
 
+    def node_batch(self) -> NodeBatch | None:
+        """The kernel's nodes at the centres; None where it is not expanded from a tree."""
+        return None
+
 
 @dataclass(frozen=True, eq=False)
 class Combination:
@@ -302,8 +307,8 @@ E = TypeVar("E", bound=Expansion)
 class LocalKernel(ABC, Generic[E]):
     """A kernel bound to the points of a posterior and to a region.
 
-    Not every kernel offers `linear_model`, `second_degree`, `restricted_to` and `slice_norm`: one
-    that has nothing better than what the others do declines with None.
+    Not every kernel offers `linear_model`, `second_degree`, `restricted_to`, `slice_norm` and
+    `tree`: one that has nothing better than what the others do declines with None.
     """
 
     inverse_length: Array
@@ -340,6 +345,29 @@ class LocalKernel(ABC, Generic[E]):
     def second_degree(self, expansion: E) -> SecondDegree | None:
         """The parts of degree one and two of Psi at the centres, where they are known."""
         del expansion
+        return None
+
+    has_forms: ClassVar[bool] = False
+    """Whether `form_polynomial` and `monotone_signs` may be asked."""
+
+    def form_polynomial(
+        self, expansion: E, W: Annotated[Array, "N N"], norm: float, sharp: bool
+    ) -> tuple[tuple[PerCell, PerCellAndFeature, PerCellMatrix], PerCell]:
+        """Value, gradient and Hessian (at d = 0) of a polynomial of degree 2, and by how much it
+        may differ (B,) from `omega^2 k(x, Z) W k(Z, x)` on the cells, rounding included.
+
+        W (N, N) is symmetric and meant as it is stored; `norm` bounds `sqrt(trace(W K W K))`, K the
+        kernel at the points. If `sharp`, at several times the cost.
+        """
+        raise NotImplementedError(f"{type(self).__name__}: not for {W} {norm} {sharp} {expansion}")
+
+    def monotone_signs(self, expansion: E, function: FormFunction) -> Annotated[Array, "f"]:
+        """(f,): 1 where the function, weighted, rises on the one cell of the expansion, -1 where it
+        falls, 0 where that is not known or the cell has no width."""
+        raise NotImplementedError(f"{type(self).__name__}: not for {function} on {expansion}")
+
+    def tree(self) -> tuple[LocalNode, Frame] | None:
+        """The kernel's nodes and their frame, where it is expanded from them."""
         return None
 
     def restricted_to(self, index: Annotated[Array, "i"]) -> LocalKernel[E] | None:

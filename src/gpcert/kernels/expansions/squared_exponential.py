@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -50,6 +50,7 @@ from gpcert.kernels.expansions.higher_degrees import (
     exponential_remainder,
     paper_lower_bound,
 )
+from gpcert.kernels.expansions.squared_exponential_forms import form_polynomial, monotone_signs
 from gpcert.kernels.expansions.squared_exponential_table import (
     MOST_CUBIC_FEATURES,
     SquaredExponentialTable,
@@ -90,6 +91,10 @@ class WeightedExpansion(Expansion):
 @dataclass(frozen=True, eq=False)
 class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpansion]):
     """The table, as the enclosures ask for it."""
+
+    has_forms: ClassVar[bool] = True
+    form_polynomial = form_polynomial  # pyright: ignore[reportAssignmentType]
+    monotone_signs = monotone_signs  # pyright: ignore[reportAssignmentType]
 
     def expand(self, cells: Cells) -> WeightedExpansion:
         scaled = self.scaled_centers(cells.center)

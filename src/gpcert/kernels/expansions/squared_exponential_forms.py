@@ -22,7 +22,7 @@ import math
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, PerRow, Rows, namespace
 from gpcert.kernels.expansions.base import FormFunction
@@ -32,10 +32,12 @@ from gpcert.kernels.expansions.higher_degrees import (
     BoxMetric,
     box_metric,
 )
-from gpcert.kernels.expansions.squared_exponential import WeightedExpansion
 from gpcert.kernels.expansions.squared_exponential_table import SquaredExponentialTable
 from gpcert.kernels.exponentials import exponential_tail
 from gpcert.rounding import TINY, gamma, nonnegative, root, up
+
+if TYPE_CHECKING:
+    from gpcert.kernels.expansions.squared_exponential import WeightedExpansion
 
 SHARP_DEGREE, SPECTRAL_DEGREE = 9, 6
 """Highest degree of a form that is bounded by itself where that is to be sharp, and the highest one
@@ -59,17 +61,15 @@ LARGEST_SLOPE = 30.0
 
 
 def form_polynomial(
-    expansion: WeightedExpansion, W: Annotated[Array, "N N"], norm: float, sharp: bool
+    table: SquaredExponentialTable,
+    expansion: WeightedExpansion,
+    W: Annotated[Array, "N N"],
+    norm: float,
+    sharp: bool,
 ) -> tuple[tuple[PerCell, PerCellAndFeature, PerCellMatrix], PerCell]:
-    """Value, gradient and Hessian (at d = 0) of a polynomial of degree 2, and by how much it may
-    differ (B,) from `omega^2 k(x, Z) W k(Z, x)` on the cells, rounding included.
-
-    W (N, N) is symmetric and meant as it is stored; `norm` bounds `sqrt(trace(W K W K))`, K the
-    kernel at the points. If `sharp`, at several times the cost. Degrees up to 2, the higher ones by
-    their sizes, the tail by Cauchy-Schwarz (Statement 6.8), beyond degree 6 or 9: on large cells
-    the former is less.
-    """
-    xp, geometry, table = namespace(W), expansion.geometry, expansion.table
+    """See `LocalKernel.form_polynomial`: degrees up to 2, the higher ones by their sizes, the tail
+    by Cauchy-Schwarz (Statement 6.8), beyond degree 6 or 9: on large cells the former is less."""
+    xp, geometry = namespace(W), expansion.geometry
     degree = SHARP_DEGREE if sharp else HIGHEST_DEGREE
     parts = [_polynomial(table, expansion, W, b, degree) for b in range(len(expansion.K))]
     value, gradient, hessian, *lost = (xp.stack(list(part)) for part in zip(*parts, strict=True))
@@ -178,10 +178,12 @@ class _Cell:
         return self.u - part * self.tilt, sizes, up(sizes @ self.half, sizes.shape[1] + 8)
 
 
-def monotone_signs(expansion: WeightedExpansion, function: FormFunction) -> Annotated[Array, "f"]:
+def monotone_signs(
+    table: SquaredExponentialTable, expansion: WeightedExpansion, function: FormFunction
+) -> Annotated[Array, "f"]:
     """(f,): 1 where the function, weighted, rises on the one cell of the expansion, -1 where it
     falls, 0 where that is not known or the cell has no width."""
-    xp, geometry, table = namespace(expansion.K), expansion.geometry, expansion.table
+    xp, geometry = namespace(expansion.K), expansion.geometry
     found = xp.zeros_like(geometry.half[0])
     (active,) = xp.nonzero(geometry.half[0] > 0)
     N = len(table.points)

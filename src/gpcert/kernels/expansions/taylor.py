@@ -75,6 +75,9 @@ class TaylorExpansion(Expansion):
         """How far the features bend; not asked of single points."""
         return self.node.feature_sizes(self.reach)
 
+    def node_batch(self) -> NodeBatch:
+        return self.batch
+
 
 @dataclass(frozen=True, eq=False)
 class LocalTaylor(LocalKernel[TaylorExpansion]):
@@ -238,6 +241,9 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         minimum, as the lines of other carriers have theirs."""
         lower = affine_lower_bound(expansion.batch.enclosed(), weights)
         return lower if slope is None else down(lower + expansion.geometry.least(slope), 1)
+
+    def tree(self) -> tuple[LocalNode, Frame]:
+        return self.node, self.frame
 
 
 LARGEST_VARIANCE = 2.0**100
