@@ -12,7 +12,7 @@ from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.stacked import ClassPrecisions
 from gpcert.enclosures.variance import VarianceOptions
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.kernels.expansions.higher_degrees import gram_terms, shared_gram_terms
+from gpcert.kernels.expansions.higher_degrees import gram_terms
 from gpcert.likelihoods import Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
@@ -164,7 +164,7 @@ def test_degrees_of_functions_that_share_their_cells():
     points, a = rng.normal(size=(B, N, f)), rng.normal(size=(J * B, N))
     error, drift = 1e-9 * rng.random((J * B, 4)), 1e-9 * rng.random((J * B, 4))
     rho = np.tile(rng.random(B), J)
-    found = shared_gram_terms(a, points, error, drift, rho)
+    found = gram_terms(a, points, error, drift, rho)
     u = [[exact(row) for row in cell] for cell in points]
     for row in range(J * B):
         cell, weights = u[row % B], exact(a[row])

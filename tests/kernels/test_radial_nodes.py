@@ -88,12 +88,12 @@ def test_both_accuracies_agree(kernel):
     batch = batch_at(kernel, points, np.zeros(3), 1.0)
     node = batch.node
     factors = tuple(node.profile.terms(batch.r, (0, 0), (1, 0), (2, 0)))
-    short = node.regular_accuracy(batch.r, node.extents, factors)
-    whole = node.accuracy(batch.r, batch.distance_error, factors)
+    sizes, errors = node.regular_accuracy(batch.r, node.extents, factors)
+    (whole_sizes, whole_errors), _ = node.accuracy(batch.r, batch.distance_error, factors)
     for n in range(3):
-        ratio = short.errors[n] / whole.errors[n]
+        ratio = errors[n] / whole_errors[n]
         assert np.all((ratio > 0.3) & (ratio < 3.0))
-        ratio = short.sizes[n] / whole.sizes[n]
+        ratio = sizes[n] / whole_sizes[n]
         assert np.all((ratio > 0.5) & (ratio < 3.0))
 
 

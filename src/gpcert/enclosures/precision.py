@@ -142,7 +142,7 @@ class LocalPrecision(Precision):
         if self.negative is not None:
             r += self.negative.factor.shape[0]
             size2 += self.negative.size * self.negative.size
-        k_norm, k_error = local.row_sizes(expansion)
+        k_norm, k_error = local.row_sizes(expansion, 0)
         spread = up(gamma(N + r + 8) * k_norm + k_error, 8)
         y = K @ S
         y_error = up(size2 * spread, 8)
@@ -163,7 +163,7 @@ class LocalPrecision(Precision):
         """`q = A k`, by the factor."""
         xp = namespace(expansion.K)
         r, N = self.factor.shape
-        k_norm, k_error = local.row_sizes(expansion)
+        k_norm, k_error = local.row_sizes(expansion, 0)
         spread = up(gamma(N + r + 8) * k_norm + k_error, 8)
         q = expansion.K @ self.factor.T
         q_error = up(self.size * spread, 8)
@@ -223,7 +223,7 @@ class LocalPrecision(Precision):
         xp = namespace(expansion.K)
         r, N = self.factor.shape
         B, f = expansion.geometry.half.shape
-        norm, norm_error = local.derivative_sizes(expansion)
+        norm, norm_error = local.row_sizes(expansion, 1)
         known = xp.isfinite(norm) & xp.isfinite(norm_error)
         norm, norm_error = (xp.where(known, x, xp.zeros_like(x)) for x in (norm, norm_error))
         if self.precision is not None and self.negative is None and r > N:

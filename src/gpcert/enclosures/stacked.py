@@ -115,7 +115,7 @@ class PairPrecision(Precision):
         `W_c = D k C_c^T`; errors as those of `LocalPrecision.derivative_covariance`."""
         xp, base = namespace(self.base.K), self.base
         prior = local.derivative_covariance(base)
-        norm, norm_error = local.derivative_sizes(base)
+        norm, norm_error = local.row_sizes(base, 1)
         known = xp.isfinite(norm) & xp.isfinite(norm_error)
         norm, norm_error = (xp.where(known, x, xp.zeros_like(x)) for x in (norm, norm_error))
         squares = {c: self.classes.own[c].derivative_square(local, base) for c in self._used}

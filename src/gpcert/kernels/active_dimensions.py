@@ -15,7 +15,15 @@ from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import checked_kernel
 from gpcert.kernels.lines.base import Enclosed
-from gpcert.kernels.nodes.base import Beyond, FeatureSizes, Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.base import (
+    Beyond,
+    FeatureSizes,
+    Jet,
+    KnownBatch,
+    LocalNode,
+    NodeBatch,
+    Triple,
+)
 from gpcert.regions.frame import Frame, Reach
 
 
@@ -133,34 +141,26 @@ class ActiveNode(LocalNode):
 
 
 @dataclass(frozen=True, eq=False)
-class ActiveBatch(NodeBatch):
+class ActiveBatch(KnownBatch):
     """Derivatives are zero in the features that k does not see, so norms are the same."""
 
-    value: Array
-    sizes: Triple
-    errors: Triple
     part: NodeBatch
     index: Array
     features: int
 
     def _placed(self, jet: Jet) -> Jet:
         """The jet among all free features."""
-        B, f = jet.gradient.shape[0], self.features
-        gradient, hessian = self._zeros(B, f), self._zeros(B, f, f)
+        f = self.features
+        gradient, hessian = self._zeros(f), self._zeros(f, f)
         gradient[:, self.index] = jet.gradient
         hessian[:, self.index[:, None], self.index[None, :]] = jet.hessian
         return Jet(jet.value, gradient, hessian)
-
-    def _zeros(self, *shape: int) -> Array:
-        value = self.value
-        return namespace(value).zeros(shape, dtype=value.dtype, device=value.device)
 
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
         return self._placed(self.part.contract(coefficients))
 
     def gradients(self) -> Annotated[Array, "B f N"]:
-        B, N = self.value.shape
-        gradients = self._zeros(B, self.features, N)
+        gradients = self._zeros(self.features, self.value.shape[1])
         gradients[:, self.index, :] = self.part.gradients()
         return gradients
 

@@ -154,17 +154,11 @@ def _unscaled(kernel: Kernel) -> tuple[float, Kernel]:
 
 def _joined(a: Kernel, b: Kernel) -> Kernel | None:
     """The sum of two kernels that differ in their variance only, as one; None for all others."""
-    if isinstance(a, Constant) and isinstance(b, Constant):
-        return Constant(a.variance + b.variance)
-    if isinstance(a, White) and isinstance(b, White):
-        return White(a.variance + b.variance)
-    if (
-        isinstance(a, SquaredExponential)
-        and isinstance(b, SquaredExponential)
-        and np.array_equal(a.length_scale, b.length_scale)
-    ):
-        return SquaredExponential(a.length_scale, a.variance + b.variance)
-    return None
+    if type(a) is not type(b) or not isinstance(a, Constant | White | SquaredExponential):
+        return None
+    first, second = (getattr(kernel, "length_scale", 1.0) for kernel in (a, b))
+    same = np.array_equal(first, second)
+    return replace(a, variance=a.variance + b.variance) if same else None  # pyright: ignore
 
 
 def _merged(a: SquaredExponential, b: SquaredExponential) -> SquaredExponential:

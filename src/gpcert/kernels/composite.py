@@ -15,7 +15,7 @@ from gpcert.arrays import Inputs, Points
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.base import LocalNode
-from gpcert.kernels.nodes.composite import ProductNode, ScaleNode, SumNode
+from gpcert.kernels.nodes.composite import ProductNode, ScaleNode, SumNode, each_answer
 from gpcert.kernels.parameters import POSITIVE, Parameter, even_exponent, exactly_scaled
 from gpcert.regions.frame import Frame
 
@@ -56,9 +56,7 @@ class Composite(Kernel):
         return type(self)(parts)
 
     def _each(self, method: str, *arguments: Any) -> list[Any]:
-        """What every kernel answers; one that occurs several times is asked once."""
-        answers = {id(k): getattr(k, method)(*arguments) for k in self.kernels}
-        return [answers[id(kernel)] for kernel in self.kernels]
+        return each_answer(self.kernels, method, *arguments)
 
     def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return self.joined.reduce(self._each("value", X, Y), axis=0)

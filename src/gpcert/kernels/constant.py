@@ -13,7 +13,7 @@ import numpy as np
 from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.base import FeatureSizes, Jet, KnownBatch, LocalNode, Triple
 from gpcert.kernels.parameters import NONNEGATIVE, POSITIVE, Parameter
 from gpcert.regions.frame import Frame, Reach
 
@@ -122,18 +122,11 @@ class ConstantNode(LocalNode):
 
 
 @dataclass(frozen=True, eq=False)
-class ConstantBatch(NodeBatch):
+class ConstantBatch(KnownBatch):
     """The constant on a batch of cells with f free features."""
 
-    value: Array
-    sizes: Triple
-    errors: Triple
     variance: float
     features: int
-
-    def _zeros(self, *shape: int) -> Array:
-        xp, value = namespace(self.value), self.value
-        return xp.zeros((value.shape[0], *shape), dtype=value.dtype, device=value.device)
 
     def _jet(self, value: Array) -> Jet:
         f = self.features

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -175,17 +174,13 @@ class ExponentialTiltBatch(PhaseBatch):
             powers = [xp.where(u > 0, up(u**n, n + 1), xp.zeros_like(u)) for n in (1, 2, 3)]
             return most, *(times(most, power) for power in powers)
 
-    @cached_property
-    def _own(self) -> tuple[Array, Triple]:
+    def itself(self) -> tuple[Jet, Triple]:
+        """`e^{2 theta.c + log_factor}` times 1, T and T T^T."""
         with np.errstate(over="ignore", invalid="ignore"):
             exponent = 2.0 * self.center + self.node.log_factor
             error = up(2.0 * self.center_error + gamma(2) * abs(exponent), 4)
         value, error = exponential(exponent, error)
-        return value, self._scaled(up(error + gamma(4) * value, 2))
-
-    def itself(self) -> tuple[Jet, Triple]:
-        """`e^{2 theta.c + log_factor}` times 1, T and T T^T."""
-        value, errors = self._own
+        errors = self._scaled(up(error + gamma(4) * value, 2))
         return self._jet(value, [value], [value]), errors
 
     def mixed(self) -> tuple[Annotated[Array, "B f f"], Annotated[Array, "B"]]:

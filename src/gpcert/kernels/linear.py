@@ -23,7 +23,7 @@ from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Expressed, Product, Sum
 from gpcert.kernels.constant import Constant
 from gpcert.kernels.lines.base import Affine, Enclosed, LinearCarrier
-from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.base import FeatureSizes, Jet, KnownBatch, LocalNode, Triple
 from gpcert.kernels.parameters import (
     NONNEGATIVE,
     Parameter,
@@ -200,21 +200,17 @@ class LinearNode(LocalNode):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearBatch(NodeBatch):
+class LinearBatch(KnownBatch):
     """The linear functions on a batch of cells."""
 
-    value: Array
-    sizes: Triple
-    errors: Triple
     node: LinearNode
     reach: Reach
     carrier: LinearCarrier
 
     def _flat(self) -> Array:
         """A Hessian of zeros (B, f, f)."""
-        half = self.reach.half
-        B, f = half.shape
-        return namespace(half).zeros((B, f, f), dtype=half.dtype, device=half.device)
+        f = self.reach.half.shape[1]
+        return self._zeros(f, f)
 
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """Two sums; no curvature."""

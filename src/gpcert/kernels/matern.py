@@ -17,6 +17,7 @@ from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.kernels.nodes.radial_profiles import (
     PositiveSeries,
     all_at,
+    horner,
     infinite_beyond_zero,
     power,
     reverse_bessel,
@@ -39,8 +40,7 @@ def _series(p: int) -> tuple[PositiveSeries, ...]:
     `rho2^n F_n = t^(2n) e^-t theta_(p-n) / theta_p(0)`, `F_1(0) rho2 = t^2 / (2 (nu - 1))`,
     `F_2(0) rho2^2 = t^4 / (4 (nu - 1)(nu - 2))`.
     """
-    nu, one = Fraction(2 * p + 1, 2), Fraction(1)
-    scale = Fraction(1, reverse_bessel(p)[0])
+    nu, scale = Fraction(2 * p + 1, 2), Fraction(1, reverse_bessel(p)[0])
 
     def polynomial(*parts: tuple[int, int]) -> tuple[Fraction, ...]:
         """`sum of factor t^(2n) theta_(p-n) / theta_p(0)` over (factor, n)."""
@@ -50,19 +50,13 @@ def _series(p: int) -> tuple[PositiveSeries, ...]:
                 total[i + 2 * n] += factor * c * scale
         return tuple(total)
 
-    found = [PositiveSeries((2 * one,), polynomial((2, 0)))]
+    rows: list[tuple[tuple[Any, ...], tuple[tuple[int, int], ...]]] = [((2,), ((2, 0),))]
     if p >= 1:
-        found.append(
-            PositiveSeries((2 * one, 0 * one, 1 / (2 * (nu - 1))), polynomial((2, 0), (2, 1)))
-        )
+        rows.append(((2, 0, 1 / (2 * (nu - 1))), ((2, 0), (2, 1))))
     if p >= 2:
         quartic = Fraction(3, 4) / (4 * (nu - 1) * (nu - 2))
-        found.append(
-            PositiveSeries(
-                (2 * one, 0 * one, 0 * one, 0 * one, quartic), polynomial((2, 0), (1, 1), (1, 2))
-            )
-        )
-    return tuple(found)
+        rows.append(((2, 0, 0, 0, quartic), ((2, 0), (1, 1), (1, 2))))
+    return tuple(PositiveSeries(tuple(map(Fraction, g)), polynomial(*h)) for g, h in rows)
 
 
 def _quotient(a: Array, b: Array) -> Array:
@@ -75,24 +69,15 @@ def _quotient(a: Array, b: Array) -> Array:
         return xp.where(b > 0, a / safe, xp.full_like(a, math.inf))
 
 
+def _theta(m: int) -> list[float]:
+    return [float(c) for c in reverse_bessel(m)]
+
+
 @lru_cache(maxsize=128)
 def _coefficients(p: int, n: int) -> tuple[float, ...]:
     """Of `(2 nu)^n theta / theta_p(0)`, see `Matern.weighted`, lowest first."""
     found = reverse_bessel(p - n) if n <= p else (0,) * (n - p) + reverse_bessel(n - p - 1)[::-1]
     return tuple(float(Fraction((2 * p + 1) ** n * c, reverse_bessel(p)[0])) for c in found)
-
-
-def _horner(coefficients: tuple[float, ...], x: np.ndarray) -> np.ndarray:
-    """A polynomial, lowest coefficient first, in a new array."""
-    if len(coefficients) == 1:
-        return np.full_like(x, coefficients[0])
-    total = coefficients[-1] * x
-    for place, c in enumerate(coefficients[-2::-1]):
-        if place:
-            total *= x
-        if c:
-            total += c
-    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,14 +145,6 @@ class Matern(RadialKernel):
         one, two, three = found
         return 1.0, one, two, three
 
-    def _polynomial(self, m: int, t: Array) -> Array | float:
-        """theta_m; its first coefficient is 1."""
-        total: Array | float = 1.0
-        for n, c in enumerate(reverse_bessel(m)[-2::-1]):
-            total = total * t if n else 1.0 * t
-            total += float(c)
-        return total
-
     def _scaled(self, r: Array) -> Array:
         xp = namespace(r)
         t = self._rate * r
@@ -178,21 +155,15 @@ class Matern(RadialKernel):
         xp = namespace(r)
         p, t = self.p, self._scaled(r)
         value = xp.exp(-t)  # meets the polynomial first: the quotient may be subnormal
-        polynomials: dict[int, Array | float] = {}
-        powers: dict[int, Array] = {}
         found = []
         for n, k in pairs:
             m, exponent = (p - n, k) if n <= p else (n - p - 1, k - 2 * (n - p) + 1)
-            if m not in polynomials:
-                polynomials[m] = self._polynomial(m, t)
-            if exponent and abs(exponent) not in powers:
-                powers[abs(exponent)] = power(t, abs(exponent))
-            term = polynomials[m] * value
-            term *= self._rate ** (2 * n - k) / float(reverse_bessel(p)[0])
+            term = horner(_theta(m), t) * value
+            term *= self._rate ** (2 * n - k) / _theta(p)[0]
             if exponent > 0:
-                term *= powers[exponent]
+                term *= power(t, exponent)
             elif exponent < 0:
-                term = _quotient(term, powers[-exponent])
+                term = _quotient(term, power(t, -exponent))
             found.append(term)
         return found
 
@@ -209,7 +180,7 @@ class Matern(RadialKernel):
         value *= a
         q = 1.0 / t if highest > p else t
         for n in range(highest + 1):
-            term = _horner(_coefficients(p, n), t if n <= p else q)
+            term = horner(_coefficients(p, n), t if n <= p else q)
             term *= value
             found.append(term)
         return found
@@ -223,10 +194,10 @@ class Matern(RadialKernel):
             return t
         if n < self.p:
             m = self.p - n
-            ratio = most * (most * self._polynomial(m - 1, most) / self._polynomial(m, most))
+            ratio = most * (most * horner(_theta(m - 1), most) / horner(_theta(m), most))
         else:
             m = n - self.p - 1
-            ratio = self._polynomial(m + 1, most) / self._polynomial(m, most)
+            ratio = horner(_theta(m + 1), most) / horner(_theta(m), most)
         return ratio + (t - most)
 
     def steepness(self, n: int, low: Reals, high: Reals) -> Reals:
@@ -261,4 +232,4 @@ class Matern(RadialKernel):
         t = xp.where(rho2 > 0, up(self._rate * xp.sqrt(rho2), 4), xp.zeros_like(rho2))
         found = all_at(_series(self.p), t)
         found += [infinite_beyond_zero(rho2)] * (3 - len(found))
-        return found[0], found[1], found[2]
+        return tuple(found)

@@ -1,10 +1,8 @@
 """Parameters of kernels: what each may be, how it is stored, and its unit; and exact powers of two,
 so that kernels are of size about one at a posterior's points.
 
-Bounds square, multiply and subtract kernel values, and count what underflows as absolute amounts
-(`gpcert.rounding.TINY`): both are harmless on numbers of size about one only. A power of two
-changes no mantissa, so nothing is rounded and the model stays what it is. `Kernel.in_units` and
-`Kernel.with_factor` take them out and in.
+Bounds square kernel values and count what underflows as absolute amounts: harmless on numbers of
+size about one only. A power of two changes no mantissa, so the model stays what it is.
 
 Proofs: docs/mathematics.md, statement 1.8.
 """

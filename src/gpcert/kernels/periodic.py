@@ -170,10 +170,9 @@ class LocalPeriodic(LocalNode):
     def feature_sizes(self, reach: Reach) -> FeatureSizes:
         """Even spectral moments from cumulants, and R0 exactly.
 
-        `exp(q (cos s - 1))` is the characteristic function of the difference n of two independent
-        Poisson(q/2) variables, whose even cumulants are all q (the odd ones vanish). The spectral
-        variable is `u = sum_j n_j W_j d_j`, so its cumulants are `K_2n = sum_j q_j (W_j d_j)^2n`,
-        and `E u^2 = K_2`, `E u^4 = K_4 + 3 K_2^2`, `E u^6 = K_6 + 15 K_4 K_2 + 15 K_2^3`.
+        `exp(q (cos s - 1))` is the characteristic function of a difference of two independent
+        Poisson(q/2) variables, so the cumulants of u are `K_2n = sum_j q_j (W_j d_j)^2n`, and
+        `E u^2 = K_2`, `E u^4 = K_4 + 3 K_2^2`, `E u^6 = K_6 + 15 K_4 K_2 + 15 K_2^3`.
         R0^2 = 2 v - 2 min k, and k is least where every |sin| is largest.
         """
         xp = namespace(reach.half)
@@ -229,6 +228,7 @@ class PeriodicBatch(NodeBatch):
         self.value_error = xp.where(
             known, up(value * relative, 4) + v * TINY, xp.full_like(value, 1.01 * v)
         )
+        self.sizes, self.errors = self._bounds()
 
     @cached_property
     def first(self) -> Annotated[Array, "B f N"]:
@@ -247,7 +247,6 @@ class PeriodicBatch(NodeBatch):
         node = self.node
         return -(node.frequency**2 * node.weight) * self._double_cosine
 
-    @cached_property
     def _bounds(self) -> tuple[Triple, Triple]:
         """Sizes and errors: `fl(k) fl(L) - k L = fl(k) (fl(L) - L) + (fl(k) - k) L`, and the same
         for `L1 L1^T + diag(L2)`, whose spectral norm is at most `|L1|^2 + max |L2|`.
@@ -272,16 +271,6 @@ class PeriodicBatch(NodeBatch):
             errors = (d_k, up(d_gradient, 8), up(d_hessian, 8))
             sizes = zip((k, k * length, k * square), errors, strict=True)
             return tuple(up(s + e, 8) for s, e in sizes), errors
-
-    @property
-    def sizes(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """See `NodeBatch`."""
-        return self._bounds[0]
-
-    @property
-    def errors(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """See `NodeBatch`."""
-        return self._bounds[1]
 
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """Gradient and Hessian by (batched) matrix products over the points."""

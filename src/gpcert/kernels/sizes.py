@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def raised(size: Reals, roundings: int) -> Reals:
 @np.errstate(over="ignore")
 def total(sizes: Sequence[Reals]) -> Reals:
     """Sum of sizes, rounded up."""
-    return raised(reduce(lambda a, b: a + b, sizes), len(sizes))
+    return raised(reduce(add, sizes), len(sizes))
 
 
 @np.errstate(over="ignore", under="ignore")
@@ -35,6 +36,11 @@ def times(a: Reals, b: Reals) -> Reals:
     zero = (a == 0) | (b == 0)
     product = xp.where(zero, xp.ones_like(a), a) * xp.where(zero, xp.ones_like(b), b)
     return xp.where(zero, xp.zeros_like(product), up(product, 1))
+
+
+def scaled(size: Reals, factor: float) -> Reals:
+    """`factor size` rounded up, factor > 0."""
+    return times(size, namespace(size).full_like(size, factor))
 
 
 @np.errstate(over="ignore", under="ignore")

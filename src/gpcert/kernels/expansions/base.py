@@ -375,15 +375,11 @@ class LocalKernel(ABC, Generic[E]):
         del index
         return None
 
+    @abstractmethod
     def center_values(
         self, expansion: E, weights: Annotated[Array, "m N"]
     ) -> tuple[Annotated[Array, "B m"], Annotated[Array, "B m"]]:
         """(B, m) values at the centres of functions with weights (m, N), and their errors."""
-        xp = namespace(expansion.K)
-        # the norm bounds remainders only, which are not read
-        models = [self.model(expansion, Combination(t, 1.0), False) for t in weights]
-        values = xp.stack([model.value for model in models], axis=1)
-        return values, xp.stack([model.errors[:, 0] for model in models], axis=1)
 
     def center_shift(self, expansion: Expansion) -> PerCell | None:
         """Upper bound (B,) of `||phi(x) - phi(c)||` for the point x that the centre c stands for.
@@ -411,10 +407,6 @@ class LocalKernel(ABC, Generic[E]):
         """Certified ends (B,) of k(x, x) over each cell."""
 
     @abstractmethod
-    def row_sizes(self, expansion: E) -> tuple[PerCell, PerCell]:
-        """Upper bounds (B,) of `||k(c, Z)||` and of the norm of its error."""
-
-    @abstractmethod
     def derivatives(self, expansion: E) -> Annotated[Array, "B f N"]:
         """(B, f, N): `D_j (omega k)(c_b, z_i)`."""
 
@@ -424,8 +416,9 @@ class LocalKernel(ABC, Generic[E]):
         yield self.derivatives(expansion)
 
     @abstractmethod
-    def derivative_sizes(self, expansion: E) -> tuple[PerCell, PerCell]:
-        """Upper bounds (B,) of the Frobenius norm of the true `derivatives`, and of its error."""
+    def row_sizes(self, expansion: E, order: int) -> tuple[PerCell, PerCell]:
+        """Upper bounds (B,) of `||k(c, Z)||` (order 0) or of the Frobenius norm of the true
+        `derivatives` (order 1), and of the norm of its error."""
 
     @abstractmethod
     def derivative_covariance(self, expansion: E) -> QuadraticForm:

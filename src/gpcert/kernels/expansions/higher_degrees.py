@@ -59,13 +59,17 @@ class HigherTerms:
     cubic: CubicPart | None = None
 
     @staticmethod
-    def joined(parts: Sequence[HigherTerms | None]) -> HigherTerms | None:
-        """Those of all cells from some cells at a time, without degree 3 itself."""
+    def joined(parts: Sequence[HigherTerms | None], copies: int) -> HigherTerms | None:
+        """Those of all cells from some cells at a time, without degree 3 itself; the cells' copies
+        stand one batch of them after the other."""
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
-        xp = namespace(known[0].size)
-        size, share = (xp.concat([getattr(p, key) for p in known]) for key in ("size", "known"))
+        xp, rows = namespace(known[0].size), (copies, -1)
+        size, share = (
+            xp.reshape(xp.concat([xp.reshape(each, rows) for each in every], axis=1), (-1,))
+            for every in zip(*((part.size, part.known) for part in known), strict=True)
+        )
         return HigherTerms(known[0].order, size, share)
 
 
@@ -139,65 +143,27 @@ def gram_terms(
 ) -> HigherTerms:
     """Degrees `first` to 6 from the products of the `points` u_i (B, N, f), for few cells.
 
-    Degree 3 by the spectral norm of the matrix (f, f^2) of T_3, whose square is
+    `coefficients` (J B, N) of J functions on the same cells, one batch of them after the other.
+    Degree 3 of one function by the spectral norm of the matrix (f, f^2) of T_3, whose square is
     `sum_ij a_i a_j (u_i.u_j)^2 u_i u_j^T`, where that is less (Statement 4.7). `error`
-    (B, 7 - first) bounds the absolute error of `|T_n|_F^2`, and that of this matrix, for the
+    (J B, 7 - first) bounds the absolute error of `|T_n|_F^2`, and that of this matrix, for the
     coefficients as given; `drift`, alike, bounds the Frobenius error of T_n from the coefficients'
     own errors.
     """
-    xp = namespace(coefficients)
-    a = coefficients[:, :, None]
+    xp, (B, N, _) = namespace(coefficients), points.shape
+    a = xp.permute_dims(xp.reshape(coefficients, (-1, B, N)), (1, 2, 0))
     products = points @ xp.matrix_transpose(points)
     power = products ** (first - 1)
-    weighted, shorter, squares = a * points, None, []
-    if first == 3:
+    shorter = xp.full_like(rho, math.inf)
+    if first == 3 and a.shape[2] == 1:
+        weighted = a * points
         shorter = spectral_norm(xp.matrix_transpose(weighted) @ (power @ weighted))
-    for _ in range(first, HIGHEST_DEGREE + 1):
-        power *= products  # in place: new memory costs as much as the arithmetic
-        squares.append(xp.sum(a * (power @ a), axis=(1, 2)))
-    return _from_squares(squares, shorter, error, drift, rho)
-
-
-def shared_gram_terms(
-    coefficients: PerCellAndPoint, points: Array, error: PerOrder, drift: PerOrder, rho: PerCell
-) -> HigherTerms:
-    """Degrees 3 to 6 as in `gram_terms`, for many functions on the same few cells.
-
-    `coefficients` (J B, N), one batch of B cells after the other; `points` (B, N, f). The powers of
-    the points' products are formed once; degree 3 is bounded by its Frobenius norm alone.
-    """
-    xp = namespace(coefficients)
-    B = points.shape[0]
-    J = len(coefficients) // B
-    found: list[list[Array]] = []
-    for b in range(B):  # cell by cell: bounds the memory
-        a = coefficients[b::B]
-        products = points[b] @ points[b].T
-        power = products * products
-        own = []
-        for _ in range(3, HIGHEST_DEGREE + 1):
-            power *= products  # in place: new memory costs as much as the arithmetic
-            own.append(xp.sum((a @ power) * a, axis=1))
-        found.append(own)
-    squares = [
-        xp.reshape(xp.stack(list(each), axis=1), (J * B,)) for each in zip(*found, strict=True)
-    ]
-    return _from_squares(squares, None, error, drift, rho)
-
-
-def _from_squares(
-    squares: list[Array], shorter: Array | None, error: PerOrder, drift: Array, rho: PerCell
-) -> HigherTerms:
-    """From `|T_n|_F^2` of the degrees up to 6; `shorter`: another bound of the first, for its size
-    alone."""
-    xp, first = namespace(rho), HIGHEST_DEGREE + 1 - len(squares)
     size, known = 0.0 * rho, 0.0 * rho
-    for n, square in enumerate(squares, first):
-        largest = square
-        if n == first and shorter is not None:
-            largest = xp.where(shorter < square, shorter, square)
-        slack, shift = error[:, n - first], drift[:, n - first]
-        factor = math.factorial(n)
+    for n in range(first, HIGHEST_DEGREE + 1):
+        power *= products  # in place: new memory costs as much as the arithmetic
+        square = xp.reshape(xp.sum(a * (power @ a), axis=1).T, (-1,))  # |T_n|_F^2
+        largest = xp.where(shorter < square, shorter, square) if n == first else square
+        slack, shift, factor = error[:, n - first], drift[:, n - first], math.factorial(n)
         size = size + (xp.sqrt(nonnegative(largest + slack)) + shift) * rho**n / factor
         least = xp.sqrt(nonnegative(square - slack)) * (1.0 - gamma(8)) - shift
         known = known + nonnegative(least) ** 2 / factor
@@ -320,13 +286,10 @@ def paper_lower_bound(
     """Certified lower bound (B,) of `sum_i t_i k(x, z_i) + slope.d` over |d_j| <= half_j: the
     paper's, Proposition "mean bound" of Patane et al. (as in Statement 12.4).
 
-    On a cell every `phi_i(x) = |x - z_i|^2` (scaled) lies in an interval, over which `exp(-phi/2)`
-    is convex: a tangent lies below it, the chord above it. With a tangent for t_i > 0 and a chord
-    for t_i < 0, `sum_i t_i k(x, z_i) >= sum_i t_i (a_i + b_i phi_i(x))`, a separable quadratic in
-    x, whose minimum over a box is a closed form. A line is valid for whatever slope is taken: over
-    the exponential if it lies over both ends of the interval (convexity), under it if it is the
-    tangent of that slope, so the slopes' rounding costs tightness only; intercepts are rounded
-    outwards.
+    Of `exp(-phi/2)`, convex in `phi_i(x) = |x - z_i|^2` (scaled), a tangent where t_i > 0 and the
+    chord where t_i < 0 make a separable quadratic in x, whose minimum over a box is a closed form.
+    A line is valid for whatever slope is taken, so the slopes' rounding costs tightness only;
+    intercepts are rounded outwards.
     """
     xp = namespace(scaled)
     N, f = where.points.shape

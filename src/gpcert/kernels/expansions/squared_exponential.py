@@ -28,8 +28,6 @@ from gpcert.arrays import (
     Array,
     Derivatives,
     PerCell,
-    PerCellAndFeature,
-    PerCellMatrix,
     PerOrder,
     namespace,
     row_products,
@@ -38,7 +36,6 @@ from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
-    FormFunction,
     FunctionModel,
     Geometry,
     LinearModel,
@@ -96,16 +93,8 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
     """The table, as the enclosures ask for it."""
 
     has_forms: ClassVar[bool] = True
-
-    def form_polynomial(
-        self, expansion: WeightedExpansion, W: Annotated[Array, "N N"], norm: float, sharp: bool
-    ) -> tuple[tuple[PerCell, PerCellAndFeature, PerCellMatrix], PerCell]:
-        return form_polynomial(self, expansion, W, norm, sharp)
-
-    def monotone_signs(
-        self, expansion: WeightedExpansion, function: FormFunction
-    ) -> Annotated[Array, "f"]:
-        return monotone_signs(self, expansion, function)
+    form_polynomial = form_polynomial  # pyright: ignore[reportAssignmentType]
+    monotone_signs = monotone_signs  # pyright: ignore[reportAssignmentType]
 
     def expand(self, cells: Cells) -> WeightedExpansion:
         scaled = self.scaled_centers(cells.center)
@@ -148,7 +137,12 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         below = above = remainder
         gained = False
         if pointwise and not combination.own:
-            below, above = self._pointwise(expansion.distances, combination.weights, geometry.rho)
+            t, error = combination.weights, self.relative_error
+            underflow = self.floor * float(xp.sum(xp.abs(t)))
+            where = (expansion.distances, self.fixed_distances, self.variance * t)
+            below, above = (
+                side + underflow for side in exponential_remainder(*where, error, geometry.rho)
+            )
             gained = bool(xp.any((below < remainder) | (above < remainder)))
             below, above = xp.minimum(below, remainder), xp.minimum(above, remainder)
         norm = xp.sqrt(combination.squared_norm + 0.0 * value)
@@ -160,10 +154,8 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
     ) -> LinearModel | None:
         """`omega f = f(c) + grad.d + e`, for few cells of many features, without a Hessian.
 
-        `|e| <= sum_n |T_n|_F rho^n / n!` over the degrees 2 to 6, from the points' Gram matrix, and
-        Cauchy-Schwarz beyond (`gpcert.kernels.expansions.higher_degrees`); or, if that is less,
-        Cauchy-Schwarz for all of them, `|e| <= sqrt(B^2 - |P f|^2) tail_1(rho2)`. N^2 + N f
-        operations per cell instead of the N f^2 of a Hessian.
+        Degrees 2 to 6 from the points' Gram matrix (`higher_degrees`), or, if that is less,
+        Cauchy-Schwarz for all of them: N^2 + N f operations per cell instead of N f^2.
         """
         if combination.own or combination.slack is not None:
             return None
@@ -196,12 +188,11 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         self, expansion: WeightedExpansion, weights: Annotated[Array, "m N"]
     ) -> tuple[Annotated[Array, "B m"], Annotated[Array, "B m"]]:
         """All functions by one matrix product; errors as `terms` has them at degree 0."""
-        xp = namespace(expansion.K)
-        N, f = self.points.shape
-        eta = gamma(N + 2 * f + 32) + self.relative_error
-        sizes = xp.abs(weights)
-        errors = up(expansion.K @ (sizes * eta).T, N + 8) + self.floor * xp.sum(sizes, axis=1)
-        return expansion.K @ weights.T, errors
+        K, sizes = expansion.K, abs(weights)
+        N, f = self.points.shape[-2:]
+        terms = K * (gamma(N + 2 * f + 32) + self.relative_error)
+        lost = self.floor * namespace(K).sum(sizes, axis=1)
+        return K @ weights.T, up(terms @ sizes.T, N + 8) + lost
 
     def _coefficients(
         self, expansion: WeightedExpansion, combination: Combination
@@ -210,8 +201,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         the weights themselves; and (B,) the rounding of third moments.
 
         Where the weights are inexact, by Cauchy-Schwarz: the errors of `terms` are at most |t|
-        times the root of a squared size, of which their own errors cost as much, and nothing of
-        every weight is formed.
+        times the root of a squared size, of which their own errors cost as much.
         """
         xp, K, weights = namespace(expansion.K), expansion.K, combination.weights
         N = K.shape[1]
@@ -224,7 +214,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
             coefficients, squares = _products_and_squares(K, weights, combination.own)
             length = up(root(squares), N + 8)
             sizes, wrong = (up(xp.sqrt(part), 2) for part in expansion.squared_sizes)
-            eta = gamma(N + 2 * self.points.shape[1] + 136)
+            eta = gamma(N + 2 * self.points.shape[-1] + 136)
             errors = up(length[:, None] * (eta * sizes + wrong), 8)
             third = up(errors[:, 2] * self._largest_extent, 2)
             underflow = up(self.floor * N**0.5 * length, 4)
@@ -279,19 +269,11 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         value, _ = self.center_variance(expansion)
         return value, value
 
-    def row_sizes(self, expansion: WeightedExpansion) -> tuple[PerCell, PerCell]:
-        """Roots of `squared_sizes` of order 0."""
-        return self._root_sizes(expansion, 0)
-
-    def derivative_sizes(self, expansion: WeightedExpansion) -> tuple[PerCell, PerCell]:
-        """Roots of `squared_sizes` of order 1; the differences z - c round 16 times at most."""
-        size, error = self._root_sizes(expansion, 1)
-        return size, up(error + gamma(16) * size, 4)
-
-    def _root_sizes(self, expansion: WeightedExpansion, order: int) -> tuple[Array, Array]:
+    def row_sizes(self, expansion: WeightedExpansion, order: int) -> tuple[PerCell, PerCell]:
+        """Roots of `squared_sizes`; differences z - c round 16 times at most."""
         xp = namespace(expansion.K)
-        sizes2, errors2 = expansion.squared_sizes
-        return up(xp.sqrt(sizes2[:, order]), 2), up(xp.sqrt(errors2[:, order]), 2)
+        size, error = (up(xp.sqrt(part[:, order]), 2) for part in expansion.squared_sizes)
+        return size, up(error + gamma(16) * size, 4) if order else error
 
     def derivative_covariance(self, expansion: WeightedExpansion) -> QuadraticForm:
         """`s^2 I`, exactly: the derivatives are orthogonal."""
@@ -324,25 +306,19 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return _times_offsets(expansion.K, self._columns, expansion.scaled)
 
     def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Derivatives]:
+        columns = self._columns
         for start in range(0, len(expansion.K), cells):
             part = slice(start, start + cells)
-            yield _times_offsets(expansion.K[part], self._columns, expansion.scaled[part])
+            own = columns[part] if columns.ndim > 2 else columns
+            yield _times_offsets(expansion.K[part], own, expansion.scaled[part])
 
     @cached_property
     def _columns(self) -> Array:
-        """(f, N): the points' features in rows of their own, as what is formed from them lies in
-        memory; a transposed view would hand its own order down, and every product would copy."""
-        rows = [self.points[:, j] for j in range(self.points.shape[1])]
-        return namespace(self.points).stack(rows) if rows else self.points.T
-
-    def _pointwise(self, distances: Array, weights: Array, rho: Array) -> tuple[Array, Array]:
-        """See `exponential_remainder`."""
-        weighted = self.variance * weights
-        below, above = exponential_remainder(
-            distances, self.fixed_distances, weighted, self.relative_error, rho
-        )
-        underflow = self.floor * float(namespace(weights).sum(abs(weights)))
-        return below + underflow, above + underflow
+        """(..., f, N): the points' features in rows of their own, as what is formed from them lies
+        in memory; a transposed view would hand its own order down, and every product would copy."""
+        xp, f = namespace(self.points), self.points.shape[-1]
+        rows = [self.points[..., j] for j in range(f)]
+        return xp.stack(rows, axis=-2) if rows else xp.matrix_transpose(self.points)
 
     def second_degree(self, expansion: WeightedExpansion) -> SecondDegree:
         """`D_j` and `E` have the products `k_i u_ij` and `k_i (u_i.d)^2 / 2`, u = z - c."""
@@ -355,7 +331,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
     def second_derivatives(self, expansion: WeightedExpansion) -> Annotated[Array, "B pairs N"]:
         """(B, f (f+1)/2, N): `k_i (z_ij - c_j) (z_ik - c_k)`, j <= k in lexicographic order."""
         xp = namespace(expansion.K)
-        u = self.points.T[None, :, :] - expansion.scaled[:, :, None]
+        u = self._columns - expansion.scaled[:, :, None]
         first, second = np.triu_indices(expansion.scaled.shape[1])
         j, k = (xp.asarray(index, device=expansion.K.device) for index in (first, second))
         return expansion.K[:, None, :] * u[:, j] * u[:, k]
@@ -403,6 +379,6 @@ def _times_offsets(K: Array, columns: Array, scaled: Array) -> Array:
     """(B, f, N): `k_i (z_ij - c_j)`."""
     if isinstance(K, np.ndarray):  # in one place, row after row
         found = np.empty((*scaled.shape, K.shape[1]))
-        np.subtract(columns[None, :, :], scaled[:, :, None], out=found)
+        np.subtract(columns, scaled[:, :, None], out=found)
         return np.multiply(found, K[:, None, :], out=found)
-    return K[:, None, :] * (columns[None, :, :] - scaled[:, :, None])
+    return K[:, None, :] * (columns - scaled[:, :, None])

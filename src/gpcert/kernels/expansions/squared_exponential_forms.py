@@ -20,6 +20,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 from typing import TYPE_CHECKING, Annotated
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, PerRow, Rows, namespace
@@ -127,9 +129,7 @@ def _higher_degrees(B: Array, points: Array, lengths: Array, eta: Array, degree:
     xp = namespace(B)
     rows, turned = xp.sum(B, axis=1), B @ points
     P = points @ points.T
-    powers = [xp.ones_like(P)]
-    for _ in range(degree):
-        powers.append(powers[-1] * P)
+    powers = list(accumulate([P] * degree, mul, initial=xp.ones_like(P)))
     joined = [rows[:, None] * rows[None, :], turned @ turned.T]
     joined += [B @ (powers[a] @ B) for a in range(2, degree // 2 + 1)]
     spread = xp.stack([xp.abs(B) @ lengths**a for a in range(degree // 2 + 1)])
@@ -317,9 +317,7 @@ def _slope_degrees(
     xp = namespace(B)
     lengths = metric.lengths(sizes[None])[0]
     P, absolute, slack = points @ points.T, xp.abs(B), 32.0 * cell.eta
-    powers = [xp.ones_like(P)]
-    for _ in range(SLOPE_DEGREE):
-        powers.append(powers[-1] * P)
+    powers = list(accumulate([P] * SLOPE_DEGREE, mul, initial=xp.ones_like(P)))
     slopes, whole = xp.zeros_like(cell.half), xp.zeros_like(cell.rho)
     for a in range(SLOPE_DEGREE + 1):
         joined, spread = B @ (powers[a] @ B), absolute @ lengths**a

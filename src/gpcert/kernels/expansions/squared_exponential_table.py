@@ -28,7 +28,6 @@ from gpcert.kernels.expansions.higher_degrees import (
     box_metric,
     cubic_terms,
     gram_terms,
-    shared_gram_terms,
 )
 from gpcert.kernels.exponentials import exponential_tail
 from gpcert.kernels.nodes.moments import MomentTable
@@ -77,7 +76,8 @@ class SquaredExponentialTable:
     origin: Array
     lengths: Array
     points: Array
-    """(N, f) scaled displacements of the points from the region's centre."""
+    """(N, f) scaled displacements of the points from the region's centre; this and what is of each
+    point may differ between cells, (B, N, f) and (B, N): `squared_exponential_sections`."""
 
     point_norms: Array
     fixed_distances: Array
@@ -86,7 +86,7 @@ class SquaredExponentialTable:
     relative_error: Array
     """(N,): `|fl(k_bi) - k_bi| <= relative_error_i fl(k_bi)` (+ TINY s^2) for centres inside."""
 
-    reach: float
+    reach: float | Array
     direct: bool
     """Subtract coordinates instead of expanding the square (for huge scaled distances)."""
 
@@ -146,9 +146,9 @@ class SquaredExponentialTable:
         `s^2 exp(-(r_free^2 + r_fixed^2)/2)`."""
         xp = namespace(scaled)
         if self.direct:
-            total = 0.0 * (xp.sum(scaled, axis=1)[:, None] + self.point_norms[None, :])
+            total = 0.0 * (xp.sum(scaled, axis=1)[:, None] + self.point_norms)
             for j in range(scaled.shape[1]):
-                total = total + (scaled[:, j, None] - self.points[None, :, j]) ** 2
+                total = total + (scaled[:, j, None] - self.points[..., j]) ** 2
             return total, self._scale * xp.exp(-0.5 * (total + self.fixed_distances))
         return _expanded_values(
             scaled, self._opposite, self._squares, self.fixed_distances, self._scale
@@ -179,13 +179,11 @@ class SquaredExponentialTable:
 
     @cached_property
     def _size_columns(self) -> Array:
-        """(N, 6): what `squared_sizes` sums K^2 with."""
-        xp = namespace(self.points)
+        """(..., N, 6): what `squared_sizes` sums K^2 with."""
         extent2 = (self.point_norms + self.reach) ** 2
-        powers = xp.stack([xp.ones_like(extent2), extent2, extent2**2])
-        relative = self.relative_error
         # the first sums are about k itself, not fl(k): k <= (1 + relative) fl(k)
-        return xp.concat([powers * (1.0 + relative) ** 2, powers * relative**2]).T
+        factors = ((1.0 + self.relative_error) ** 2, self.relative_error**2)
+        return _columns([extent2**n * factor for factor in factors for n in range(3)])
 
     @cached_property
     def _table(self) -> MomentTable:
@@ -235,22 +233,24 @@ class SquaredExponentialTable:
         """Degrees `first` (2 or 3) to 6 from the points' Gram matrix; None where that is large."""
         xp, (N, f) = namespace(coefficients), self.points.shape
         most = MOST_GRAM_WORK if first == 3 and f <= MOST_GRAM_FEATURES else MOST_GRAM_ENTRIES
-        if f == 0 or len(coefficients) // copies * N * N > most:
+        cells = len(coefficients) // copies
+        if f == 0 or cells * N * N > most:
             return None
         each = max(1, MOST_GRAM_ENTRIES // N**2)
-        if copies == 1 and len(coefficients) > each:  # piece by piece: bounds the memory
-            parts = (coefficients, scaled, *box, drifts)
+        if cells > each:  # piece by piece: bounds the memory
             found = []
-            for start in range(0, len(coefficients), each):
+            for start in range(0, cells, each):
                 checkpoint()
-                a, c, half, rho, lost = (part[start : start + each] for part in parts)
-                found.append(self.gram_degrees(a, c, (half, rho), first, lost, 1))
-            return HigherTerms.joined(found)
+                own = np.arange(copies * cells).reshape(copies, cells)[:, start : start + each]
+                index = xp.asarray(own.reshape(-1), device=coefficients.device)
+                parts = (part[index] for part in (coefficients, scaled, *box, drifts))
+                a, c, half, rho, lost = parts
+                found.append(self.gram_degrees(a, c, (half, rho), first, lost, copies))
+            return HigherTerms.joined(found, copies)
         magnitudes = xp.abs(coefficients)
         # |u_i.u_j| <= m_i m_j, both and a_i with errors: at most 2 n eta (sum |a_i| m_i^n)^2 in all
         eta = gamma(2 * N + 8 * f + 64) + 2.0 * xp.max(self.relative_error)
-        orders, cells = range(first, HIGHEST_DEGREE + 1), len(scaled) // copies
-        scaled = scaled[:cells]
+        orders, scaled = range(first, HIGHEST_DEGREE + 1), scaled[:cells]
         points = self.points[None] - scaled[:, None, :]
         whole = xp.sum(xp.reshape(magnitudes, (copies, cells, N)), axis=0)
         metric = box_metric(whole, points, box[0][:cells], box[1][:cells])  # one for all copies
@@ -261,15 +261,13 @@ class SquaredExponentialTable:
         sums = xp.stack([xp.sum(magnitudes * extent**n, axis=1) for n in orders], axis=1)
         error = up(16.0 * eta * (sums + self._cubic_floor * growth) ** 2, N + 32)
         points = points / metric.delta[:, None, :]
-        terms = (coefficients, points, error, up(drifts * growth, 12), rho)
-        found = shared_gram_terms(*terms) if copies > 1 else gram_terms(*terms, first)
+        found = gram_terms(coefficients, points, error, up(drifts * growth, 12), rho, first)
         known = xp.where(plain, found.known, 0.0 * found.known)  # not of T'_n
         return replace(found, known=known)
 
     @cached_property
     def _largest_extent(self) -> float:
-        xp = namespace(self.point_norms)
-        return float(xp.max(self.point_norms)) + self.reach
+        return float(namespace(self.point_norms).max(self.point_norms + self.reach))
 
     @property
     def _cubic_floor(self) -> float:
@@ -286,15 +284,15 @@ class SquaredExponentialTable:
         by 7 times that, with fewer than 14 roundings of their own (4.4).
         """
         coefficients, sums = _products_and_sizes(K, weights, self._error_columns)
-        return coefficients, up(sums, self.points.shape[0] + 8)
+        return coefficients, up(sums, K.shape[1] + 8)
 
     @cached_property
     def _error_columns(self) -> Array:
-        """(N, 4), see `terms`."""
-        N, f = self.points.shape
+        """(..., N, 4), see `terms`."""
+        N, f = self.points.shape[-2:]
         extent = self.point_norms + self.reach
         eta = [gamma(N + 2 * f + more) + self.relative_error for more in (32, 32, 32, 128)]
-        return namespace(extent).stack([each * extent**n for n, each in enumerate(eta)]).T
+        return _columns([each * extent**n for n, each in enumerate(eta)])
 
     @property
     def floor(self) -> float:
@@ -333,10 +331,9 @@ class SquaredExponentialTable:
     def slice_norm(self, weights: Annotated[np.ndarray, "N"]) -> float | None:
         """`t'^T K' t'` with t'_i = t_i exp(-fixed distance_i / 2) and K' on the free features.
 
-        Reason: with some features fixed, k(x, z_i) factors into a constant and the same kernel on
-        the free features, so f restricted to the slice lies in that kernel's space with these
-        weights. The rounding of every entry is bounded by the relative errors of both factors, and
-        what underflows by `floor`, as the largest weight is scaled to about one.
+        Reason: k(x, z_i) factors into a constant and the same kernel on the free features. The
+        rounding of every entry is bounded by the relative errors of both factors, and what
+        underflows by `floor`, as the largest weight is scaled to about one.
         """
         if self.direct:  # the expanded distances below would not be accurate enough
             return None
@@ -386,15 +383,26 @@ def _expanded_values(
     return distances, scale * xp.exp(-0.5 * (distances + fixed))
 
 
+def _columns(columns: list[Array]) -> Array:
+    """(..., N, n), each of them together in memory."""
+    xp = namespace(columns[0])
+    return xp.matrix_transpose(xp.stack(columns, axis=-2))
+
+
+def _sums(rows: Array, columns: Array) -> Array:
+    """(B, n): rows (B, N) times columns (N, n), or (B, N, n) of their own."""
+    return dot(rows, columns) if columns.ndim == 2 else (rows[:, None, :] @ columns)[:, 0]
+
+
 @fused
 def _sums_of_squares(rows: Array, columns: Array) -> Array:
-    return dot(rows * rows, columns)
+    return _sums(rows * rows, columns)
 
 
 @fused
 def _products_and_sizes(K: Array, weights: Array, columns: Array) -> tuple[Array, Array]:
     rows = K * weights
-    return rows, dot(namespace(rows).abs(rows), columns)
+    return rows, _sums(namespace(rows).abs(rows), columns)
 
 
 UNDERFLOW_RADIUS = 40.0

@@ -13,7 +13,7 @@ Proofs: docs/mathematics.md, statements 2.1, 3.4, 3.5, 6.2 and 16.3.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
@@ -33,7 +33,6 @@ from gpcert.kernels.expansions.base import (
 from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.kernels.nodes.base import (
     Beyond,
-    CubicPart,
     FeatureSizes,
     Jet,
     LocalNode,
@@ -121,7 +120,8 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     def model(
         self, expansion: TaylorExpansion, combination: Combination, pointwise: bool
     ) -> FunctionModel:
-        """The polynomial of the best degree, and what it leaves, cell by cell."""
+        """The polynomial of the best degree, and what it leaves, cell by cell; coefficients that
+        are not used become zero."""
         batch, sizes = expansion.batch, expansion.sizes
         xp, a = namespace(expansion.geometry.rho2), expansion.spread(combination.signed)
         own = OwnTerm.of(batch, sizes) if combination.own else None
@@ -145,58 +145,28 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             error = xp.where(better, local.size, error)
             degree = xp.where(better, xp.full_like(norm, POINTWISE), degree)
             near = None if left_out is None else left_out & better[:, None]
-        choice = _Choice(degree, near, error, tails, gained, cubic, binned)
-        return self._assemble(expansion, combination, own, choice)
-
-    def _assemble(
-        self,
-        expansion: TaylorExpansion,
-        combination: Combination,
-        own: OwnTerm | None,
-        choice: _Choice,
-    ) -> FunctionModel:
-        """The polynomial of the chosen degree; coefficients that are not used become zero."""
-        batch, near = expansion.batch, choice.near
-        xp, a = namespace(choice.error), expansion.spread(combination.signed)
-        jet = None if near is not None or choice.binned is None else choice.binned.jet()
-        if jet is None:
-            jet = batch.contract(a if near is None else xp.where(near, xp.zeros_like(a), a))
-        roundings = expansion.roundings(a.shape[1])
-        if choice.binned is None:
-            errors = coefficient_errors(batch, a, near, combination.slack, roundings)
-        else:
-            errors = binned_errors(choice.binned, combination.slack, roundings)
-        value, gradient, hessian = jet.value, jet.gradient, jet.hessian
-        if near is not None:
-            value = xp.sum(a * expansion.K, axis=1)
-        first, second = choice.degree >= 1.0, choice.degree >= 2.0
-        zero = xp.zeros_like(choice.error)
+        jet, errors = _summed(expansion, combination, near, binned)
+        first, second, zero = degree >= 1.0, degree >= 2.0, xp.zeros_like(error)
         # what is left out is missing in the gradient: nothing is known of it as a first order
         whole = first if near is None else first & ~xp.any(near, axis=1)
         if own is not None:
-            use = (choice.degree < POINTWISE) | (own.kept <= own.dropped)
-            value = value + own.jet.value
-            gradient = gradient + xp.where(use[:, None], own.jet.gradient, 0.0 * gradient)
-            hessian = hessian + xp.where(use[:, None, None], own.jet.hessian, 0.0 * hessian)
+            use = (degree < POINTWISE) | (own.kept <= own.dropped)
+            jet, whole = own.added(jet, use), whole & use
             mine = [own.errors[0], *(xp.where(use, e, zero) for e in own.errors[1:])]
             errors = [e + o for e, o in zip(errors, mine, strict=True)]
-            whole = whole & use
-        added = Jet(value, gradient, hessian).sizes
-        errors = [e + gamma(4) * s for e, s in zip(errors, added, strict=True)]
+        errors = [e + gamma(4) * s for e, s in zip(errors, jet.sizes, strict=True)]
         kept = [errors[0], xp.where(first, errors[1], zero), xp.where(second, errors[2], zero)]
-        linear = xp.where(
-            whole, choice.tails[1], xp.where(first, xp.full_like(zero, math.inf), choice.tails[0])
-        )
+        unknown = xp.where(first, xp.full_like(zero, math.inf), tails[0])
         return FunctionModel(
-            value,
-            xp.where(first[:, None], gradient, xp.zeros_like(gradient)),
-            xp.where(second[:, None, None], hessian, xp.zeros_like(hessian)),
+            jet.value,
+            xp.where(first[:, None], jet.gradient, xp.zeros_like(jet.gradient)),
+            xp.where(second[:, None, None], jet.hessian, xp.zeros_like(jet.hessian)),
             up(xp.stack(kept, axis=1), 8),
-            choice.error,
-            choice.error,
-            linear,
-            choice.gained,
-            choice.cubic,
+            error,
+            error,
+            xp.where(whole, tails[1], unknown),
+            gained,
+            cubic,
         )
 
     def center_values(
@@ -234,17 +204,9 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             high = xp.where(xp.isnan(high), largest, high)
         return low, xp.minimum(high, largest)
 
-    def row_sizes(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
-        return self._norms(expansion, 0)
-
-    def derivative_sizes(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
-        return self._norms(expansion, 1)
-
-    def _norms(self, expansion: TaylorExpansion, order: int) -> tuple[Array, Array]:
-        xp = namespace(expansion.K)
-        shape = expansion.K.shape
-        size = xp.broadcast_to(expansion.batch.sizes[order], shape)
-        error = xp.broadcast_to(expansion.batch.errors[order], shape)
+    def row_sizes(self, expansion: TaylorExpansion, order: int) -> tuple[PerCell, PerCell]:
+        xp, batch, shape = namespace(expansion.K), expansion.batch, expansion.K.shape
+        size, error = (xp.broadcast_to(part[order], shape) for part in (batch.sizes, batch.errors))
         return euclidean(size), euclidean(error)
 
     def derivatives(self, expansion: TaylorExpansion) -> Derivatives:
@@ -293,21 +255,6 @@ POINTWISE = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class _Choice:
-    """Which polynomial each cell takes: `degree` (B,), the points `near` (B, N) left out of its
-    derivatives, the `error` that it leaves, the `tails` B R_n of the orders 0 to 2, and degree 3
-    where it is known."""
-
-    degree: Array
-    near: Array | None
-    error: Array
-    tails: list[Array]
-    gained: bool
-    cubic: CubicPart | None
-    binned: BinnedSums | None
-
-
-@dataclass(frozen=True, eq=False)
 class OwnTerm:
     """The function `x -> k(x, c)` on each cell: its jet, and what is left with and without it.
 
@@ -337,6 +284,34 @@ class OwnTerm:
             kept = xp.minimum(kept, closer)
         usable = xp.isfinite(errors[1]) & xp.isfinite(errors[2])
         return OwnTerm(jet, errors, xp.where(usable, kept, xp.full_like(kept, math.inf)), dropped)
+
+    def added(self, jet: Jet, use: PerCell) -> Jet:
+        """The jet of a sum with it, its derivatives where `use` says."""
+        xp = namespace(use)
+        gradient = xp.where(use[:, None], self.jet.gradient, 0.0 * jet.gradient)
+        hessian = xp.where(use[:, None, None], self.jet.hessian, 0.0 * jet.hessian)
+        return jet.plus(Jet(self.jet.value, gradient, hessian))
+
+
+def _summed(
+    expansion: TaylorExpansion,
+    combination: Combination,
+    near: Array | None,
+    binned: BinnedSums | None,
+) -> tuple[Jet, list[PerCell]]:
+    """The jet of `sum_i a_i k(., z_i)`, near points left out of its derivatives, and its errors."""
+    batch, slack = expansion.batch, combination.slack
+    a = expansion.spread(combination.signed)
+    xp, roundings = namespace(a), expansion.roundings(a.shape[1])
+    if binned is None:
+        errors = coefficient_errors(batch, a, near, slack, roundings)
+    else:
+        errors = binned_errors(binned, slack, roundings)
+    if near is not None:
+        jet = batch.contract(xp.where(near, xp.zeros_like(a), a))
+        return replace(jet, value=xp.sum(a * expansion.K, axis=1)), errors
+    known = None if binned is None else binned.jet()
+    return batch.contract(a) if known is None else known, errors
 
 
 def pointwise_remainder(

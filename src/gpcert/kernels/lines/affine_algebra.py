@@ -21,6 +21,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import product
+from operator import add
 
 import numpy as np
 
@@ -57,10 +60,8 @@ def combined(terms: Sequence[Term]) -> Enclosed:
 def interval_sum(terms: Sequence[Term]) -> PerCellAndPoint:
     """Lower bound (B, N) of `sum c k` from intervals alone; -inf where nothing is known."""
     xp = namespace(terms[0][1].low)
-    total, size = interval_term(*terms[0]), abs(interval_term(*terms[0]))
-    for c, k in terms[1:]:
-        part = interval_term(c, k)
-        total, size = total + part, size + abs(part)
+    parts = [interval_term(*term) for term in terms]
+    total, size = reduce(add, parts), reduce(add, [abs(part) for part in parts])
     total = total - up(gamma(len(terms)) * size, 2 * len(terms))
     return xp.where(xp.isfinite(total), total, xp.full_like(total, -math.inf))
 
@@ -119,23 +120,16 @@ def lower_combination(
 
 def _chosen(below: Array, enclosed: Enclosed) -> Affine:
     """`under` where the mask holds, `over` elsewhere; each carrier once."""
-    xp = namespace(enclosed.low)
-    under, over = _by_carrier(enclosed.under), _by_carrier(enclosed.over)
-    none = xp.zeros_like(enclosed.low)
-    slopes = []
-    for key in {**under, **over}:
-        carrier = (under.get(key) or over[key])[0]
-        first = under[key][1] if key in under else none
-        second = over[key][1] if key in over else none
-        slopes.append((carrier, xp.where(below, first, second)))
+    xp, none = namespace(enclosed.low), namespace(enclosed.low).zeros_like(enclosed.low)
+    slopes: dict[int, tuple[Carrier, list[Array]]] = {}
+    for side, affine in enumerate((enclosed.under, enclosed.over)):
+        for carrier, slope in affine.slopes:
+            _, pair = slopes.setdefault(id(carrier), (carrier, [none, none]))
+            assert pair[side] is none, "each carrier occurs once in an affine function"
+            pair[side] = slope
     intercept = xp.where(below, enclosed.under.intercept, enclosed.over.intercept)
-    return Affine(intercept, tuple(slopes))
-
-
-def _by_carrier(affine: Affine) -> dict[int, tuple[Carrier, Array]]:
-    found = {id(carrier): (carrier, slope) for carrier, slope in affine.slopes}
-    assert len(found) == len(affine.slopes), "each carrier occurs once in an affine function"
-    return found
+    each = slopes.values()
+    return Affine(intercept, tuple((carrier, xp.where(below, *pair)) for carrier, pair in each))
 
 
 def product_enclosed(
@@ -152,13 +146,9 @@ def product_enclosed(
 def product_interval(first: Enclosed, second: Enclosed) -> tuple[PerCellAndPoint, PerCellAndPoint]:
     """Interval of the product: least and greatest of the products of the ends."""
     xp = namespace(first.low)
-    corners = [
-        signed_times(a, b) for a in (first.low, first.high) for b in (second.low, second.high)
-    ]
-    low = high = corners[0]
-    for corner in corners[1:]:
-        low, high = xp.minimum(low, corner), xp.maximum(high, corner)
-    return -_raised(-low), _raised(high)
+    ends = product((first.low, first.high), (second.low, second.high))
+    corners = [signed_times(a, b) for a, b in ends]
+    return -_raised(-reduce(xp.minimum, corners)), _raised(reduce(xp.maximum, corners))
 
 
 def _raised(x: Array) -> Array:
@@ -194,9 +184,8 @@ def affine_lower_bound(enclosed: Enclosed, weights: Array) -> PerCell:
     """Certified lower bound (B,) of `sum_i t_i k(x, z_i)` over each cell, t (N,) or (B, N).
 
     With `under` where t_i >= 0 and `over` where t_i < 0 the sum is at least
-    `sum_i intercept_i + sum_m min_x sum_i slope_mi phi_m(x, z_i)`. The interval bound
-    `sum_i min(t_i low_i, t_i high_i)` is another; the better one counts. Linear carriers are
-    minimised together, as their sum is linear. Reference: Patane et al.,
+    `sum_i intercept_i + sum_m min_x sum_i slope_mi phi_m(x, z_i)`; by intervals at least
+    `sum_i min(t_i low_i, t_i high_i)`. The better one counts. Reference: Patane et al.,
     Proposition "mean bound", with the sign and weights of Statement 12.4.
     """
     xp = namespace(enclosed.low)

@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from operator import add
 from typing import Annotated
 
 import numpy as np
@@ -174,9 +175,8 @@ class SinusoidCarrier(Carrier):
     def minimum(self, coefficients: PerCellAndPoint) -> PerCell:
         """`sum_i a_i constant_i`, and for each j the exact minimum of *one* sinusoid.
 
-        Summed over the points first, `sum_i a_i cos(p_i + e) = C cos e - S sin e` is one sinusoid.
-        The paper (eq. "priodicU") bounds every point apart, which is never better: `min sum >= sum
-        min`.
+        Summed over the points first, `sum_i a_i cos(p_i + e) = C cos e - S sin e` is one sinusoid;
+        every point apart (the paper's eq. "priodicU") is never better: `min sum >= sum min`.
         """
         xp = namespace(coefficients)
         (_, N), f = coefficients.shape, len(self.amplitudes)
@@ -295,14 +295,13 @@ def joint_minimum(terms: Sequence[tuple[LinearCarrier, Array]]) -> PerCell:
     """Certified lower bound (B,) of the minimum over each cell of a sum of linear functions.
 
     `sum_m sum_i a_mi phi_m(x, z_i)` with coefficients (B, N), all carriers on the same cells, each
-    on some of their features. Exact up to rounding, over parts of balls too: the sum is again
-    linear. Minima of the summands apart would lose what cancels between them.
+    on some of their features. Exact up to rounding, over parts of balls too.
     """
     reach = terms[0][0].reach
     xp = namespace(reach.half)
     forms = [carrier.form(coefficients, len(terms)) for carrier, coefficients in terms]
-    flat = reduce(lambda a, b: a + b, [form[0] for form in forms])
-    error = reduce(lambda a, b: a + b, [form[2] for form in forms])
+    flat = reduce(add, [form[0] for form in forms])
+    error = reduce(add, [form[2] for form in forms])
     if reach.cells is None:
         assert len(terms) == 1, "carriers have cells in common"
         least = -xp.sum(abs(forms[0][1]) * reach.half, axis=1)
@@ -315,6 +314,6 @@ def joint_minimum(terms: Sequence[tuple[LinearCarrier, Array]]) -> PerCell:
             slope[:, index] = slope[:, index] + form[1] / carrier.reach.unit
         least = reach.cells.linear_minimum(slope)
     # sums of 2 m + 1 numbers; the errors' own sum is rounded up
-    size = abs(least) + reduce(lambda a, b: a + b, [abs(form[0]) for form in forms])
+    size = abs(least) + reduce(add, [abs(form[0]) for form in forms])
     total = flat + least - up(error + gamma(len(terms) + 2) * size, 2 * len(terms) + 4)
     return xp.where(xp.isfinite(total), total, xp.full_like(total, -math.inf))

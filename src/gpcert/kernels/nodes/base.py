@@ -21,7 +21,16 @@ import numpy as np
 from gpcert.arrays import Array, Index, PerCell, PerCellAndPoint, PerCellMatrix, namespace
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.moments import sorted_index
-from gpcert.kernels.sizes import euclidean, frobenius, hypotenuse, raised, root_above, times, total
+from gpcert.kernels.sizes import (
+    euclidean,
+    frobenius,
+    hypotenuse,
+    raised,
+    root_above,
+    scaled,
+    times,
+    total,
+)
 from gpcert.regions.frame import Reach
 from gpcert.rounding import gamma, up, up_float
 
@@ -79,10 +88,10 @@ class FeatureSizes:
     def scaled(self, factor: float) -> FeatureSizes:
         """For the kernel `factor * k`: inner products grow by it, lengths by its root."""
         gram = tuple(
-            tuple(None if g is None else _scale(g, factor) for g in row) for row in self.gram
+            tuple(None if g is None else scaled(g, factor) for g in row) for row in self.gram
         )
         root = up_float(math.sqrt(factor), 1)
-        return FeatureSizes(gram, tuple(_scale(r, root) for r in self.direct), self.stationary)
+        return FeatureSizes(gram, tuple(scaled(r, root) for r in self.direct), self.stationary)
 
     def plus(self, other: FeatureSizes) -> FeatureSizes:
         """For k1 + k2: the feature space is the direct sum, so inner products and squares add."""
@@ -104,44 +113,25 @@ class FeatureSizes:
             for n in range(ORDERS)
         )
         both = self.stationary and other.stationary
-        direct = (
-            self._zeroth_product(other),
-            self._first_product(other),
-            self._second_product(other),
-        )
-        return FeatureSizes(gram, direct, both)
+        return FeatureSizes(gram, self._direct_of_product(other, both), both)
 
-    def _zeroth_product(self, other: FeatureSizes) -> Array:
-        """`|a' b' - a b| <= |a' - a| |b'| + |a| |b' - b|`; stationary kernels: squares add.
-
-        For these R0^2 = 2 k(0) - 2 k(d), and with correlations r, q in [-1, 1]
-        `1 - r q = (1 - r) + r (1 - q) <= (1 - r) + (1 - q)`.
+    def _direct_of_product(self, other: FeatureSizes, stationary: bool) -> tuple[Array, ...]:
+        """Order 0: `|a' b' - a b| <= |a' - a| |b'| + |a| |b' - b|`; for stationary kernels squares
+        add, as R0^2 = 2 k(0) - 2 k(d) and, with correlations r, q in [-1, 1],
+        `1 - r q = (1 - r) + r (1 - q) <= (1 - r) + (1 - q)`. Order 1, with a' = a + Da + r:
+        `a' b' - (degree <= 1) = r b' + (a + Da) s + Da Db`. Order 2: the same with polynomials T, U
+        of degree 2, `r b' + T s`, and T U beyond degree 2.
         """
-        left = times(self.remainder(0), other.lengths[0])
-        right = times(self.lengths[0], other.remainder(0))
-        if self.stationary and other.stationary:
-            return hypotenuse(left, right)
-        return raised(left + right, 2)
-
-    def _first_product(self, other: FeatureSizes) -> Array:
-        """With a' = a + Da + r: `a' b' - (degree <= 1) = r b' + (a + Da) s + Da Db`."""
         a, b = self.lengths, other.lengths
+        left, right = times(self.remainder(0), b[0]), times(a[0], other.remainder(0))
+        zeroth = hypotenuse(left, right) if stationary else raised(left + right, 2)
         polynomial = hypotenuse(a[0], a[1]) if self.stationary else raised(a[0] + a[1], 1)
-        total = times(self.remainder(1), b[0]) + times(polynomial, other.remainder(1))
-        return raised(total + times(a[1], b[1]), 4)
-
-    def _second_product(self, other: FeatureSizes) -> Array:
-        """The same with polynomials of degree 2: `r b' + T s`, and T U beyond degree 2."""
-        a, b = self.lengths, other.lengths
+        first = times(self.remainder(1), b[0]) + times(polynomial, other.remainder(1))
         polynomial = raised(a[0] + a[1] + 0.5 * a[2], 2)
-        total = times(self.remainder(2), b[0]) + times(polynomial, other.remainder(2))
-        total = total + 0.5 * (times(a[1], b[2]) + times(a[2], b[1]))
-        return raised(total + 0.25 * times(a[2], b[2]), 8)
-
-
-def _scale(size: Array, factor: float) -> Array:
-    """`factor * size`, rounded up; exactly zero stays zero."""
-    return namespace(size).where(size > 0, up(factor * size, 1), size)
+        second = times(self.remainder(2), b[0]) + times(polynomial, other.remainder(2))
+        second = second + 0.5 * (times(a[1], b[2]) + times(a[2], b[1]))
+        second = raised(second + 0.25 * times(a[2], b[2]), 8)
+        return zeroth, raised(first + times(a[1], b[1]), 4), second
 
 
 def _add(a: Array | None, b: Array | None) -> Array | None:
@@ -195,14 +185,12 @@ class Beyond:
     @np.errstate(over="ignore", invalid="ignore")
     def scaled(self, factor: float) -> Beyond:
         """Of `factor` times the function, factor > 0."""
-        xp = namespace(self.size)
-        each = xp.full_like(self.size, factor)
         cubic = self.cubic
         if cubic is not None:
-            absolute = times(cubic.absolute, each)
-            rest = up(times(cubic.rest, each) + gamma(4) * absolute, 2)
+            absolute = scaled(cubic.absolute, factor)
+            rest = up(scaled(cubic.rest, factor) + gamma(4) * absolute, 2)
             cubic = CubicPart(factor * cubic.tensor, rest, absolute)
-        return Beyond(times(self.size, each), cubic)
+        return Beyond(scaled(self.size, factor), cubic)
 
     @staticmethod
     @np.errstate(over="ignore", invalid="ignore")
@@ -340,6 +328,20 @@ class NodeBatch(ABC):
     @abstractmethod
     def enclosed(self) -> Enclosed:
         """The paper's lines: k(x, z_i) over each cell between two affine functions."""
+
+    def _zeros(self, *shape: int) -> Array:
+        """(B, ...)."""
+        xp, value = namespace(self.value), self.value
+        return xp.zeros((value.shape[0], *shape), dtype=value.dtype, device=value.device)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownBatch(NodeBatch):
+    """One whose values, sizes and errors are found at once."""
+
+    value: Array
+    sizes: Triple
+    errors: Triple
 
 
 class LocalNode(ABC):

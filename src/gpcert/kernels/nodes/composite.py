@@ -8,16 +8,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from typing import Annotated
+from functools import cached_property, partial, reduce
+from operator import add
+from typing import Annotated, Any
 
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellAndPoint, PerCellMatrix, Reals, namespace
 from gpcert.kernels.lines.affine_algebra import combined, product_enclosed
 from gpcert.kernels.lines.base import Enclosed
-from gpcert.kernels.nodes.base import Beyond, FeatureSizes, Jet, LocalNode, NodeBatch, Triple
-from gpcert.kernels.sizes import frobenius, leibniz, raised, times, total
+from gpcert.kernels.nodes.base import (
+    Beyond,
+    FeatureSizes,
+    Jet,
+    KnownBatch,
+    LocalNode,
+    NodeBatch,
+    Triple,
+)
+from gpcert.kernels.sizes import frobenius, leibniz, raised, scaled, total
 from gpcert.regions.frame import Reach
 from gpcert.rounding import gamma
 
@@ -31,8 +40,7 @@ class SumNode(LocalNode):
     @np.errstate(over="ignore")
     def feature_sizes(self, reach: Reach) -> FeatureSizes:
         """The feature space is the direct sum of the parts'."""
-        sizes = [part.feature_sizes(reach) for part in self.parts]
-        return reduce(lambda left, right: left.plus(right), sizes)
+        return reduce(FeatureSizes.plus, [part.feature_sizes(reach) for part in self.parts])
 
     def at(self, reach: Reach) -> NodeBatch:
         batches = tuple(part.at(reach) for part in self.parts)
@@ -40,12 +48,9 @@ class SumNode(LocalNode):
 
 
 @dataclass(frozen=True, eq=False)
-class SumBatch(NodeBatch):
+class SumBatch(KnownBatch):
     """Sum of two or more batches."""
 
-    value: Array
-    sizes: Triple
-    errors: Triple
     parts: tuple[NodeBatch, ...]
 
     @staticmethod
@@ -64,14 +69,14 @@ class SumBatch(NodeBatch):
             roundings = count * (1 + math.isqrt(features) if n == 2 else 1)
             sizes.append(size)
             errors.append(raised(error + gamma(roundings) * (size + error), 4))
-        value = reduce(lambda a, b: a + b, [part.value for part in parts])
+        value = reduce(add, [part.value for part in parts])
         return SumBatch(value, tuple(sizes), tuple(errors), parts)
 
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
         return reduce(Jet.plus, [part.contract(coefficients) for part in self.parts])
 
     def gradients(self) -> Annotated[Array, "B f N"]:
-        return reduce(lambda a, b: a + b, [part.gradients() for part in self.parts])
+        return reduce(add, [part.gradients() for part in self.parts])
 
     @np.errstate(over="ignore")
     def variations(self) -> tuple[PerCellAndPoint, ...]:
@@ -95,28 +100,24 @@ class SumBatch(NodeBatch):
     @np.errstate(over="ignore")
     def itself(self) -> tuple[Jet, Triple]:
         """Sum of the parts', the additions' rounding counted entry by entry."""
-        each = [part.itself() for part in self.parts]
-        jet = reduce(Jet.plus, [part for part, _ in each])
-        sizes = [part.sizes for part, _ in each]
-        return jet, tuple(
-            _added([errors[n] for _, errors in each], [size[n] for size in sizes]) for n in range(3)
-        )
+        jets, errors = zip(*(part.itself() for part in self.parts), strict=True)
+        sizes = [jet.sizes for jet in jets]
+        added = (_added([e[n] for e in errors], [s[n] for s in sizes]) for n in range(3))
+        return reduce(Jet.plus, jets), tuple(added)
 
     def mixed(self) -> tuple[PerCellMatrix, PerCell]:
         """Sum of the parts': derivatives in a direct sum of feature spaces."""
-        each = [part.mixed() for part in self.parts]
-        matrix = reduce(lambda a, b: a + b, [part for part, _ in each])
-        return matrix, _added([error for _, error in each], [frobenius(part) for part, _ in each])
+        matrices, errors = zip(*(part.mixed() for part in self.parts), strict=True)
+        return reduce(add, matrices), _added(errors, [frobenius(part) for part in matrices])
 
     def enclosed(self) -> Enclosed:
         """Intervals and lines add; each carrier keeps its own slopes."""
-        each = [part.enclosed() for part in self.parts]
-        xp = namespace(self.value)
-        return combined([(xp.ones_like(self.value), part) for part in each])
+        one = namespace(self.value).ones_like(self.value)
+        return combined([(one, part.enclosed()) for part in self.parts])
 
 
 @np.errstate(over="ignore")
-def _added(errors: list[Array], sizes: list[Array]) -> Array:
+def _added(errors: Sequence[Array], sizes: Sequence[Array]) -> Array:
     """Error of a sum: the parts' errors, and the additions' rounding."""
     return raised(total(errors) + gamma(len(sizes)) * total(sizes), 4)
 
@@ -152,16 +153,13 @@ def _with_rounding(sizes: Triple, errors: Triple) -> Triple:
 
 
 def _scaled(sizes: Triple, factor: float) -> Triple:
-    return tuple(times(s, namespace(s).full_like(s, factor)) for s in sizes)
+    return tuple(scaled(size, factor) for size in sizes)
 
 
 @dataclass(frozen=True, eq=False)
-class ScaleBatch(NodeBatch):
+class ScaleBatch(KnownBatch):
     """A batch times a positive number."""
 
-    value: Array
-    sizes: Triple
-    errors: Triple
     part: NodeBatch
     factor: float
 
@@ -184,7 +182,7 @@ class ScaleBatch(NodeBatch):
     @np.errstate(over="ignore")
     def own_beyond_second(self) -> PerCell | None:
         found = self.part.own_beyond_second()
-        return None if found is None else _scaled((found,), self.factor)[0]
+        return None if found is None else scaled(found, self.factor)
 
     def itself(self) -> tuple[Jet, Triple]:
         """Scaled, one rounding of each entry."""
@@ -199,9 +197,8 @@ class ScaleBatch(NodeBatch):
         return self.factor * matrix, error
 
     def enclosed(self) -> Enclosed:
-        return combined(
-            [(namespace(self.value).full_like(self.value, self.factor), self.part.enclosed())]
-        )
+        factor = namespace(self.value).full_like(self.value, self.factor)
+        return combined([(factor, self.part.enclosed())])
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,28 +210,24 @@ class ProductNode(LocalNode):
     @np.errstate(over="ignore")
     def feature_sizes(self, reach: Reach) -> FeatureSizes:
         """The feature space is the tensor product of the parts'."""
-        return reduce(lambda left, right: left.times(right), self._each("feature_sizes", reach))
+        return reduce(FeatureSizes.times, each_answer(self.parts, "feature_sizes", reach))
 
     def at(self, reach: Reach) -> NodeBatch:
         """One batch a part, multiplied from the left."""
-        features = reach.half.shape[1]
-        return reduce(
-            lambda left, right: ProductBatch.of(left, right, features), self._each("at", reach)
-        )
+        product = partial(ProductBatch.of, features=reach.half.shape[1])
+        return reduce(product, each_answer(self.parts, "at", reach))
 
-    def _each(self, method: str, reach: Reach) -> list:
-        """What each part answers; a part that occurs several times is asked once."""
-        answers = {id(part): getattr(part, method)(reach) for part in self.parts}
-        return [answers[id(part)] for part in self.parts]
+
+def each_answer(parts: Sequence[Any], method: str, *arguments: Any) -> list[Any]:
+    """What every part answers; one that occurs several times is asked once."""
+    answers = {id(part): getattr(part, method)(*arguments) for part in parts}
+    return [answers[id(part)] for part in parts]
 
 
 @dataclass(frozen=True, eq=False)
-class ProductBatch(NodeBatch):
+class ProductBatch(KnownBatch):
     """Product of two batches."""
 
-    value: Array
-    sizes: Triple
-    errors: Triple
     left: NodeBatch
     right: NodeBatch
     features: int

@@ -171,9 +171,9 @@ class MomentTable:
 
     def _products(self, degree: int) -> Array:
         """(N, n): the products of `degree` sorted features."""
-        xp, z = namespace(self.points), self.points
-        index = xp.asarray(sorted_index(z.shape[1], degree).entries, device=z.device)
-        return math.prod((z[:, index[:, i]] for i in range(1, degree)), start=z[:, index[:, 0]])
+        index = self._index(sorted_index(self.points.shape[1], degree).entries)
+        first, *others = (self.points[:, index[:, place]] for place in range(degree))
+        return math.prod(others, start=first)
 
     @cached_property
     def _place(self) -> Array:
@@ -237,11 +237,9 @@ class MomentTable:
         N, f = self.points.shape
         found = [xp.ones((1, N), dtype=xp.float64, device=self.points.device)]
         for degree in range(1, 5):
-            entries = sorted_index(f, degree).entries
-            product = self.points.T[self._index(entries[:, 0])]
-            for place in range(1, degree):
-                product = product * self.points.T[self._index(entries[:, place])]
-            found.append(product)
+            index = self._index(sorted_index(f, degree).entries)
+            first, *others = (self.points.T[index[:, place]] for place in range(degree))
+            found.append(math.prod(others, start=first))
         return xp.concat(found, axis=0)
 
     def _index(self, index: np.ndarray) -> Array:

@@ -17,14 +17,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpcert.arrays import Array, PerCellAndFeature, PerCellAndPoint, Points, Reals, namespace
+from gpcert.arrays import (
+    Array,
+    PerCell,
+    PerCellAndFeature,
+    PerCellAndPoint,
+    Points,
+    Reals,
+    namespace,
+)
 from gpcert.errors import InputError
-from gpcert.kernels.nodes.base import FeatureSizes, LocalNode, Triple, spectral_gram
+from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, Triple, spectral_gram
 from gpcert.kernels.nodes.moments import MomentTable
 from gpcert.kernels.nodes.radial_batch import RadialBatch
 from gpcert.kernels.nodes.radial_bins import FINENESS, MOST_BINS, BinTables
@@ -52,13 +60,8 @@ LARGEST_SHIFT = 1e-8
 """Up to here the square of a coordinate's error is below the unit roundoff."""
 
 
-class Accuracy(NamedTuple):
-    """`sizes`, `errors` of a `NodeBatch`, and F_1, F_2 (B, N) as they may be used."""
-
-    sizes: Triple
-    errors: Triple
-    first: Array
-    second: Array
+Accuracy = tuple[Triple, Triple]
+"""`sizes` and `errors` of a `NodeBatch`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +161,14 @@ class LocalRadial(LocalNode):
     def at(self, reach: Reach) -> RadialBatch:
         return RadialBatch(self, reach)
 
+    def jet(self, value: PerCell, slope: PerCell, gradient: Array, hessian: Array) -> Jet:
+        """From the moments of `a s F_1` (degree 0 and 1) and of `a s F_2` (degree 2)."""
+        xp, scale = namespace(slope), self.scale
+        identity = xp.eye(scale.shape[0], dtype=xp.float64, device=slope.device)
+        hessian = hessian * (scale[:, None] * scale[None, :])
+        hessian = hessian - slope[:, None, None] * (identity * scale**2)
+        return Jet(value, gradient * scale, hessian)
+
     @cached_property
     def farthest(self) -> float:
         """At least every distance: `r^2` is at most the largest `fixed` and extent squared."""
@@ -249,7 +260,7 @@ class LocalRadial(LocalNode):
         size1 = first * (r + shift)
         size2 = xp.maximum(first, second * (r * r + 20.0 * shift**2))
         sizes, errors = (value, size1, size2), (value * relative, error1, error2)
-        return self._in_frame(extents, (1.5, 1.05), (sizes, errors), (first, second))
+        return self._in_frame(extents, (1.5, 1.05), (sizes, errors))
 
     def regular_values(
         self, r: PerCellAndPoint, value: PerCellAndPoint
@@ -266,8 +277,9 @@ class LocalRadial(LocalNode):
         r: PerCellAndPoint,
         distance_error: PerCellAndPoint,
         factors: tuple[Array, Array, Array],
-    ) -> Accuracy:
-        """The errors in general, near points of kernels with an infinite F_1(0) or F_2(0) too.
+    ) -> tuple[Accuracy, tuple[Array, Array]]:
+        """The errors in general, near points of kernels with an infinite F_1(0) or F_2(0) too, and
+        F_1 and F_2 (B, N) as they may be used.
 
         Where F_1 is not known to a part in ten, 0 stands for it, with its whole size as error. The
         same for `F_2 u u^T` where the roundings of the moments would exceed its size, `F_2 r^2 =
@@ -305,28 +317,22 @@ class LocalRadial(LocalNode):
         error2 = xp.where(xp.isnan(error2), xp.full_like(error2, math.inf), error2)
         size2 = most * xp.maximum(xp.ones_like(growth), growth - 1.0)
         sizes, errors = (value + error0, size1, size2), (error0, error1, error2)
-        second = xp.where(keep, second, zero)
-        return self._in_frame(E, (1.01, 1.01), (sizes, errors), (first, second))
+        usable = (first, xp.where(keep, second, zero))
+        return self._in_frame(E, (1.01, 1.01), (sizes, errors)), usable
 
-    def _in_frame(
-        self,
-        extents: Array,
-        room: tuple[float, float],
-        parts: tuple[Triple, Triple],
-        factors: tuple[Array, Array],
-    ) -> Accuracy:
+    def _in_frame(self, extents: Array, room: tuple[float, float], parts: Accuracy) -> Accuracy:
         """Into frame coordinates, with room for roundings, and floors for what underflows."""
         s, w, reach = self.variance, max(self.widest, SMALLEST_SCALE), 1.0 + extents
         floor = TINY * max(1.0, s)
         floors = (floor, floor * w * reach + TINY, floor * w * w * reach**2 + TINY)
-        found = []
-        for factor, triple in zip(room, parts, strict=True):
-            zeroth, first, second = (
+        sizes, errors = (
+            tuple(
                 (factor * s * scale) * part + least
                 for scale, part, least in zip((1.0, w, w * w), triple, floors, strict=True)
             )
-            found.append((zeroth, first, second))
-        return Accuracy(found[0], found[1], factors[0], factors[1])
+            for factor, triple in zip(room, parts, strict=True)
+        )
+        return sizes, errors
 
     def tensor_rounding(
         self,
@@ -338,10 +344,9 @@ class LocalRadial(LocalNode):
         """By how much degrees 3 and 4 of a point may be off, for a weight and a rho of 1, at
         distances between two ends, F_n at the lower one.
 
-        Each F_n is known up to its relative error, |v| is at most r and the extent; coordinates are
-        off by `COORDINATE extent`; sums over points and their shifts round terms as large as
-        `F_n extent^n` (`MomentTable`), and adding the parts of a tensor with Kronecker's delta,
-        of Frobenius norm sqrt f, rounds those.
+        Each F_n is known up to its relative error, |v| is at most r and the extent; sums over
+        points round terms as large as `F_n extent^n` (see the module), and adding the parts of a
+        tensor with Kronecker's delta, of Frobenius norm sqrt f, rounds those.
         """
         xp, f = namespace(distance_error), self.scale.shape[0]
         E = extents + xp.zeros_like(distance_error)

@@ -84,45 +84,35 @@ class RadialBatch(NodeBatch):
         return self.node.distance_error(self.r, self.node.extents)
 
     @cached_property
-    def _accuracy(self) -> Accuracy:
-        """(B, N) arrays that a sum by bins does without."""
+    def _accuracy(self) -> tuple[Accuracy, tuple[Array, Array]]:
+        """(B, N) arrays that a sum by bins does without; F_1 and F_2 as they may be used."""
         if self.regular:
-            return self.node.regular_accuracy(self.r, self.node.extents, self.profile)
+            found = self.node.regular_accuracy(self.r, self.node.extents, self.profile)
+            return found, self._factors
         return self.node.accuracy(self.r, self.distance_error, self.profile)
 
     @property
     def sizes(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
         """See `NodeBatch`."""
-        return self._accuracy.sizes
+        return self._accuracy[0][0]
 
     @property
     def errors(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
         """See `NodeBatch`."""
-        return self._accuracy.errors
+        return self._accuracy[0][1]
 
     @property
     def _factors(self) -> tuple[Array, Array]:
-        """F_1 and F_2 as they may be used."""
-        if self.regular:
-            return self.profile[1], self.profile[2]
-        return self._accuracy.first, self._accuracy.second
+        return (self.profile[1], self.profile[2]) if self.regular else self._accuracy[1]
 
     def binned(self, weights: Annotated[Array, "... N"]) -> BinnedSums | None:
         return BinnedSums(self, weights) if serves(self) else None
 
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """First moments of a F_1 and second moments of a F_2: two matrix products."""
-        xp = namespace(self.r)
-        node = self.node
         parts = [self._contracted(coefficients, block) for block in row_blocks(self.r)]
-        value, slope, gradient, hessian = (
-            xp.concat(list(each), axis=0) for each in zip(*parts, strict=True)
-        )
-        hessian = hessian * (node.scale[:, None] * node.scale[None, :])
-        f = node.scale.shape[0]
-        identity = xp.eye(f, dtype=xp.float64, device=self.r.device)
-        hessian = hessian - slope[:, None, None] * (identity * node.scale**2)
-        return Jet(value, gradient * node.scale, hessian)
+        concat = namespace(self.r).concat
+        return self.node.jet(*(concat(list(each), axis=0) for each in zip(*parts, strict=True)))
 
     def _contracted(self, coefficients: Array, block: slice) -> tuple[Array, Array, Array, Array]:
         """Value and moments of some of the cells."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndFeature, PerCellAndPoint, PerRow, row_blocks
+from gpcert.arrays import Array, PerCellAndPoint, PerRow, row_blocks
 from gpcert.kernels.nodes.base import Beyond, Jet
 from gpcert.kernels.nodes.moments import dense
 from gpcert.kernels.nodes.radial_variations import (
@@ -59,15 +59,6 @@ class PointSums(NamedTuple):
     slope: list[np.ndarray]
     bend: list[np.ndarray]
     tensors: list[list[np.ndarray]] | None
-
-    def jet(self, node: LocalRadial, centers: PerCellAndFeature) -> Jet:
-        """Of the sum at the centres."""
-        moments, f = node.table, centers.shape[1]
-        gradient = moments.centred(self.slope, centers, 1) * node.scale
-        hessian = dense(moments.centred(self.bend, centers, 2), f, 2)
-        hessian = hessian * (node.scale[:, None] * node.scale[None, :])
-        identity = np.eye(f) * node.scale**2
-        return Jet(self.value, gradient, hessian - self.slope[0][0][:, None, None] * identity)
 
 
 def bin_numbers(r: PerCellAndPoint, bins: int) -> PerCellAndPoint:
@@ -194,8 +185,8 @@ class BinTables:
         """
         profile = self.node.profile
         value, slope, bend = profile.terms(self.low, (0, 0), (1, 0), (2, 0))
-        found = self.node.regular_accuracy(self.high, self.extents, (value, slope, bend))
-        return (1.0 + SLACK) * np.stack([*found.sizes, *found.errors], axis=1)
+        sizes, errors = self.node.regular_accuracy(self.high, self.extents, (value, slope, bend))
+        return (1.0 + SLACK) * np.stack([*sizes, *errors], axis=1)
 
     @cached_property
     def rounding(self) -> tuple[PerRow, PerRow]:
@@ -341,7 +332,10 @@ class BinnedSums:
         """Of the sum of all points, where it is known already."""
         if "_sums" not in vars(self):
             return None
-        return self._sums.jet(self.batch.node, self.batch.centers)
+        sums, node, centers = self._sums, self.batch.node, self.batch.centers
+        gradient = node.table.centred(sums.slope, centers, 1)
+        hessian = dense(node.table.centred(sums.bend, centers, 2), centers.shape[1], 2)
+        return node.jet(sums.value, sums.slope[0][0], gradient, hessian)
 
     def remainder_norm(self) -> Annotated[np.ndarray, "B"]:
         """(B,): the norm over the points of what each leaves at order 3 or 1."""

@@ -158,8 +158,7 @@ class RadialProfile(ABC):
                 total = 2.0 + more
                 found.append(up((total - less) + wrong * less + gamma(8) * total, 4))
         zero = xp.zeros_like(rho2)
-        one, two, three = (xp.where(rho2 > 0, nonnegative(part), zero) for part in found)
-        return one, two, three
+        return tuple(xp.where(rho2 > 0, nonnegative(part), zero) for part in found)
 
     @cached_property
     def _peaks(self) -> dict[tuple[int, int], float]:
@@ -282,8 +281,8 @@ def all_at(family: tuple[PositiveSeries, ...], x: PerCell) -> list[PerCell]:
     fall, found = xp.exp(-large), []
     for number, series in enumerate(family):
         with np.errstate(over="ignore"):
-            growth = _horner(series._floats[0], x)
-        decay = fall * _horner(series._floats[1], large)
+            growth = horner(series._floats[0], x)
+        decay = fall * horner(series._floats[1], large)
         decay = xp.where(x <= LARGEST_EXPONENT, decay, xp.zeros_like(decay))
         roundings = 2.0 * (EXP_ULPS + 2 * (len(series.g) + len(series.h)) + 8) * U
         # the rounded exponent -x is exact: only exp, the polynomials and their difference round
@@ -293,8 +292,14 @@ def all_at(family: tuple[PositiveSeries, ...], x: PerCell) -> list[PerCell]:
     return found
 
 
-def _horner(coefficients: Sequence[float], x: Array) -> Array:
-    total = namespace(x).full_like(x, coefficients[-1])
-    for c in coefficients[-2::-1]:
-        total = total * x + c
+def horner(coefficients: Sequence[float], x: Array) -> Array:
+    """A polynomial, lowest coefficient first, in a new array."""
+    if len(coefficients) == 1:
+        return namespace(x).full_like(x, coefficients[0])
+    total = coefficients[-1] * x
+    for place, c in enumerate(coefficients[-2::-1]):
+        if place:
+            total *= x
+        if c:
+            total += c
     return total

@@ -13,8 +13,7 @@ scaled, r = |v| (the fixed features included), in c:
     D^5 k = s (F_5 (v.d)^5 - 10 F_4 (v.d)^3 |d|^2 + 15 F_3 (v.d) |d|^4).
 
 Weights of a posterior alternate in sign: `sum_i a_i D^3 k(., z_i)` as one tensor keeps their
-cancellation, where a sum of absolute values would lose a factor of a hundred; only order 5 is
-summed point by point.
+cancellation; only order 5 is summed point by point.
 
 Proofs: docs/mathematics.md, statements 3.2, 3.6 and 3.7.
 """
@@ -70,7 +69,7 @@ class DistanceRange(NamedTuple):
 
 def radial_variations(
     profile: RadialProfile, variance: float, distances: DistanceRange, rho: Array
-) -> tuple[PerCellAndPoint, PerCellAndPoint, PerCellAndPoint, PerCellAndPoint]:
+) -> tuple[PerCellAndPoint, ...]:
     """S_n (B, N), n = 0, ..., 3, of `gpcert.kernels.nodes.NodeBatch.variations`."""
     xp = namespace(rho)
     low = distances.low
@@ -88,7 +87,7 @@ def radial_variations(
             size = up(variance * (up(rho**n, n)[:, None] * shapes[n]), 8)
         moving = rho[:, None] + 0.0 * low > 0  # without displacement there is no derivative
         found.append(xp.where(moving, size, xp.zeros_like(low)))
-    return found[0], found[1], found[2], found[3]
+    return tuple(found)
 
 
 def _inflated(value: Array) -> Array:
@@ -127,10 +126,9 @@ def _second(profile: RadialProfile, low: Array, high: Array) -> Array:
 def third(profile: RadialProfile, low: Reals, high: Reals) -> Reals:
     """Sup over r in [low, high] and |tau| <= 1 of `|A tau - C tau^3|`, A = 3 F_2 r, C = F_3 r^3.
 
-    `C / A = w_2 / 3`. Where w_2 <= 1, the maximum over tau is A - C at tau = 1; there A rises, and
-    so does C, as w_3 <= w_2 + 2 <= 3. Where w_2 >= 1, it is the larger of C - A = C (1 - 3 / w_2)
-    and the inner maximum `2 F_2 r / sqrt(w_2)` at tau^2 = 1 / w_2, which falls:
-    its logarithmic slope is `1 - w_2 - (2 + w_2 - w_3) / 2 = (w_3 - 3 w_2) / 2 <= 1 - w_2 <= 0`.
+    `C / A = w_2 / 3`. Where w_2 <= 1, the maximum over tau is A - C at tau = 1, where both rise;
+    beyond, the larger of C - A = C (1 - 3 / w_2) and the inner maximum `2 F_2 r / sqrt(w_2)` at
+    tau^2 = 1 / w_2, which falls (Statement 3.2).
     """
     xp = namespace(low)
     turn = profile.peak(2, 1)  # w_2 = 1
@@ -164,19 +162,6 @@ def _rising_third(profile: RadialProfile, low: Array, high: Array) -> Array:
     start, end = xp.minimum(low, turn), xp.minimum(high, turn)
     (A,), (C,) = profile.terms(end, (2, 1)), profile.terms(start, (3, 3))
     return nonnegative(3.0 * A * (1.0 + SLACK) - C * (1.0 - SLACK))
-
-
-def fifth_remainder(
-    profile: RadialProfile, center: DistanceRange, distances: DistanceRange, rho: Array
-) -> PerCellAndPoint:
-    """(B, N): what degree 4 leaves along any displacement of length rho, s apart."""
-    near = rho[:, None]
-    parts = (
-        weight * fifth_within(profile, center, distances, q * near)
-        for q, weight in zip(PARTS, share_weights(PARTS), strict=True)
-    )
-    with np.errstate(over="ignore"):
-        return up(up(rho**5, 5)[:, None] * sum(parts) / 120.0, 32)
 
 
 def share_weights(parts: tuple[float, ...]) -> list[float]:
@@ -216,9 +201,8 @@ def fifth(profile: RadialProfile, low: Reals, high: Reals) -> Reals:
 
     A = F_5 r^5, B = 10 F_4 r^3, C = 15 F_3 r; infinite where k has no bounded fifth derivative.
 
-    p is odd, so tau >= 0 will do; on each piece of [0, 1] a polynomial of degree 5 lies between the
-    smallest and the largest of its Bernstein coefficients there, which are sums with positive
-    factors of A, -B and C: each is monotone in them, and they lie in intervals.
+    p is odd, so tau >= 0 will do; on each piece of [0, 1] it lies between its Bernstein
+    coefficients, which are monotone in A, -B and C, and these lie in intervals.
     """
     xp = namespace(low)
     high = xp.minimum(high, xp.full_like(low, FAR))
@@ -278,6 +262,9 @@ def largest_third(profile: RadialProfile) -> float:
 STEPS = 4096
 """Intervals that cover [0, infinity): equal steps of `r / (1 + r)`."""
 
+LEVEL_OF = np.floor(np.log2(np.maximum(np.arange(STEPS + 1), 1))).astype(np.int64)
+"""The largest l with `2^l <= length`."""
+
 
 @dataclass(frozen=True, eq=False)
 class RangeMaximum:
@@ -293,8 +280,6 @@ class RangeMaximum:
 
     table: np.ndarray
     """(levels * STEPS,) flat."""
-    level_of: np.ndarray
-    """(STEPS + 1,): the largest l with `2^l <= length`."""
 
     @staticmethod
     def of(bound: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> RangeMaximum:
@@ -303,14 +288,10 @@ class RangeMaximum:
         with np.errstate(divide="ignore"):
             ends = steps / (1.0 - steps)
         levels = [np.asarray(bound(ends[:-1], ends[1:]))]
-        width = 1
-        while 2 * width <= STEPS:
-            last = levels[-1]
-            later = np.concatenate([last[width:], np.full(width, -np.inf)])
-            levels.append(np.maximum(last, later))
-            width *= 2
-        level_of = np.floor(np.log2(np.maximum(np.arange(STEPS + 1), 1))).astype(np.int64)
-        return RangeMaximum(np.concatenate(levels), level_of)
+        for level in range(LEVEL_OF[-1]):
+            later = np.concatenate([levels[-1][2**level :], np.full(2**level, -np.inf)])
+            levels.append(np.maximum(levels[-1], later))
+        return RangeMaximum(np.concatenate(levels))
 
     def over(self, low: Reals, high: Reals) -> Reals:
         """Upper bounds over [low, high], 0 <= low <= high: the intervals that meet it, and one more
@@ -320,7 +301,7 @@ class RangeMaximum:
         first = xp.where(first > 0, first - 1, first)
         last = xp.where(last < STEPS - 1, last + 1, last)
         table = xp.asarray(self.table, device=low.device)
-        level = xp.asarray(self.level_of, device=low.device)[last - first + 1]
+        level = xp.asarray(LEVEL_OF, device=low.device)[last - first + 1]
         row = level * STEPS
         ends = last + 1 - 2**level
         return xp.maximum(table[row + first], table[row + ends])
@@ -344,11 +325,9 @@ def radial_remainder(
     """What degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
 
     Statement: it is at most `|T_3[d,d,d]| / 6 + |T_4[d,d,d,d]| / 24 + sum_i |a_i| S_5i / 120`, the
-    tensors summed over the points (Taylor along the segment; k is four times continuously
-    differentiable on it but for points that it meets, where the fourth derivative is still
-    Lipschitz with the constant S_5i, or S_5i is infinite). A point whose S_5i and rounding exceed
-    `third_i / 6`, the bound of order 3, ends there and is left out of the tensors. On large cells
-    order 3 may be the better one for all points together.
+    tensors summed over the points (Taylor along the segment; Statement 3.6). A point whose S_5i and
+    rounding exceed `third_i / 6`, the bound of order 3, ends there and is left out of the tensors.
+    On large cells order 3 may be the better one for all points together.
     """
     xp = namespace(coefficients)
     node, rho = batch.node, batch.rho
@@ -361,7 +340,11 @@ def radial_remainder(
     rounding = xp.where(xp.isnan(rounding), xp.full_like(rounding, math.inf), rounding)
     lost = up(batch.distance_error, 2)
     center = DistanceRange(batch.r - lost, up(batch.r + lost, 2))
-    leftover = fifth_remainder(node.profile, center, batch.distance_range, rho)
+    shares = (
+        weight * fifth_within(node.profile, center, batch.distance_range, q * rho[:, None])
+        for q, weight in zip(PARTS, share_weights(PARTS), strict=True)
+    )
+    leftover = up(up(rho**5, 5)[:, None] * sum(shares) / 120.0, 32)  # of degree 4, s apart
     beyond = up(node.variance * leftover, 2)
     smooth, rough = up(rounding + beyond, 2), up(third / 6.0, 1)
     goes_on = smooth < rough
@@ -398,15 +381,9 @@ def beyond_of_tensors(
     size = namespace(size).minimum(size, plain)
     absolute = up(absolute / 6.0, 1)
     rest = up(rest + gamma(8) * absolute, 2)  # of the tensor's change of coordinates
-    return Beyond(size, CubicPart(_in_frame(cubic, node.scale), rest, absolute))
-
-
-def _in_frame(cubic: Array, scale: Array) -> Array:
-    """A tensor of scaled coordinates in those of the frame."""
-    xp = namespace(cubic)
-    entries = sorted_index(scale.shape[0], 3).entries
-    first, second, last = (xp.asarray(entries[:, p], device=cubic.device) for p in range(3))
-    return cubic * (scale[first] * scale[second] * scale[last])
+    xp, entries = namespace(size), sorted_index(node.scale.shape[0], 3).entries
+    first, second, last = (node.scale[xp.asarray(p, device=size.device)] for p in entries.T)
+    return Beyond(size, CubicPart(cubic * (first * second * last), rest, absolute))
 
 
 def _tensors(batch: RadialBatch, raw: list[list[Array]]) -> tuple[Array, Array]:
