@@ -196,18 +196,15 @@ class StackedVariances:
         B = self.base.K.shape[0]
         return slice(output * B, (output + 1) * B)
 
-    @cached_property
-    def outputs(self) -> tuple[VarianceEnclosure, ...]:
-        """Those of the outputs."""
-        return tuple(self._output(j) for j in range(len(self.units)))
-
-    def _output(self, output: int) -> VarianceEnclosure:
+    def part(self, output: int) -> VarianceEnclosure:
+        """That of one output."""
         own, whole = self.rows(output), self.whole
         low, high = whole.range
+        sides = (self._part(side, own) for side in (whole.below, whole.above))
         return replace(
             whole,
-            below=self._part(whole.below, own),
-            above=self._part(whole.above, own),
+            below=next(sides),
+            above=next(sides),
             center=whole.center[own],
             center_error=whole.center_error[own],
             units=self.units[output],
@@ -218,15 +215,9 @@ class StackedVariances:
         )
 
     def _part(self, side: Enclosure, own: slice) -> Enclosure:
-        return Enclosure(
-            self.base.geometry,
-            side.value[own],
-            side.gradient[own],
-            side.matrix[own],
-            side.error[own],
-            side.rate,
-            side.size[own],
-        )
+        parts = (side.value, side.gradient, side.matrix, side.error, side.size)
+        value, gradient, hessian, error, size = (part[own] for part in parts)
+        return Enclosure(self.base.geometry, value, gradient, hessian, error, side.rate, size)
 
     def sum(self, coefficients: Annotated[Array, "B J"]) -> tuple[Enclosure, Array]:
         """Of `sum_j coefficients_j max(v_j, 0)`, coefficients (B, J), with the mean's weight; and
@@ -241,13 +232,6 @@ class StackedVariances:
 
         size = up(added(own.size), J)
         error = up(added(own.error) + gamma(J) * size, J + 4)
-        found = Enclosure(
-            self.base.geometry,
-            added(own.value),
-            added(own.gradient),
-            added(own.matrix),
-            error,
-            own.rate,
-            size,
-        )
+        value, gradient, hessian = map(added, (own.value, own.gradient, own.matrix))
+        found = Enclosure(self.base.geometry, value, gradient, hessian, error, own.rate, size)
         return found, added(each * self.whole.center)

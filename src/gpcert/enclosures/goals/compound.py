@@ -7,6 +7,7 @@ Proofs: docs/mathematics.md, statements 7.5, 10.10 and 11.1 to 11.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,7 @@ def part_bound(
 
     def compute() -> GoalBound:
         bound = output_bound(quantity, evaluation, None)
-        lower = namespace(bound.lower).clip(bound.lower, *quantity.known)
-        return GoalBound(lower, bound.point, bound.scores)
+        return replace(bound, lower=namespace(bound.lower).clip(bound.lower, *quantity.known))
 
     return own.once(("part", quantity), compute)
 
@@ -152,10 +152,8 @@ def _least_sum(quantity: LeastSum, evaluation: Evaluation, target: float | None)
     jointly.
     """
     xp, parts = namespace(evaluation.cells.lower), quantity.parts
-    found = []
-    for weights, apart in zip(
-        quantity.weights, quantity.sums(*ranges(evaluation, quantity)), strict=True
-    ):
+    sums, found = quantity.sums(*ranges(evaluation, quantity)), []
+    for weights, apart in zip(quantity.weights, sums, strict=True):
         if target is not None and bool(xp.all(apart > target)):
             worst = min(range(len(parts)), key=weights.__getitem__)
             lower, point = apart, part_bound(evaluation, parts[worst], -1).point
@@ -235,12 +233,9 @@ def split_scores(
 def weighted_sum(
     evaluation: Evaluation, parts: Parts, weights: Sequence[float | PerCell]
 ) -> Minimum:
-    """Lower bound of `sum_k w_k F_k` over each cell, weights floats or (B,), one sign each.
-
-    The better of two: the members' own extremes, which may be attained at different points, so
-    that the loss is of first order in the cell; and one quadratic model of the whole sum, from the
-    tangent of every F_k, whose loss is of second order (Statement 5.5).
-    """
+    """Lower bound of `sum_k w_k F_k` over each cell, weights floats or (B,), one sign each: the
+    better of the members' own extremes, which may be attained at different points, and one
+    quadratic model of the whole sum, from the tangent of every F_k (Statement 5.5)."""
     zero = namespace(evaluation.cells.lower).sum(0.0 * evaluation.cells.lower, axis=1)
     xp = namespace(zero)
     used = [k for k, weight in enumerate(weights) if not _is_zero(weight)]
@@ -249,14 +244,12 @@ def weighted_sum(
     assert all(bool(xp.all(signs[k] * sizes[k] >= 0)) for k in used), "a weight changes its sign"
     bounds = {k: part_bound(evaluation, parts[k], signs[k]) for k in used}
     terms = [down(xp.abs(sizes[k]) * bounds[k].lower, 1) for k in used]
-    apart = sum(terms[1:], terms[0])
     absolute = sum((xp.abs(term) for term in terms[1:]), xp.abs(terms[0]))
-    apart = down(apart - up(gamma(len(terms)) * absolute, len(terms) + 2), 1)
-    joint = None
+    rounding = up(gamma(len(terms)) * absolute, len(terms) + 2)
+    apart = down(sum(terms[1:], terms[0]) - rounding, 1)
     name = f"{JOINT} {signs}"
-    if evaluation.wants(name):
-        own = [(parts[k], signs[k], xp.abs(sizes[k])) for k in used]
-        joint = _joint_sum(evaluation, own)
+    own = [(parts[k], signs[k], xp.abs(sizes[k])) for k in used]
+    joint = _joint_sum(evaluation, own) if evaluation.wants(name) else None
     if joint is None:
         return Minimum(apart, bounds[used[0]].point)
     evaluation.report(name, bool(xp.any(joint.lower > apart)))
@@ -311,9 +304,8 @@ def _class_sums(quantity: ClassSums, evaluation: Evaluation, target: float | Non
     own = classes_of(quantity, evaluation)
     geometry, scores = own.latent.geometry, own.split_scores()
     found = (own.lower(weights, target) for weights in quantity.weights)
-    return worst_of(
-        [GoalBound(each.lower, geometry.unscaled(each.point), scores) for each in found]
-    )
+    bounds = [GoalBound.of(geometry, each) for each in found]
+    return worst_of([replace(bound, scores=scores) for bound in bounds])
 
 
 @upper_at_center.register(ClassSums)

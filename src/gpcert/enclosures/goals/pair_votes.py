@@ -5,6 +5,7 @@ Proofs: docs/mathematics.md, statement 11.5.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -28,9 +29,7 @@ JUMPS = 3
 @upper_at_center.register(PairVotes)
 def _votes_at_center(quantity: PairVotes, evaluation: Evaluation) -> Array:
     """From the means of all pairs at once."""
-    low, high = _center_range(evaluation)
-    outputs = range(low.shape[1])
-    return quantity.highest([low[:, p] for p in outputs], [high[:, p] for p in outputs])
+    return quantity.highest(*(list(end.T) for end in _center_range(evaluation)))
 
 
 @lower_bound.register(PairVotes)
@@ -150,16 +149,13 @@ def _sure(evaluation: Evaluation, output: int, sign: int) -> GoalBound:
 def _second_order(evaluation: Evaluation, output: int, sign: int, cheap: GoalBound) -> GoalBound:
     enclosure = evaluation.local.mean(evaluation.expansion, output, pointwise=False)
     found = _tested(enclosure.side(sign), enclosure.units.signed(sign))
-    lower = namespace(found.lower).maximum(found.lower, cheap.lower)
-    return GoalBound(lower, found.point, cheap.scores)
+    return replace(found, lower=namespace(found.lower).maximum(found.lower, cheap.lower))
 
 
 def _tested(model: Enclosure, units: Units) -> GoalBound:
     """Whether the mean is positive, and the bound in its units."""
     level = namespace(model.value).zeros_like(model.value) + units.level(0.0)
-    bound, geometry = model.minimum(level), model.geometry
-    point = geometry.unscaled(bound.point)
-    return GoalBound(units.below(bound.lower), point, geometry.split_scores())
+    return GoalBound.of(model.geometry, model.minimum(level), units)
 
 
 def _first_order(evaluation: Evaluation, output: int, sign: int) -> GoalBound | None:
@@ -178,6 +174,4 @@ def _first_order(evaluation: Evaluation, output: int, sign: int) -> GoalBound | 
 
 def _center_range(evaluation: Evaluation) -> tuple[Array, Array]:
     """Certified means (B, outputs) at the centres."""
-    local, expansion = evaluation.local, evaluation.expansion
-    outputs = range(len(local.weights))
-    return evaluation.once("center range", lambda: local.center_range(expansion, outputs))
+    return evaluation.center_ranges(*range(len(evaluation.local.weights)))

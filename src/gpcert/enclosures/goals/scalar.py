@@ -6,6 +6,7 @@ Proofs: docs/mathematics.md, statements 2.1, 7.1 and 7.2.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 from gpcert.arrays import Array, Index, PerCell, namespace
@@ -84,7 +85,7 @@ def _least_mean(
         q = _with_lines(evaluation, output, sign, q, q < level)
     if enough is not None:
         q = _refined(evaluation, f"inner {output} {sign}", model, q, level)
-    return GoalBound(units.below(q), geometry.unscaled(best.point), geometry.split_scores())
+    return GoalBound.of(geometry, Minimum(q, best.point), units)
 
 
 def _with_lines(evaluation: Evaluation, output: int, sign: int, q: Array, asked: Array) -> Array:
@@ -135,14 +136,12 @@ def output_bound(
         return _Joint(quantity, evaluation, c).bound(enough)
     if quantity.by_mean:
         found = least_mean(evaluation, c, quantity.sign, target, enough)
-        lower = quantity.lowest(found.lower, zero, zero, zero)
-        return GoalBound(lower, found.point, found.scores)
+        return replace(found, lower=quantity.lowest(found.lower, zero, zero, zero))
     variance = evaluation.variance(c)
     shape = variance.side(quantity.sign).minimum(steps=1)
     evaluation.report_derivatives(variance, relevant=True)
     low, high = variance.units.range(*variance.range)
-    lower = quantity.lowest(zero, zero, low, high)
-    return GoalBound(lower, geometry.unscaled(shape.point), geometry.split_scores())
+    return GoalBound.of(geometry, Minimum(quantity.lowest(zero, zero, low, high), shape.point))
 
 
 @upper_at_center.register(OutputQuantity)
@@ -261,12 +260,10 @@ class _Joint:
         Any slope would be valid; the range of v may hold slopes of very different size.
         """
         xp = namespace(q_low)
-        few = near.shape[1] <= FEW_FEATURES
-        wanted = self.evaluation.wants(self.name)
-        if not (self.evaluation.optional and (few or wanted)):
+        wanted = self.evaluation.wants(self.name) or near.shape[1] <= FEW_FEATURES
+        if not (self.evaluation.optional and wanted):
             return []
-        largest = xp.full_like(q_low, LARGEST_SEGMENT)
-        q = xp.minimum(xp.maximum(q_low, -largest), largest)
+        q = xp.clip(q_low, -LARGEST_SEGMENT, LARGEST_SEGMENT)
         slopes = [self.quantity.level_slope(q, v) for v in self.quantity.corners(*v_ends)]
         slopes = [self._usable_slope(slope) for slope in slopes]
         lines = (self._line(slope, near) for slope in slopes)
@@ -278,13 +275,11 @@ class _Joint:
         The pieces share their ends and the outer ones are exact, so they cover the range.
         """
         xp = namespace(v_low)
-        inner = [
-            v_low + (v_high - v_low) * (j / VARIANCE_PIECES) for j in range(1, VARIANCE_PIECES)
-        ]
+        shares = (j / VARIANCE_PIECES for j in range(1, VARIANCE_PIECES))
+        inner = (v_low + (v_high - v_low) * share for share in shares)
         inner = [xp.minimum(xp.maximum(edge, v_low), v_high) for edge in inner]
         edges = xp.stack([v_low, *inner, v_high], axis=1)
-        alpha = xp.stack([line[0] for line in lines], axis=1)[:, None, :]
-        beta = xp.stack([line[1] for line in lines], axis=1)[:, None, :]
+        alpha, beta = (xp.stack(part, axis=1)[:, None, :] for part in zip(*lines, strict=True))
         shape = (len(v_low), VARIANCE_PIECES, len(lines))
         spread = (alpha, beta, edges[:, :-1, None], edges[:, 1:, None])
         return self.quantity.lowest(*(xp.broadcast_to(array, shape) for array in spread))
@@ -295,8 +290,7 @@ class _Joint:
         xp = namespace(beta)
         beta = xp.where(xp.abs(beta) < TINY, xp.zeros_like(beta), beta)
         ratio = self.mean.units.factor / self.variance.units.factor
-        largest = xp.full_like(beta, LARGEST_SLOPE * ratio)
-        return xp.minimum(xp.maximum(beta, -largest), largest)
+        return xp.clip(beta, -LARGEST_SLOPE * ratio, LARGEST_SLOPE * ratio)
 
     def _steepest(self) -> Array:
         """The vertex of each cell that lies against the gradient of G at the centre."""

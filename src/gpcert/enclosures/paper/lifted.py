@@ -21,7 +21,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerVector, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.lines.base import (
     Carrier,
@@ -105,8 +105,7 @@ class LiftedBox:
             size = size + xp.sum(xp.abs(factor * ends), axis=-1)
         K = coefficients.shape[-1]
         off = xp.sum(errors * self.sizes[:, None, :], axis=-1)
-        total = total - up(gamma(K + 16) * size + off, K + 16) - TINY * (K + 1)
-        return xp.where(xp.isfinite(total), total, xp.full_like(total, -math.inf))
+        return finite_or_none(total - up(gamma(K + 16) * size + off, K + 16) - TINY * (K + 1))
 
     def _over_ball(self, g: Array, c: Array, half: Array) -> Array:
         """`min g.e` over the part of the ball in the cell, and `c e^2 >= min(c, 0) half^2`."""
@@ -129,6 +128,12 @@ class LiftedBox:
         inside = (c > 0) & (xp.abs(g) < 2.0 * c * half)
         middle = -g / xp.where(inside, 2.0 * c, xp.ones_like(c))
         return xp.where(inside, middle, xp.where(g > 0, -half, half))
+
+
+def finite_or_none(bound: PerVector) -> PerVector:
+    """The lower bound, or -inf where an overflow left nothing."""
+    xp = namespace(bound)
+    return xp.where(xp.isfinite(bound), bound, xp.full_like(bound, -math.inf))
 
 
 def _parabola(g: Array, c: Array, half: Array) -> Array:

@@ -21,7 +21,6 @@ Proofs: docs/mathematics.md, statements 12.5, 12.6 and 12.10.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
@@ -29,7 +28,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from gpcert.arrays import Array, PerCellAndPoint, namespace
-from gpcert.enclosures.paper.lifted import LiftedBox, LiftedCarrier, lift
+from gpcert.enclosures.paper.lifted import LiftedBox, LiftedCarrier, finite_or_none, lift
+from gpcert.enclosures.polynomials import Minimum
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
 from gpcert.kernels.nodes.base import NodeBatch
 from gpcert.kernels.sizes import signed_times
@@ -190,13 +190,6 @@ class Multipliers(NamedTuple):
     over: Array
 
 
-class Least(NamedTuple):
-    """Lower bounds, (B, M) or (B,), and displacements (..., f) of the features where it may lie."""
-
-    lower: Array
-    point: Array
-
-
 def sign_multipliers(c: Annotated[Array, "... N"]) -> Multipliers:
     """The paper's mean bound: the plane under r_i where c_i > 0, the one over it where c_i < 0."""
     return Multipliers(nonnegative(c), nonnegative(-c))
@@ -208,7 +201,7 @@ def dual_bound(
     c: Array,
     multipliers: Multipliers,
     slope: Annotated[Array, "f"] | None = None,
-) -> Least:
+) -> Minimum:
     """Certified lower bounds (B, M) of `c.r + slope.e` over each cell, c (M, N) or (B, M, N).
 
     `slope` (f,), exact but for underflow, meets the displacements e of the features, which are
@@ -237,8 +230,7 @@ def dual_bound(
     total = total + least + rest
     size = size + xp.abs(least) + rest_size
     total = total - up(gamma(2 * N + 8) * size, 2 * N + 8) - TINY * N
-    lower = xp.where(xp.isfinite(total), total, xp.full_like(total, -math.inf))
-    return Least(lower, relaxation.lifted.minimiser(coefficients))
+    return Minimum(finite_or_none(total), relaxation.lifted.minimiser(coefficients))
 
 
 def interval_bound(relaxation: Relaxation, c: Array) -> Annotated[Array, "B M"]:
@@ -248,8 +240,7 @@ def interval_bound(relaxation: Relaxation, c: Array) -> Annotated[Array, "B M"]:
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         total, size = _box_part(relaxation, c, zero, zero)
         N = c.shape[-1]
-        total = total - up(gamma(N + 8) * size, N + 8) - TINY * N
-    return xp.where(xp.isfinite(total), total, xp.full_like(total, -math.inf))
+        return finite_or_none(total - up(gamma(N + 8) * size, N + 8) - TINY * N)
 
 
 def _allowed(multipliers: Array, planes: Planes) -> Array:
