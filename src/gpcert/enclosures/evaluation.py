@@ -68,10 +68,6 @@ class Portfolio:
 
     learnt: dict[Hashable, Learnt] = field(default_factory=dict)
 
-    def copy(self) -> Portfolio:
-        """The same, to be learnt from apart."""
-        return Portfolio(dict(self.learnt))
-
     def wants(self, name: Hashable) -> bool:
         """Whether to compute the bound called `name` for the next batch."""
         known = self.learnt.get(name, Learnt())
@@ -118,7 +114,7 @@ class Evaluation(Memo):
         self.enough: float | None = None
         """What a lower bound of the goal that is asked next need not exceed, if that is known: the
         search sets it, and bounds that are refined stop there."""
-        self.portfolio = Portfolio() if learnt is None else learnt.copy()
+        self.portfolio = Portfolio({} if learnt is None else dict(learnt.learnt))
         self._index = 0
 
     def again(self, optional: bool) -> Evaluation:
@@ -255,13 +251,11 @@ def has_sections(model: Model) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SectionModel:
-    """The model's members without a place, and the sections as each of them sees them.
+    """The model's members without a place, and the sections as each of them sees them, in unit form
+    as in `LocalPosterior`.
 
-    All is in unit form (`gpcert.unit_form`), as in `LocalPosterior`.
-
-    A member's function on a section has at most the norm that it has over all features: restricting
-    a function of a reproducing kernel's space to a subset never lengthens it (Aronszajn 1950,
-    *Theory of reproducing kernels*, part I, section 5).
+    A member's function on a section has at most the norm that it has over all features (Statement
+    1.2; Aronszajn 1950, *Theory of reproducing kernels*, part I, section 5).
     """
 
     members: tuple[LocalPosterior, ...]

@@ -67,7 +67,7 @@ def quadratic_minimum(
         n_j = sum_{k in V, k != j} (s_j H_jk s_k)^- w_k + sum_{k in I} |H_jk| m_k,
         r_j = sum_{k in I, k != j} |H_jk|.
 
-    Reason: about z, y = d - z, with McCormick's (1976) `|y_j y_k| <= w_k |y_j| + w_j |y_k|` inside V
+    Reason: about z, with McCormick's (1976) `|y_j y_k| <= w_k |y_j| + w_j |y_k|`, y = d - z, in V
     and `|y_j y_k| <= (y_j^2 + y_k^2) / 2` inside I it is separable (Statement 5.2). The better of
     this and the same at the centre; over images that of the cells themselves (Statement 13.9).
     """

@@ -96,15 +96,13 @@ class PairPrecision(Precision):
 
     def _crossed(self, w: dict[int, Explained]) -> dict[tuple[int, int], tuple[Array, Array]]:
         """`C_c^T w_d` (B, N) for all classes c and d, and bounds (B,) of the errors."""
-        xp = namespace(self.base.K)
-        B = self.base.K.shape[0]
+        xp, B = namespace(self.base.K), self.base.K.shape[0]
         stacked = xp.concat([w[d].value for d in self._used], axis=0)
         found = {}
         for c in self._used:
             checkpoint()
             C = self.classes.coupling[c]
-            z = stacked @ C.factor
-            r = C.factor.shape[0]
+            z, r = stacked @ C.factor, C.factor.shape[0]
             for number, d in enumerate(self._used):
                 error = C.size * (w[d].error + gamma(r + 4) * (w[d].length + w[d].error))
                 found[c, d] = z[number * B : (number + 1) * B], up(error, 8)
@@ -134,8 +132,7 @@ class PairPrecision(Precision):
             spread = prior_size + _length(first) + _length(second) + _length(both)
             error = error + first_error + second_error + gamma(16) * spread + prior.error
             matrices.append(prior.matrix - first - second + both)
-            error = xp.where(known, up(error, r + 32), xp.full_like(error, math.inf))
-            errors.append(error)
+            errors.append(xp.where(known, up(error, r + 32), xp.full_like(error, math.inf)))
         return QuadraticForm(xp.concat(matrices, axis=0), xp.concat(errors, axis=0))
 
     def _added(self, local: LocalKernel) -> list[tuple[Array, Array]]:
@@ -147,10 +144,8 @@ class PairPrecision(Precision):
         for part in local.derivative_parts(base, max(1, CACHE_NUMBERS // max(1, f * N))):
             checkpoint()
             rows = xp.reshape(part, (len(part) * f, N))
-            W = {}
-            for c in self._used:
-                product = rows @ self.classes.coupling[c].factor.T
-                W[c] = xp.reshape(product, (len(part), f, product.shape[1]))
+            products = {c: rows @ self.classes.coupling[c].factor.T for c in self._used}
+            W = {c: xp.reshape(P, (len(part), f, P.shape[1])) for c, P in products.items()}
             sizes = {c: _length(W[c]) for c in self._used}
             for number, (k, j) in enumerate(self.pairs):
                 step = W[j] - W[k]

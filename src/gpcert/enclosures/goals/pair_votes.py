@@ -43,6 +43,7 @@ class _PairVotes:
     def __init__(self, quantity: PairVotes, evaluation: Evaluation) -> None:
         self.quantity, self.evaluation = quantity, evaluation
         self.winner, self.classes, self.rivals = quantity.winner, quantity.classes, quantity.rivals
+        self.xp = namespace(evaluation.cells.lower)
 
     def bound(self) -> GoalBound:
         """Pairs whose sign is certain on the cell count as they are, others against the winner.
@@ -51,9 +52,8 @@ class _PairVotes:
         and any other at most m - 2: nothing else is needed. Only of rivals for whom that leaves the
         lead open are the other pairs looked at.
         """
-        evaluation = self.evaluation
-        xp = namespace(evaluation.cells.lower)
-        zero = xp.zeros_like(evaluation.expansion.geometry.rho2)
+        xp = self.xp
+        zero = xp.zeros_like(self.evaluation.expansion.geometry.rho2)
         own, hopeless = self._own_pairs()
         total = sum((counted(won.lower > 0) for won in own.values()), zero)
         leads = []
@@ -80,15 +80,14 @@ class _PairVotes:
         about pairs that the first leaves open, the weakest first, until one stays open on all
         cells; and not at all once a point of another decision is seen, as then there is no proof.
         """
-        evaluation = self.evaluation
-        xp = namespace(evaluation.cells.lower)
+        evaluation, xp = self.evaluation, self.xp
         pairs = {j: self._pair(self.winner, j) for j in self.rivals}
         cheap = {j: _first_order(evaluation, *pair) for j, pair in pairs.items()}
         found = {j: bound for j, bound in cheap.items() if bound is not None}
         if len(found) < len(pairs):
             return {j: _sure(evaluation, *pair) for j, pair in pairs.items()}, False
-        weak = [j for j, bound in found.items() if bool(xp.any(bound.lower <= 0))]
-        weak = sorted(weak, key=lambda j: float(xp.min(found[j].lower)))
+        least = {j: float(xp.min(bound.lower)) for j, bound in found.items()}
+        weak = sorted((j for j in found if least[j] <= 0), key=least.__getitem__)
         if weak and self._changed(found[weak[0]].point, pairs[weak[0]]):
             return found, True
         for j in weak:
@@ -122,8 +121,7 @@ class _PairVotes:
         Pairs that it does not lose at the centres are not lost; where the rest are too few to make
         the lead positive anywhere, none is looked at.
         """
-        evaluation = self.evaluation
-        xp = namespace(evaluation.cells.lower)
+        evaluation, xp = self.evaluation, self.xp
         low, high = _center_range(evaluation)
         signs = counted(low > 0) - counted(high < 0)  # 0 where it is not certain
         pairs = [self._pair(k, j) for k in range(self.classes) if k not in {j, self.winner}]

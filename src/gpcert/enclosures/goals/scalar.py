@@ -75,9 +75,8 @@ def _least_mean(
     size = model.slopes + xp.abs(model.value)
     first = down(model.value + linear - mean.linear_error - gamma(8) * size, 4)
     q = -up(norm * xp.sqrt(kernel.largest_variance(expansion)), 4)
-    trend = mean.trend
-    if trend is not None:
-        zeroth, q = down(zeroth + trend.least(sign), 1), down(q + trend.least(sign), 1)
+    if mean.trend is not None:
+        zeroth, q = (down(each + mean.trend.least(sign), 1) for each in (zeroth, q))
     for other in (zeroth, first, best.lower):
         q = xp.where(other > q, other, q)  # an overflow to NaN on huge cells loses
     level = xp.zeros_like(q) + (math.inf if enough is None else units.safe_level(enough))
@@ -173,21 +172,18 @@ class _Line(NamedTuple):
 
     def take(self, rows: Index) -> _Line:
         """That of some of the cells; the model stays whole."""
-        return self._replace(
-            units=self.units.take(rows), cost=self.cost[rows], shift=self.shift[rows]
-        )
+        units, cost, shift = self.units.take(rows), self.cost[rows], self.shift[rows]
+        return self._replace(units=units, cost=cost, shift=shift)
 
 
 class _Joint:
     """The paper's monotone bound and the threshold form, joined.
 
-    Threshold form: for any beta, if `q - beta v >= alpha` on the cell then every (q, v) of the
-    cell lies on or above the line, and G does not decrease in q, so
-    `G(q, v) >= min_v G(alpha + beta v, v)` over the range of v. With beta the slope of the
-    level curve of G, G is constant along the line to first order (Statement 7.2); beta = 0 is
-    the monotone bound. Where v varies a lot so does that slope: it is taken at the vertex
-    against the gradient and at two variances of the range. All lines hold at once, so G is at
-    least the minimum over pieces of the range of v of the best line there.
+    Threshold form: for any beta, if `q - beta v >= alpha` on the cell then, as G does not decrease
+    in q, `G(q, v) >= min_v G(alpha + beta v, v)` over the range of v (Statement 7.2); beta = 0 is
+    the monotone bound, the slope of G's level curve best. Where v varies a lot so does that slope:
+    it is taken at the vertex against the gradient and at two variances of the range. All lines hold
+    at once, so G is at least the minimum over pieces of the range of v of the best line there.
     """
 
     def __init__(self, quantity: OutputQuantity, evaluation: Evaluation, output: int) -> None:
@@ -219,8 +215,7 @@ class _Joint:
             gained = bool(xp.any(gain > self.quantity.worthwhile(v_ends[1])))
             evaluation.report(self.name, gained)
         name = f"inner line {self.output} {self.quantity.sign}"
-        below = enough is not None and bool(xp.any(lower < enough))
-        if enough is not None and below and evaluation.wants(name):
+        if enough is not None and bool(xp.any(lower < enough)) and evaluation.wants(name):
 
             def with_line(q: Array, rows: Array) -> Array:
                 some = [(line.take(rows).alpha(q), beta[rows])]

@@ -3,10 +3,9 @@
     v = k(x, x) - |A r|^2 + |C r|^2 <= max k(x, x) - min(|A r|^2 - |C r|^2),
                                   v >= min k(x, x) + min(|C r|^2 - |A r|^2).
 
-Proposition "variance upper" minimises the convex part, Proposition "variance lower" replaces the
-concave part by chords over the ranges of u_j.r (2N linear programs) and solves one more. Where the
-multipliers come from is another matter: closed forms here, or solvers (`programs`). The linear
-functions of r below and above, a tangent plane and chords:
+Proposition "variance upper" minimises the convex part, "variance lower" replaces the concave part
+by chords over the ranges of u_j.r (2N linear programs) and solves one more; multipliers by closed
+forms here, or by solvers (`programs`). The linear functions below and above, a tangent and chords:
 
     |A r|^2 >= 2 p.(A r) - |p|^2                     for every p      (as |A r - p|^2 >= 0),
     |A r|^2 <= sum_j lambda_j ((l_j + h_j) u_j.r - l_j h_j) + r^T E r  for l_j <= u_j.r <= h_j,
@@ -91,13 +90,10 @@ class SquareForm:
     @np.errstate(over="ignore", invalid="ignore")
     def tangent(self, p: Annotated[Array, "B r"], sizes: PerCellAndPoint) -> LinearForm:
         """A linear function below |A r|^2 for p (B, r) and |r_i| <= sizes (B, N)."""
-        xp = namespace(p)
-        r = self.factor.shape[0]
-        c = 2.0 * (p @ self.factor)
+        xp, (r, N) = namespace(p), self.factor.shape
         off = gamma(r + 4) * 2.0 * (xp.abs(p) @ xp.abs(self.factor)) + TINY
         lost = xp.sum(off * sizes, axis=1) + xp.sum(p * p, axis=1)
-        N = sizes.shape[1]
-        return LinearForm(c, -up(lost, N + 2 * r + 16) - TINY)
+        return LinearForm(2.0 * (p @ self.factor), -up(lost, N + 2 * r + 16) - TINY)
 
     @np.errstate(over="ignore", invalid="ignore")
     def chords(self, low: Array, high: Array, sizes: PerCellAndPoint) -> LinearForm:
@@ -112,10 +108,8 @@ class SquareForm:
         step = values * (low + high)
         c = step @ self.vectors
         off = gamma(M + 8) * (xp.abs(step) @ xp.abs(self.vectors)) + TINY
-        lost = xp.sum(off * sizes, axis=1)
-        square = values * furthest * furthest
-        lost = lost + gamma(M + 16) * 4.0 * xp.sum(square, axis=1)
-        lost = lost + self._residual(sizes)
+        square = gamma(M + 16) * 4.0 * xp.sum(values * furthest * furthest, axis=1)
+        lost = xp.sum(off * sizes, axis=1) + square + self._residual(sizes)
         constant = -xp.sum(values * low * high, axis=1) + up(lost, N + M + 32) + TINY
         return LinearForm(c, constant)
 
