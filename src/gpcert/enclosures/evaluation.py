@@ -202,9 +202,8 @@ class Evaluation(Memo):
     @property
     def variances(self) -> StackedVariances | None:
         """Those of all outputs together, where they are made so."""
-        return self._variances() if self.local.stacks else None
+        return self.once(("variances",), self._variances) if self.local.stacks else None
 
-    @remembered
     def _variances(self) -> StackedVariances:
         local, expansion = self.local, self.expansion
         options = local.variance_options(expansion, 0, self.optional, self.wants)

@@ -237,11 +237,8 @@ class LocalPosterior:
         return self._variance_center(expansion, *applied[2:])
 
     def _seen_by(self, output: int, expansion: Expansion) -> tuple[LocalKernel, Expansion, Array]:
-        """Kernel, expansion and weights of an output without the points that it gives no weight.
-
-        The function is the same; support vector machines of several classes use few of their points
-        for each pair.
-        """
+        """Kernel, expansion and weights of an output without the points that it gives no weight:
+        support vector machines of several classes use few of their points for each pair."""
         weights = self.weights[output]
         if len(self.weights) == 1:
             return self.kernel, expansion, weights

@@ -12,8 +12,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from gpcert.arrays import Array, PerCell, PerCellMatrix, namespace
 from gpcert.enclosures.polynomials import add_identity
 from gpcert.enclosures.precision import LocalPrecision, Precision
@@ -25,6 +23,7 @@ from gpcert.kernels.expansions.base import (
     SecondDegree,
     reach,
 )
+from gpcert.kernels.nodes.moments import dense_places
 from gpcert.rounding import gamma, nonnegative, root, up
 
 SMALLEST_RATIO = 1e-6
@@ -155,7 +154,7 @@ def second_covariance(
     A, s2, (B, count, N) = precision.factor, degrees.variance, rows.shape
     r = A.shape[0]
     products = xp.reshape(xp.reshape(rows, (B * count, N)) @ A.T, (B, count, r))
-    places = xp.asarray(f + _places(f), device=rows.device)
+    places = xp.asarray(f + dense_places(f, 2), device=rows.device)
     Q, T = products[:, :f], products[:, places]
     one = xp.eye(f, dtype=A.dtype, device=A.device)
     square = Q @ xp.matrix_transpose(Q)
@@ -185,18 +184,6 @@ def _product_error(precision: LocalPrecision, degrees: SecondDegree, degree: int
     # each further factor u_i.d carries fewer than 16 roundings of size |z_i| + |c|
     spread = gamma(N + 16 * degree) * xp.sqrt(degrees.squared_sizes[:, degree])
     return up(precision.size * (spread + xp.sqrt(degrees.squared_errors[:, degree])), 8)
-
-
-def _places(f: int) -> np.ndarray:
-    """(f^2,): where each pair (j, k) stands among the pairs j <= k in lexicographic order.
-
-    >>> _places(2).tolist()
-    [0, 1, 1, 2]
-    """
-    table = np.zeros((f, f), dtype=int)
-    j, k = np.triu_indices(f)
-    table[j, k] = table[k, j] = np.arange(len(j))
-    return table.reshape(-1)
 
 
 def second_square(

@@ -5,9 +5,8 @@ Psi(d) = omega(d) phi(c+d) = e0 + D d + ..., the weighted variance is
 
     omega^2 v = <Psi, P Psi> = <e0, P e0> + 2 <e0, P (Psi - e0)> + <Psi - e0, P (Psi - e0)>.
 
-The middle term is the posterior covariance function p(d) = omega k~(c, c+d), itself a combination
-of kernel functions with weights -S k(c): it is expanded to second order exactly like a mean, with
-the remainder 2 nu tail_2. The last term is the `Square` of square.py.
+The middle term is a combination of kernel functions with weights -S k(c), expanded exactly like a
+mean, with the remainder 2 nu tail_2. The last term is the `Square` of square.py.
 
 Proofs: docs/mathematics.md, statements 6.1 and 6.6.
 """

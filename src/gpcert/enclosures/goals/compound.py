@@ -7,7 +7,7 @@ Proofs: docs/mathematics.md, statements 7.5, 10.10 and 11.1 to 11.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,19 +45,19 @@ from gpcert.rounding import down, gamma, nonnegative, up
 from gpcert.several import Outputs
 
 
+@dataclass(frozen=True)
 class Lazily(Sequence[Array]):
-    """Ends (B,) of the ranges of parts, each computed when it is looked at."""
+    """Ends (B,) of the ranges of parts on one side, each computed when it is looked at."""
 
-    def __init__(self, compute: Callable[[int], Array], count: int) -> None:
-        self._compute, self._count = compute, count
+    end: Callable[[OutputQuantity, int], Array]
+    parts: Sequence[OutputQuantity]
+    sign: int
 
-    def __getitem__(self, part: Any) -> Any:
-        if not 0 <= part < self._count:
-            raise IndexError(part)
-        return self._compute(part)
+    def __getitem__(self, number: Any) -> Any:
+        return self.end(self.parts[number], self.sign)
 
     def __len__(self) -> int:
-        return self._count
+        return len(self.parts)
 
 
 def part_bound(
@@ -78,25 +78,23 @@ def part_bound(
 
 def ranges(evaluation: Evaluation, quantity: Compound) -> tuple[Lazily, Lazily]:
     """Ends of all parts over each cell."""
-    parts, level = quantity.parts, quantity.level
 
-    def end(p: int, sign: int) -> Array:
-        return sign * part_bound(evaluation, parts[p], sign, level).lower
+    def end(part: OutputQuantity, sign: int) -> Array:
+        return sign * part_bound(evaluation, part, sign, quantity.level).lower
 
-    return Lazily(lambda p: end(p, 1), len(parts)), Lazily(lambda p: end(p, -1), len(parts))
+    return Lazily(end, quantity.parts, 1), Lazily(end, quantity.parts, -1)
 
 
 def ranges_at_center(evaluation: Evaluation, quantity: Compound) -> tuple[Lazily, Lazily]:
     """Ends of all parts at each cell's centre."""
-    parts = quantity.parts
 
-    def end(p: int, sign: int) -> Array:
-        part = parts[p] if sign > 0 else parts[p].negative
+    def end(part: OutputQuantity, sign: int) -> Array:
+        signed = part if sign > 0 else part.negative
         own, _ = evaluation.output(part.output)
-        value = own.once(("at center", part), lambda: output_at_center(part, evaluation))
-        return namespace(value).clip(sign * value, *parts[p].known)
+        value = own.once(("at center", signed), lambda: output_at_center(signed, evaluation))
+        return namespace(value).clip(sign * value, *part.known)
 
-    return Lazily(lambda p: end(p, -1), len(parts)), Lazily(lambda p: end(p, 1), len(parts))
+    return Lazily(end, quantity.parts, -1), Lazily(end, quantity.parts, 1)
 
 
 @lower_bound.register(Compound)

@@ -197,8 +197,7 @@ def cuts(mean: Range, variance: Range, pieces: int) -> Annotated[Array, "B cuts"
     """(B, pieces + 1) nondecreasing cuts, which leave out less than 2 Phi(-40) of `N(mean, v)`.
 
     The inner ones are quantiles of a normal law with twice the variance: where a density p is cut
-    into steps of width h the sum of `p h * h` is least for `h ~ p^(-1/2)`. An odd number of pieces
-    has its middle in the middle of one.
+    into steps of width h the sum of `p h * h` is least for `h ~ p^(-1/2)`.
     """
     xp = namespace(mean[0])
     center = 0.5 * mean[0] + 0.5 * mean[1]
@@ -217,8 +216,8 @@ def link_range(likelihood: ClassLikelihood, c: int, boxes: list[Range]) -> Range
     """Certified range of link_c over boxes of the differences (arrays that broadcast).
 
     Statement: link_c does not fall with `d_c - d_k` for any k (d_0 = 0), so it is least where d_c
-    is least and the others are greatest, and the other way round; for c = 0 where all d_k are.
-    Reference: Proposition "BOundsGenericMulticlass" for the softmax; ties have probability 0.
+    is least and the others are greatest, and the other way round (Statement 12.9); ties have
+    probability 0.
     """
     least = [box[0 if k == c else 1] for k, box in enumerate(boxes, start=1)]
     most = [box[1 if k == c else 0] for k, box in enumerate(boxes, start=1)]
@@ -288,11 +287,8 @@ def class_ranges(
 
 
 def pieces_for(ranges: LatentRanges) -> Annotated[np.ndarray, "B"]:
-    """(B,) numbers from PIECES: steps in the latent space about as wide as what a cell leaves open.
-
-    Any number is sound. Where means and variances are known in wide ranges only, a finer grid gains
-    little; where they are known well, a coarse one would hide what a smaller cell gains.
-    """
+    """(B,) numbers from PIECES: steps in the latent space about as wide as what a cell leaves open;
+    any number is sound, a finer grid gains little there and a coarser one hides what cells gain."""
     blur = np.zeros(len(to_numpy(ranges.known)))
     for mean, variance in zip(ranges.means, ranges.variances, strict=True):
         low, high = (to_numpy(end) for end in variance)
@@ -369,10 +365,8 @@ def _masses(ranges: LatentRanges, pieces: int) -> tuple[list[Range], Array, Arra
 def _classes(
     quantity: ClassSums, enclosures: PaperEnclosures, evaluation: Evaluation
 ) -> tuple[Array, list[Side]]:
-    """The discretised integral for two or three classes, each class by itself.
-
-    A decision is thus bounded by the paper's condition, the least probability of one class against
-    the greatest of another, and not by their difference.
+    """The discretised integral for two or three classes, each class by itself: a decision is
+    bounded by the least probability of one class against the greatest of another, as in the paper.
     """
     intervals = enclosures.of(evaluation)
     lower = quantity.lowest(*class_ranges(intervals, quantity.layout, quantity.likelihood))
