@@ -38,7 +38,7 @@ from gpcert.regions.frame import widths_as_units
 from gpcert.rounding import EXP_ULPS, down, gamma, nonnegative, up
 
 FELT = 0.01
-"""See `Enclosure.minimum`: less takes no fewer boxes, and every step is another minimum."""
+"""See `Enclosure.minimum`: less takes no fewer boxes, nor does a third step; each is a minimum."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -223,7 +223,7 @@ def split_scores(
     scores = [
         evaluation.output(part.output)[0].expansion.geometry.split_scores()
         for part, weight in zip(parts, weights, strict=True)
-        if not _is_zero(weight)
+        if not (isinstance(weight, int | float) and weight == 0)
     ]
     return sum(scores[1:], scores[0])
 
@@ -236,7 +236,7 @@ def weighted_sum(
     quadratic model of the whole sum, from the tangent of every F_k (Statement 5.5)."""
     zero = namespace(evaluation.cells.lower).sum(0.0 * evaluation.cells.lower, axis=1)
     xp = namespace(zero)
-    used = [k for k, weight in enumerate(weights) if not _is_zero(weight)]
+    used = [k for k, w in enumerate(weights) if not (isinstance(w, int | float) and w == 0)]
     sizes = {k: zero + weights[k] for k in used}
     signs = {k: 1 if bool(xp.all(sizes[k] >= 0)) else -1 for k in used}
     assert all(bool(xp.all(signs[k] * sizes[k] >= 0)) for k in used), "a weight changes its sign"
@@ -285,10 +285,6 @@ def _model(evaluation: Evaluation, part: Probability, sign: int, geometry: Geome
         return plane.model(member, geometry)
 
     return member.once(("model", sign), model)
-
-
-def _is_zero(weight: float | Array) -> bool:
-    return isinstance(weight, int | float) and weight == 0.0
 
 
 def classes_of(quantity: ClassSums, evaluation: Evaluation) -> ClassBounds:

@@ -22,9 +22,6 @@ from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.quantities import OutputQuantity
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
-LEVEL_STEPS = 2
-"""Steps of the level of the joint bound; a third changed no count of boxes in the benchmarks."""
-
 RELEVANT_SHARE = 0.5
 """Part of the slack that must come from the variance for its expensive bound to be worth it."""
 
@@ -245,7 +242,7 @@ class _Joint:
         # the rounding (and underflow) of the slope itself acts on a variance of at most gain s^2
         cost = up((abs(slope) * gamma(8) + TINY) * variance.largest, 4)
         shift = up(beta * variance.units.shift, 1)
-        return _Line(model, model.minimum(level, steps=LEVEL_STEPS), units, cost, shift)
+        return _Line(model, model.minimum(level), units, cost, shift)
 
     def _further_lines(
         self, q_low: Array, near: Array, v_ends: tuple[Array, Array]

@@ -111,10 +111,8 @@ def _consistent(
 ) -> LatentRanges:
     """Variances >= 0 and |V_12| <= sqrt(V_11 V_22); harmless numbers where a cell is unknown."""
     xp = namespace(covariance[0])
-    known = xp.full_like(covariance[0], 1.0) > 0
-    for end in (end for pair in (*means, *variances) for end in pair):
-        known = known & (xp.abs(end) <= LARGEST)  # false for NaN
-    zero = xp.zeros_like(covariance[0])
+    sizes = [-xp.abs(end) for pair in (*means, *variances) for end in pair]
+    known, zero = least_of(sizes) >= -LARGEST, xp.zeros_like(covariance[0])  # false for NaN
 
     def safe(end: Array, other: float = 0.0) -> Array:
         return xp.where(known, end, zero + other)
