@@ -118,7 +118,7 @@ def test_triangular_factors_save_work_alone(pieces, name, monkeypatch):
     factor = np.linalg.inv(np.linalg.cholesky(kernel.value(X, X) + 0.1 * np.eye(20)))
     posterior = Posterior(kernel, X, rng.normal(size=20), np.tril(factor))
     region = Box([-1.0, -1.0], [1.0, 1.0])
-    local = local_model(posterior, region, backend, True).members[0]
+    local = local_model(posterior, region, backend, True)
     low = rng.uniform(-1, 0.9, (7, 2))
     cells = Cells(region, backend.asarray(low), backend.asarray(low + 0.1))
     expansion = local.expand(cells)
@@ -144,7 +144,7 @@ def test_what_the_kernel_knows_of_a_batch_stays(kernel):
     factor = np.linalg.inv(np.linalg.cholesky(kernel.value(X, X) + 0.1 * np.eye(20)))
     posterior = Posterior(kernel, X, rng.normal(size=20), np.tril(factor))
     region = Box([-1.0, -1.0], [1.0, 1.0])
-    local = local_model(posterior, region, Backend(), True).members[0]
+    local = local_model(posterior, region, Backend(), True)
     expansion = local.expand(region.root())
     assert local.precisions is not None
     assert local.precisions[0].triangular
@@ -278,9 +278,7 @@ def test_second_covariance(case):
             first, mixed, second = first + q * q, mixed + 2 * q * e, second + e * e
         size = size2.sqrt()
         real = [s2 * size2 - first, -mixed, s2 * size2**2 / 2 - second]
-        forms = [(found.first, 2), (found.mixed, 3), (found.second, 4)]
-        errors = [found.first_error, found.mixed_error, found.second_error]
-        for value, (form, degree), error in zip(real, forms, errors, strict=True):
+        for value, (form, error), degree in zip(real, found, (2, 3, 4), strict=True):
             total = arb(0)
             for index in np.ndindex(*(f,) * degree):
                 term = arb(float(form[(b, *index)]))

@@ -58,7 +58,7 @@ def line_case(seed, backend="numpy", exponents=(0, 0, 0)):
     extent = np.abs(ends).max(axis=1)
     place = backend_from_name(backend)
     parts = SectionModel.parts_of(posterior, place, True)
-    model = SectionModel.on(parts, posterior, X, (rows, features), extent, place)
+    model = SectionModel.on(parts, X, (rows, features), extent, place)
     evaluation = model.evaluation(np.arange(4), ends[:, :1], ends[:, 1:])
     return rng, posterior, X[rows], features, ends, evaluation
 
@@ -205,7 +205,6 @@ def test_features_too_many_length_scales_away_are_refused():
         with pytest.raises(InputError, match="length-scales"):
             SectionModel.on(
                 parts,
-                posterior,
                 np.array([[x, 0.0]]),
                 (np.zeros(1, int), np.zeros(1, int)),
                 np.full(1, extent),

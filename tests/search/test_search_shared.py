@@ -25,7 +25,7 @@ def problem_of(posterior, X, reach, tol=1e-4, budget=None, family=None):
         parts = SectionModel.parts_of(posterior, Backend(), False)
         lines = (rows, features)
         extent = np.full(P * d, reach)
-        family = SectionModel.on(parts, posterior, X, lines, extent, Backend())
+        family = SectionModel.on(parts, X, lines, extent, Backend())
     low, high = np.full((P * d, 1), -reach), np.full((P * d, 1), reach)
     return SharedProblem(
         family,

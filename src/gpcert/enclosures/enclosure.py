@@ -26,9 +26,9 @@ from gpcert.enclosures.polynomials import (
     above_level,
     add_identity,
     at_level,
+    least_on_boxes,
     level_bend,
     quadratic_minimum,
-    tested_on_boxes,
 )
 from gpcert.fusion import fused, products
 from gpcert.kernels.expansions.base import Geometry, finite_product, reach
@@ -38,7 +38,7 @@ from gpcert.regions.frame import widths_as_units
 from gpcert.rounding import EXP_ULPS, down, gamma, nonnegative, up
 
 FELT = 0.01
-"""See `Enclosure.minimum`: less takes no fewer boxes, and every step is another minimum."""
+"""See `Enclosure.minimum`: less takes no fewer boxes, nor does a third step; each is a minimum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +105,14 @@ class Enclosure:
     # ---- the algebra
 
     def __add__(self, other: Enclosure) -> Enclosure:
-        """Of the sum of both functions."""
+        """Of the sum of both functions, each of second order."""
         self._check_alike(other)
         size = up(self.size + other.size, 1)
         return Enclosure(
             self.geometry,
             self.value + other.value,
             self.gradient + other.gradient,
-            _sum(self.hessian, other.hessian),
+            self.matrix + other.matrix,
             up(self.error + other.error + gamma(2) * size, 2),
             self.rate,
             size,
@@ -197,9 +197,8 @@ class Enclosure:
             q <= 0:  w exp(-s |d|^2) >= w + least fall |d|^2,    fall = (1 - exp(-x)) / rho2.
 
         Reason: `w exp(-s |d|^2) = w - w (1 - exp(-s |d|^2))`, |w| >= |q| >= least, and the chord of
-        a concave function lies below it. The first is exact where the cell is farthest from its
-        centre, which is where a minimum usually lies. A function that leaves its sign by the dip
-        costs at most `dip exp(R rho2)`, or x times that (Statement 5.5).
+        a concave function lies below it. The dip costs at most `dip exp(R rho2)`, or x times that
+        (Statement 5.5).
         """
         if rate == self.rate:
             return self
@@ -222,12 +221,9 @@ class Enclosure:
         Statement: let `omega q >= value + p(d) - error`, omega = exp(r |d|^2), p(0) = 0, p <= M on
         the cell, x = r rho2. Then `q >= value + p(d) - value s |d|^2 - M min(x, 1) - error` with
         s = r where value > 0, and any 0 <= s <= r (1 - x / 2) elsewhere.
-        Reason: `m / omega = m - m (1 - 1/omega)` for m = value + p - error, where error >= 0 and
-        `0 <= 1 - 1/omega <= min(r |d|^2, x, 1)`; 1 - exp(-y) is concave, so that it is at least
-        `y (1 - exp(-x)) / x >= y (1 - x / 2)` for 0 <= y <= x (Statement 5.4).
-
-        Where q is known to be within `linear_error` of `value + gradient.d`, and that is less than
-        the error with all of the quadratic's curvature, the linear model is taken instead.
+        Reason: `m / omega = m - m (1 - 1/omega)` for m = value + p - error, error >= 0, with
+        `y (1 - x / 2) <= 1 - 1/omega <= min(y, x, 1)`, y = r |d|^2 (Statement 5.4). The linear one
+        is taken where `linear_error`, within which q is of it, is less than error and curvature.
         """
         xp = namespace(self.value)
         value, hessian, error = self.value, self.matrix, self.error
@@ -289,10 +285,9 @@ class Enclosure:
         Statement: with M <= min [exp(rate|d|^2) (q - level)],
         `q >= level + M` if M < 0, and `q >= level + M exp(-rate rho2)` if M >= 0.
         Reason: q - level = exp(-rate |d|^2) (...) and exp(-rate |d|^2) lies in
-        [exp(-rate rho2), 1]. The weight itself obeys 1 + rate |d|^2 <= exp(rate |d|^2) <=
-        1 + growth_chord |d|^2, taken on the safe side for the sign of the level. Any finite level
-        is valid; the bound is best when the level is close to the true minimum. Without one it
-        starts at the vertex against the gradient, and is improved where the weight of the distance
+        [exp(-rate rho2), 1]; the weight of the level lies between 1 + rate |d|^2 and
+        1 + growth_chord |d|^2 (Statement 5.1). Any level is valid, one near the minimum is best.
+        Without one it starts at the vertex against the gradient, and is improved where the distance
         from the level may cost a `FELT` share of the way down from the centre.
         """
         xp = namespace(self.value)
@@ -307,12 +302,7 @@ class Enclosure:
             if not bool(xp.any(asked)):
                 break
             level = xp.where(asked, best.lower, level)
-            again = self._tested(level)
-            better = asked & (again.lower > best.lower)
-            best = Minimum(
-                xp.where(better, again.lower, best.lower),
-                xp.where(better[:, None], again.point, best.point),
-            )
+            best = best.or_better(self._tested(level), asked)
         return best
 
     def at_level(self, level: PerCell) -> tuple[PerCellMatrix | None, PerCell]:
@@ -324,17 +314,18 @@ class Enclosure:
         return at_level(self.hessian, self.error, bend, (self.geometry.half, self.geometry.rho2))
 
     def _tested(self, level: Array) -> Minimum:
-        geometry, coefficients = self.geometry, (self.value, self.gradient, self.hessian)
+        geometry, rate, widths = self.geometry, self.rate, (self.geometry.half, self.geometry.rho2)
         if self.hessian is not None and geometry.is_plain and geometry.cells.is_box:
-            widths = (geometry.half, geometry.rho2)
-            return tested_on_boxes(coefficients, self.error, level, self.rate, widths)
-        hessian, slack = self.at_level(level)
-        if hessian is not None:
-            least = quadratic_minimum(geometry, self.gradient, hessian)
-        else:  # a linear one is least at a vertex, exactly
-            least = Minimum(geometry.least(self.gradient), self._vertex)
+            bend = level_bend(level, rate, geometry.rho2) if rate > 0 else None
+            least, slack = least_on_boxes(self.gradient, self.hessian, self.error, bend, widths)
+        else:
+            hessian, slack = self.at_level(level)
+            if hessian is not None:
+                least = quadratic_minimum(geometry, self.gradient, hessian)
+            else:  # a linear one is least at a vertex, exactly
+                least = Minimum(geometry.least(self.gradient), self._vertex)
         sides = (self.value, least.lower, slack)
-        return Minimum(above_level(sides, level, self.rate, geometry.rho2), least.point)
+        return Minimum(above_level(sides, level, rate, geometry.rho2), least.point)
 
     @property
     def _vertex(self) -> Array:
@@ -370,12 +361,6 @@ def _scaled(
         up(finite_product(factor, error) + gamma(4) * size, 2),
         size,
     )
-
-
-def _sum(first: Array | None, second: Array | None) -> Array | None:
-    if first is None or second is None:
-        return second if first is None else first
-    return first + second
 
 
 @fused

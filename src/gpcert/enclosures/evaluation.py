@@ -14,12 +14,11 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Backend, Inputs, PerCell, PerFeature
+from gpcert.arrays import Backend, Inputs, PerCell, PerCellAndClass, PerFeature
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.local_posterior import (
     CHEAP_WORK,
-    LocalCommittee,
     LocalModel,
     LocalPosterior,
     Memo,
@@ -69,10 +68,6 @@ class Portfolio:
 
     learnt: dict[Hashable, Learnt] = field(default_factory=dict)
 
-    def copy(self) -> Portfolio:
-        """The same, to be learnt from apart."""
-        return Portfolio(dict(self.learnt))
-
     def wants(self, name: Hashable) -> bool:
         """Whether to compute the bound called `name` for the next batch."""
         known = self.learnt.get(name, Learnt())
@@ -112,20 +107,20 @@ class Evaluation(Memo):
         learnt: Portfolio | None = None,
     ) -> None:
         super().__init__()
-        self.members = local.members
+        self.members = local if isinstance(local, tuple) else (local,)
         self.cells = cells
         self.optional = optional
         """Whether bounds that may not pay are tried: not for cells that are single points."""
         self.enough: float | None = None
         """What a lower bound of the goal that is asked next need not exceed, if that is known: the
         search sets it, and bounds that are refined stop there."""
-        self.portfolio = Portfolio() if learnt is None else learnt.copy()
+        self.portfolio = Portfolio({} if learnt is None else dict(learnt.learnt))
         self._index = 0
 
     def again(self, optional: bool) -> Evaluation:
         """The same cells anew, with other bounds tried: kernel values at the centres that are known
         are not computed again."""
-        other = Evaluation(LocalCommittee(self.members), self.cells, optional, self.portfolio)
+        other = Evaluation(self.members, self.cells, optional, self.portfolio)
         if "expansion" in vars(self):
             vars(other)["expansion"] = self.expansion
         return other
@@ -143,10 +138,9 @@ class Evaluation(Memo):
 
     def member(self, index: int) -> Evaluation:
         """The same cells as a committee's member sees them."""
-        if index == 0:
-            return self
-        return self.once(("member", index), lambda: self._member(index))
+        return self if index == 0 else self._member(index)
 
+    @remembered
     def _member(self, index: int) -> Evaluation:
         own = Evaluation(self.members[index], self.cells, self.optional)
         own.portfolio, own._index = self.portfolio, index
@@ -160,7 +154,7 @@ class Evaluation(Memo):
     def at_centers(self) -> Evaluation:
         """The cells' centres as cells of their own."""
         points = Cells(self.cells.region, self.cells.center, self.cells.center)
-        return Evaluation(LocalCommittee(self.members), points, optional=False)
+        return Evaluation(self.members, points, optional=False)
 
     @cached_property
     def expansion(self) -> Expansion:
@@ -185,17 +179,20 @@ class Evaluation(Memo):
         been asked for, as at single points."""
         if self.knows("mean", output):
             return self.mean(output).output_at_center
-        local, expansion = self.local, self.expansion
-        both = self.once(("center range", output), lambda: local.center_range(expansion, [output]))
-        low, high = (end[:, 0] for end in both)
-        return low, high
+        low, high = self.center_ranges(output)
+        return low[:, 0], high[:, 0]
+
+    @remembered
+    def center_ranges(self, *outputs: int) -> tuple[PerCellAndClass, PerCellAndClass]:
+        """Certified ranges (B, K) of the means of some outputs at the centres."""
+        return self.local.center_range(self.expansion, outputs)
 
     @remembered
     def variance(self, output: int) -> VarianceEnclosure:
         """Enclosures of v_c and -v_c."""
         stacked, local = self.variances, self.local
         if stacked is not None:
-            return stacked.outputs[output]
+            return stacked.part(output)
         options = local.variance_options(self.expansion, output, self.optional, self.wants)
         enclosure = local.variance(self.expansion, output, options)
         if options.pointwise:
@@ -253,16 +250,13 @@ def has_sections(model: Model) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SectionModel:
-    """The model's members without a place, and the sections as each of them sees them.
+    """The model's members without a place, and the sections as each of them sees them, in unit form
+    as in `LocalPosterior`.
 
-    All is in unit form (`gpcert.unit_form`), as in `LocalPosterior`.
-
-    A member's function on a section has at most the norm that it has over all features: restricting
-    a function of a reproducing kernel's space to a subset never lengthens it (Aronszajn 1950,
-    *Theory of reproducing kernels*, part I, section 5).
+    A member's function on a section has at most the norm that it has over all features (Statement
+    1.2; Aronszajn 1950, *Theory of reproducing kernels*, part I, section 5).
     """
 
-    model: Model
     members: tuple[LocalPosterior, ...]
     sections: tuple[Sections, ...]
     hull: Box
@@ -272,16 +266,15 @@ class SectionModel:
     @staticmethod
     def parts_of(model: Model, backend: Backend, variance: bool) -> tuple[LocalPosterior, ...]:
         """What does not depend on the sections, once per model."""
-        parts = []
-        for member in model.members:
-            nowhere = Ball(member.points[0], 0.0)  # its kernel and norms are not used
-            parts.append(LocalPosterior.build(member, nowhere, backend, variance))
-        return tuple(parts)
+        build = LocalPosterior.build  # at one point: its kernel and norms are not used
+        return tuple(
+            build(member, Ball(member.points[0], 0.0), backend, variance)
+            for member in model.members
+        )
 
     @staticmethod
     def on(
         parts: tuple[LocalPosterior, ...],
-        model: Model,
         X: Inputs,
         sections: tuple[np.ndarray, np.ndarray],
         extent: Annotated[np.ndarray, "Q"],
@@ -292,7 +285,7 @@ class SectionModel:
             part.unit.kernel.sections(part.unit.points, X, sections, extent) for part in parts
         )
         reach = float(extent.max(initial=0.0)) or 1.0
-        return SectionModel(model, parts, found, Box([-reach], [reach]), backend)
+        return SectionModel(parts, found, Box([-reach], [reach]), backend)
 
     def evaluation(
         self,
@@ -308,10 +301,9 @@ class SectionModel:
             replace(part, kernel=sections.batch(question, self.backend), one_batch=True)
             for part, sections in zip(self.members, self.sections, strict=True)
         )
-        local = bound[0] if isinstance(self.model, Posterior) else LocalCommittee(bound)
         place = self.backend.asarray
         cells = Cells(self.hull, place(low), place(low if high is None else high))
-        return Evaluation(local, cells, optional, learnt)
+        return Evaluation(bound, cells, optional, learnt)
 
     @property
     def cells_at_once(self) -> int:

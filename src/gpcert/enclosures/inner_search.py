@@ -41,11 +41,6 @@ class CellPolynomial(NamedTuple):
     tensor: Array | None
     half: Array
 
-    def take(self, index: Index) -> CellPolynomial:
-        """Those of some of the cells."""
-        tensor = None if self.tensor is None else self.tensor[index]
-        return CellPolynomial(self.gradient[index], self.hessian[index], tensor, self.half[index])
-
 
 class _Parts(NamedTuple):
     """Sub-boxes of cells: the number of their cell (S,), on the host, and their corners (S, f)."""
@@ -69,9 +64,10 @@ def at_least(polynomial: CellPolynomial, need: PerCell) -> PerCell:
     size = max(1, BLOCK // (f**2 if polynomial.tensor is None else f**3))
     found = []
     for start in range(0, len(need), size):
-        index = xp.arange(start, min(start + size, len(need)), device=need.device)
         checkpoint()
-        found.append(_search(_Block(polynomial.take(index), need[index])))
+        own = slice(start, start + size)
+        part = CellPolynomial(*(None if each is None else each[own] for each in polynomial))
+        found.append(_search(_Block(part, need[own])))
     return xp.asarray(np.concatenate(found), device=need.device)
 
 
@@ -189,9 +185,8 @@ class _Local(NamedTuple):
             halves._replace(high=xp.where(at, middle, halves.high)),
             halves._replace(low=xp.where(at, middle, halves.low)),
         )
-        cell = np.concatenate([each.cell for each in found])
         low, high = (xp.concat([each[side] for each in found], axis=0) for side in (1, 2))
-        return _Parts(cell, low, high)
+        return _Parts(np.concatenate([each.cell for each in found]), low, high)
 
 
 def _along(tensor: Array, vector: Array) -> Array:
@@ -204,7 +199,6 @@ def _along(tensor: Array, vector: Array) -> Array:
 
 MOST_FEATURES = 32
 """Beyond, halving boxes gains too little for the f^2 operations that it takes."""
-
 
 STEPS = 4
 """Of the search for the level that is enough: it then lies within a few percent of the gap."""
@@ -230,13 +224,9 @@ def stays_above(enclosure: Enclosure, level: PerCell, asked: PerCell) -> PerCell
         slack = up(slack - cubic.saved, 1)
     above = enclosure.value - level
     need = up(slack - above + gamma(4) * (xp.abs(slack) + xp.abs(above)), 2)
-    polynomial = CellPolynomial(
-        enclosure.gradient[index],
-        hessian[index],
-        None if cubic is None else cubic.tensor(index),
-        geometry.half[index],
-    )
-    proved[index] = at_least(polynomial, need[index])
+    tensor = None if cubic is None else cubic.tensor(index)
+    own = (enclosure.gradient[index], hessian[index], tensor, geometry.half[index])
+    proved[index] = at_least(CellPolynomial(*own), need[index])
     return proved
 
 

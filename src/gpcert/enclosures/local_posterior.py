@@ -17,13 +17,7 @@ from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.differences import PairUnits
 from gpcert.enclosures.enclosure import Enclosure
-from gpcert.enclosures.mean import (
-    CellTrend,
-    LocalTrend,
-    MeanEnclosure,
-    Units,
-    mean_enclosure,
-)
+from gpcert.enclosures.mean import CellTrend, LocalTrend, MeanEnclosure, Units, mean_enclosure
 from gpcert.enclosures.precision import LocalPrecision, Precision
 from gpcert.enclosures.square import OperatorBounds
 from gpcert.enclosures.stacked import ClassPrecisions, StackedVariances
@@ -150,17 +144,9 @@ class LocalPosterior:
         whole = float(self.unit.norms[output])
         if not self.sliced:
             return whole
-
-        def compute() -> float:
-            own = self.kernel.slice_norm(self.unit.weights[output])
-            return whole if own is None else min(whole, own)
-
-        return self.memo.once(("norm", output), compute)
-
-    @property
-    def members(self) -> tuple[LocalPosterior, ...]:
-        """The posterior itself; see `LocalCommittee`."""
-        return (self,)
+        kernel, weights = self.kernel, self.unit.weights[output]
+        own = self.memo.once(("norm", output), lambda: kernel.slice_norm(weights))
+        return whole if own is None else min(whole, own)
 
     def mean_units(self, output: int, expansion: Expansion) -> Units:
         """`mu = offset + mean_scale g`; with a trend, its value at the centres in the offset."""
@@ -235,30 +221,24 @@ class LocalPosterior:
         """Certified range (B, K) of the means at the centres, in the outputs' units."""
         values, errors = self.mean_centers(expansion, outputs)
         xp = namespace(values)
-
-        def row(numbers: Sequence[float]) -> Array:
-            own = [float(numbers[c]) for c in outputs]
-            return xp.asarray(own, dtype=values.dtype, device=values.device)
-
-        shift = row(self.posterior.offset)
+        shift, scale = (
+            xp.asarray([float(each[c]) for c in outputs], dtype=xp.float64, device=values.device)
+            for each in (self.posterior.offset, self.unit.mean_scale)
+        )
         if self.trend is not None:
             trends = [self.trend.on(expansion.geometry, c) for c in outputs]
             shift = xp.stack([trend.shift for trend in trends], axis=1)
             errors = up(errors + xp.stack([trend.center_error for trend in trends], axis=1), 1)
-        units = Units(shift, row(self.unit.mean_scale))
-        return units.range(down(values - errors, 2), up(values + errors, 2))
+        return Units(shift, scale).range(down(values - errors, 2), up(values + errors, 2))
 
     def variance_center(self, expansion: Expansion, output: int) -> tuple[PerCell, PerCell]:
         """(B,): about max(v_c, 0) at the centres, in unit form, and its error."""
         applied = self._precision(output, expansion).apply(self.kernel, expansion)
-        return self._variance_center(expansion, applied[2:])
+        return self._variance_center(expansion, *applied[2:])
 
     def _seen_by(self, output: int, expansion: Expansion) -> tuple[LocalKernel, Expansion, Array]:
-        """Kernel, expansion and weights of an output without the points that it gives no weight.
-
-        The function is the same; support vector machines of several classes use few of their points
-        for each pair.
-        """
+        """Kernel, expansion and weights of an output without the points that it gives no weight:
+        support vector machines of several classes use few of their points for each pair."""
         weights = self.weights[output]
         if len(self.weights) == 1:
             return self.kernel, expansion, weights
@@ -318,11 +298,9 @@ class LocalPosterior:
         xp = namespace(expansion.K)
         explained = self.precisions.on(expansion, range(count)).explained(self.kernel)
         first, second = (xp.reshape(part, (count, -1)) for part in explained)
-        return self._variance_center(expansion, (first, second))
+        return self._variance_center(expansion, first, second)
 
-    def _variance_center(
-        self, expansion: Expansion, explained: tuple[Array, Array]
-    ) -> tuple[Array, Array]:
+    def _variance_center(self, expansion: Expansion, *explained: Array) -> tuple[Array, Array]:
         """About max(v, 0) and its error from `k.S k` and its error."""
         value, error, *_ = center_value(self.kernel, expansion, explained, self.operator)
         return value, up(error + self.operator.excess * self.kernel.variance, 2)
@@ -348,14 +326,8 @@ class LocalPosterior:
         return self.precisions[output if len(self.precisions) > 1 else 0]
 
 
-@dataclass(frozen=True, eq=False)
-class LocalCommittee:
-    """Several local posteriors over the same region; see `gpcert.committee`."""
-
-    members: tuple[LocalPosterior, ...]
-
-
-LocalModel = LocalPosterior | LocalCommittee
+LocalModel = LocalPosterior | tuple[LocalPosterior, ...]
+"""One, or several over the same region (`gpcert.committee`)."""
 
 
 def local_model(model: Model, region: Region, backend: Backend, variance: bool) -> LocalModel:
@@ -363,4 +335,4 @@ def local_model(model: Model, region: Region, backend: Backend, variance: bool) 
     parts = tuple(
         LocalPosterior.build(member, region, backend, variance) for member in model.members
     )
-    return parts[0] if isinstance(model, Posterior) else LocalCommittee(parts)
+    return parts[0] if isinstance(model, Posterior) else parts

@@ -22,13 +22,7 @@ from gpcert.arrays import Array, Backend, Index, PerCell, Reals, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.polynomials import CubicTerm
 from gpcert.errors import InputError
-from gpcert.kernels.expansions.base import (
-    Combination,
-    Expansion,
-    FunctionModel,
-    Geometry,
-    LocalKernel,
-)
+from gpcert.kernels.expansions.base import Combination, Expansion, Geometry, LocalKernel
 from gpcert.posterior import Posterior
 from gpcert.regions import Region
 from gpcert.regions.image import ImageCells
@@ -37,11 +31,8 @@ from gpcert.rounding import TINY, U, down, exact_dot, gamma, up, up_float
 
 @dataclass(frozen=True)
 class Units:
-    """`y = shift + factor q`, the factor to one rounding: from q in unit form to an output's y.
-
-    Bounds are made in unit form, where all numbers are about one, and leave it here: squares and
-    eigenvalues of numbers of 1e-200 never arise.
-    """
+    """`y = shift + factor q`, the factor to one rounding: from q in unit form, where bounds are
+    made and all numbers are about one, to an output's y."""
 
     shift: float | Array = 0.0
     factor: float | Array = 1.0
@@ -180,15 +171,9 @@ class CellTrend:
 
 @dataclass(frozen=True, eq=False)
 class LocalTrend:
-    """The trends of all outputs on a region:
-
-        mu = offset' + mean_scale (k' t' + slope'.(z - origin)),
-
-    where `offsets` (m,) are the floats next to `offset' = offset + scale slope.origin`.
-
-    `slopes` (m, f) are those of the features that the region leaves free, `scales` (m,) are
-    `mean_scale`.
-    """
+    """The trends of all outputs on a region, `mu = offset' + mean_scale (k' t' + slope'.(z - o))`,
+    o the `origin`; `offsets` (m,) are the floats next to `offset' = offset + scale slope.o`,
+    `slopes` (m, f) those of the features that the region leaves free, `scales` `mean_scale`."""
 
     slopes: Array
     origin: Array
@@ -228,8 +213,7 @@ class LocalTrend:
         """
         cells, slope = geometry.cells, self.slopes[output]
         offset, scale = self.offsets[output], self.scales[output]
-        xp = namespace(cells.center)
-        f = slope.shape[0]
+        xp, f = namespace(cells.center), slope.shape[0]
         away, rows = cells.center - self.origin, xp.zeros_like(cells.center) + slope
         terms = xp.abs(away) @ xp.abs(slope) + abs(offset) / scale
         lost = TINY * (f + 4.0 + xp.sum(xp.abs(away) + cells.half + geometry.half, axis=1))
@@ -297,22 +281,18 @@ def mean_enclosure(
     model = local.model(expansion, Combination(weights, up_float(norm * norm, 1)), pointwise)
     rounding = up(model.errors[:, 0] + model.slope_rounding(geometry), 4)
     rate, shift = local.weight_rate, local.center_shift(expansion)
+
+    def side(left: Array, sign: int) -> Enclosure:
+        coefficients = (sign * model.value, sign * model.gradient, sign * model.hessian)
+        cubic = CubicTerm.of(model.cubic, left, sign)
+        return Enclosure.of(geometry, coefficients, up(left + rounding, 2), rate, cubic)
+
     return MeanEnclosure(
-        _side(geometry, model, rounding, rate, 1),
-        _side(geometry, model, rounding, rate, -1),
+        side(model.below, 1),
+        side(model.above, -1),
         model.value,
         model.errors[:, 0] if shift is None else up(model.errors[:, 0] + norm * shift, 3),
         units or Units(),
         up(model.linear_error + rounding, 4),
         model.gained,
     )
-
-
-def _side(
-    geometry: Geometry, model: FunctionModel, rounding: Array, rate: float, sign: int
-) -> Enclosure:
-    """Of `sign g`."""
-    left = model.below if sign > 0 else model.above
-    coefficients = (sign * model.value, sign * model.gradient, sign * model.hessian)
-    cubic = CubicTerm.of(model.cubic, left, sign)
-    return Enclosure.of(geometry, coefficients, up(left + rounding, 2), rate, cubic)

@@ -16,7 +16,17 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, Index, PerCell, PerCellAndFeature, PerCellMatrix, Rows, namespace
+from gpcert.arrays import (
+    Array,
+    Index,
+    PerCell,
+    PerCellAndFeature,
+    PerCellMatrix,
+    PerVector,
+    Rows,
+    Vectors,
+    namespace,
+)
 from gpcert.fusion import fused, products
 from gpcert.kernels.expansions.base import Geometry
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
@@ -30,11 +40,18 @@ vertex where staying would be better: 2 needed the fewest boxes in the benchmark
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """`lower`: certified bound of a function on each cell; `point`: a displacement d where it may
-    be small."""
+    """`lower`: certified bound of a function on each cell, or of several; `point`: a displacement d
+    where it may be small."""
 
-    lower: PerCell
-    point: PerCellAndFeature
+    lower: PerVector
+    point: Vectors
+
+    def or_better(self, other: Minimum, asked: PerCell | None = None) -> Minimum:
+        """The other one where its bound is greater, and where that is asked (B,)."""
+        xp, better = namespace(self.lower), other.lower > self.lower
+        better = better if asked is None else asked & better
+        lower = xp.where(better, other.lower, self.lower)
+        return Minimum(lower, xp.where(better[..., None], other.point, self.point))
 
 
 def quadratic_minimum(
@@ -42,21 +59,17 @@ def quadratic_minimum(
 ) -> Minimum:
     """Lower bound of `q(d) = g.d + d^T H d / 2` over the box |d_j| <= w_j (and a ball, if any).
 
-    H must be exactly symmetric. Let z be any point of the box, y = d - z, V the coordinates with
-    z_j = +-w_j (where s_j = -sign z_j, s_j y_j = |y_j| in [0, 2 w_j]) and I the others
-    (|y_j| <= m_j = w_j + |z_j|), a = g + H z. Statement:
+    H must be exactly symmetric. Let z be any point of the box, V the coordinates with z_j = +-w_j,
+    s_j = -sign z_j, I the others, m_j = w_j + |z_j|, a = g + H z. Statement:
 
         q(d) >= q(z) + sum_{j in V} min_{0<=t<=2w_j} [ (s_j a_j - n_j) t + H_jj t^2 / 2 ]
                      + sum_{j in I} min_{|t|<=m_j} [ a_j t + (H_jj - r_j) t^2 / 2 ],
         n_j = sum_{k in V, k != j} (s_j H_jk s_k)^- w_k + sum_{k in I} |H_jk| m_k,
         r_j = sum_{k in I, k != j} |H_jk|.
 
-    Reason: expand q at z, with McCormick's (1976) `|y_j y_k| <= w_k |y_j| + w_j |y_k|` inside V,
-    `|y_k| <= m_k` between V and I, `|y_j y_k| <= (y_j^2 + y_k^2) / 2` inside I: what remains is
-    separable, and exact at a minimum that slopes and curvatures dominate (Statement 5.2). The
-    better of this and the same at the centre
-    (`sum_j min [g_j d + H_jj d^2/2] - sum_{j<k} |H_jk| w_j w_k`) is returned. Over images of cells
-    it is that of the cells' own displacements (Statement 13.9).
+    Reason: about z, with McCormick's (1976) `|y_j y_k| <= w_k |y_j| + w_j |y_k|`, y = d - z, in V
+    and `|y_j y_k| <= (y_j^2 + y_k^2) / 2` inside I it is separable (Statement 5.2). The better of
+    this and the same at the centre; over images that of the cells themselves (Statement 13.9).
     """
     xp = namespace(gradient)
     pulled = geometry.pulled(gradient, hessian)
@@ -111,9 +124,7 @@ def _local_minimum(
     gradient: Array, hessian: Array, absolute: Array, w: Array
 ) -> tuple[Array, Array]:
     """A point z of the box where q is about locally smallest, and g + H z; any z would be valid.
-
-    Steps against the gradient, each coordinate scaled by the row sum of |H| (which majorises q).
-    """
+    Steps against the gradient, scaled by the row sums of |H| (which majorise q)."""
     xp = namespace(gradient)
     rows = xp.sum(absolute, axis=2)
     stiff = xp.where(rows > 0, rows, xp.ones_like(rows))
@@ -131,27 +142,20 @@ def apply(matrix: Array, vector: PerCellAndFeature) -> PerCellAndFeature:
 
 
 def _parabola_minimum(linear: Array, curvature: Array, width: Array) -> tuple[Array, Array]:
-    """`min_{0<=y<=width} linear y + curvature y^2/2` (never above 0) and where it is attained.
-
-    For linear <= 0 that is also the minimum over |y| <= width.
-    """
+    """`min_{0<=y<=width} linear y + curvature y^2/2` (never above 0) and where it is attained; for
+    linear <= 0 that is also the minimum over |y| <= width."""
     xp = namespace(linear)
     convex = curvature > 0
     inside = -linear / xp.where(convex, curvature, xp.ones_like(curvature))
-    inside = xp.minimum(nonnegative(inside), width)
-    y = xp.where(convex, inside, width)
+    y = xp.where(convex, xp.minimum(nonnegative(inside), width), width)
     value = y * (linear + 0.5 * curvature * y)
-    better = value < 0
-    zero = xp.zeros_like(value)
+    better, zero = value < 0, xp.zeros_like(value)
     return xp.where(better, value, zero), xp.where(better, y, zero)
 
 
 def _ball_improvement(geometry: Geometry, gradient: Array, hessian: Array, lower: Array) -> Array:
-    """For cells inside an l_p ball: `min g.d + lambda_min(H) rho^2 / 2`, if that is larger.
-
-    Reason: the affine part is minimised exactly over cell and ball, the quadratic part is at least
-    `min(lambda_min, 0) |d|^2 / 2`.
-    """
+    """For cells inside an l_p ball: `min g.d + min(lambda_min(H), 0) rho^2 / 2`, if that is larger;
+    the affine part is minimised exactly over cell and ball (Statement 5.3)."""
     xp = namespace(lower)
     if geometry.cells.is_box:
         return lower
@@ -167,9 +171,8 @@ def smallest_eigenvalue(hessian: PerCellMatrix) -> PerCell:
     """Certified lower bound of the smallest eigenvalue of symmetric H (B, f, f), at most 0.
 
     For *any* V and diagonal L: `H = V L V^T + E`, hence
-    `lambda_min(H) >= min(L, 0) |V|_2^2 - |E|_F` and `|V|_2^2 <= 1 + |V^T V - I|_F`; the computed
-    eigenvectors are only a good choice of V. The rounding of E and V^T V is added. -inf where H is
-    not finite.
+    `lambda_min(H) >= min(L, 0) |V|_2^2 - |E|_F` and `|V|_2^2 <= 1 + |V^T V - I|_F`, the rounding of
+    E and V^T V added. -inf where H is not finite.
     """
     xp = namespace(hessian)
     f = hessian.shape[-1]
@@ -243,29 +246,14 @@ def above_level(
     return xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower)
 
 
-def tested_on_boxes(
-    coefficients: tuple[PerCell, PerCellAndFeature, PerCellMatrix],
-    error: PerCell,
-    level: PerCell,
-    rate: float,
-    widths: Widths,
-) -> Minimum:
-    """`above_level` of a quadratic on boxes, and where it is about least."""
-    bend = level_bend(level, rate, widths[1]) if rate > 0 else None
-    value, gradient, hessian = coefficients
-    least, slack, point = _least_on_boxes(gradient, hessian, error, bend, widths)
-    return Minimum(above_level((value, least, slack), level, rate, widths[1]), point)
-
-
 @fused
-def _least_on_boxes(
-    gradient: Array, hessian: Array, error: Array, bend: Array | None, widths: tuple[Array, Array]
-) -> tuple[Array, Array, Array]:
-    """The polynomial's least value, its error with the level, and a point."""
+def least_on_boxes(
+    gradient: Rows, hessian: Array, error: PerCell, bend: PerCell | None, widths: Widths
+) -> tuple[Minimum, PerCell]:
+    """`box_minimum` of a quadratic with its `level_bend`, and its error `at_level`, in one."""
     if bend is not None:
         hessian, error = at_level(hessian, error, bend, widths)
-    found = box_minimum(widths[0], gradient, hessian)
-    return found.lower, error, found.point
+    return box_minimum(widths[0], gradient, hessian), error
 
 
 LARGEST_FACTOR = 2.0**100

@@ -26,7 +26,6 @@ ACCEPTABLE_ERROR = 1e-6
 """Relative to the prior variance, for the worst kernel row: above it the product with S is replaced
 by two with its factor. A choice of speed only; both errors are bounded and added."""
 
-
 CACHE_NUMBERS = 2**18
 """Numbers (2 MB) that a processor keeps near: larger pieces of work wait for the memory."""
 
@@ -113,10 +112,9 @@ class LocalPrecision(Precision):
     def apply(self, local: LocalKernel, expansion: Expansion) -> Applied:
         """`y = S k` and `k.y` with their errors.
 
-        Reason: with `|dk|` the error of k, `||dy|| <= size^2 (gamma ||k|| + ||dk||)` for a product
-        with S (whose own entries carry gamma(r + 2)); for q = A k, `||dq|| <= size (gamma ||k|| +
-        ||dk||)`, `||dy|| <= size (||dq|| + gamma (||q|| + ||dq||))` and
-        `|d(q.q)| <= 2 ||q|| ||dq|| + ||dq||^2 + gamma ||q||^2`.
+        Reason (Statement 6.7): with dk the error of k, `||dy|| <= size^2 (gamma ||k|| + ||dk||)`
+        for a product with S; for q = A k, `||dq|| <= size (gamma ||k|| + ||dk||)`,
+        `||dy|| <= size (||dq|| + gamma (||q|| + ||dq||))`.
         """
         if self.precision is not None:
             return self._by_precision(self.precision, local, expansion)
@@ -126,14 +124,9 @@ class LocalPrecision(Precision):
         other = self.negative._by_factor(local, expansion)
         xp = namespace(own.product)
         length = root(xp.sum(own.y**2, axis=1)) + root(xp.sum(other.y**2, axis=1))
-        N = own.y.shape[1]
-        size = own.product + other.product
-        return Applied(
-            own.y - other.y,
-            up(own.y_error + other.y_error + gamma(2) * length, N + 8),
-            own.product - other.product,
-            up(own.product_error + other.product_error + gamma(2) * size, 8),
-        )
+        y_error = up(own.y_error + other.y_error + gamma(2) * length, own.y.shape[1] + 8)
+        error = own.product_error + other.product_error + gamma(2) * (own.product + other.product)
+        return Applied(own.y - other.y, y_error, own.product - other.product, up(error, 8))
 
     def _by_precision(self, S: Array, local: LocalKernel, expansion: Expansion) -> Applied:
         K = expansion.K

@@ -113,11 +113,9 @@ class ProbabilityPlane:
         of a geometry of the same cells.
 
         Reason: by_mu >= 0 meets a lower model of `sign mu`, and |by_v| one of v or of -v, whichever
-        has the sign of `sign by_v`. The variance of the model is max(v, 0): it is at least v, and
-        at most v + dip, as v >= -dip is proved of the posterior.
+        has the sign of `sign by_v`; max(v, 0) lies between v and v + dip.
         """
-        xp = namespace(self.value)
-        sign = self.sign
+        xp, sign = namespace(self.value), self.sign
         mean, variance = evaluation.mean(0), evaluation.variance(0)
         offset, noise = sign * mean.units.shift, variance.units.shift
         # sign (mu - mean) = (offset - sign mean) + scale q: the constants cancel up to rounding
@@ -130,15 +128,13 @@ class ProbabilityPlane:
         shift = xp.where(rises, noise - self.variance, self.variance - noise)
         dip = up(variance.units.factor * variance.dip, 4)
         # scale^2 rounds: a relative error of v itself
-        lost = xp.where(rises, xp.zeros_like(shift), xp.zeros_like(shift) + dip)
-        lost = up(lost + gamma(2) * v.size, 2)
+        lost = up(xp.where(rises, 0.0 * shift, 0.0 * shift + dip) + gamma(2) * v.size, 2)
         v = v.shifted(shift, noise + self.variance).lowered(lost)
 
-        known = xp.isfinite(self.value)
-        height = xp.where(known, self.value, xp.zeros_like(self.value))
+        known, zero = xp.isfinite(self.value), xp.zeros_like(self.value)
         total = q.scaled(self.by_mu) + v.scaled(xp.abs(self.by_v))
-        nothing = xp.where(known, xp.zeros_like(height), xp.full_like(height, math.inf))
-        return total.shifted(height).lowered(nothing)
+        lower = total.shifted(xp.where(known, self.value, zero))
+        return lower.lowered(xp.where(known, zero, zero + math.inf))
 
 
 def certified_slopes(

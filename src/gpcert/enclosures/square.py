@@ -12,8 +12,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from gpcert.arrays import Array, PerCell, PerCellMatrix, namespace
 from gpcert.enclosures.polynomials import add_identity
 from gpcert.enclosures.precision import LocalPrecision, Precision
@@ -25,6 +23,7 @@ from gpcert.kernels.expansions.base import (
     SecondDegree,
     reach,
 )
+from gpcert.kernels.nodes.moments import dense_places
 from gpcert.rounding import gamma, nonnegative, root, up
 
 SMALLEST_RATIO = 1e-6
@@ -102,8 +101,7 @@ def posterior_square(
                                         <= (1 + eta) d^T G d + (1 + 1/eta) R^2.
 
     Reason: P + kappa I >= 0 defines a seminorm, and `2 <a, b> >= -(1-theta)|a|^2 - |b|^2/(1-theta)`
-    (Young). eta = R/g and theta = 1 - R/g, g the largest |D d| on the cell, are the best choices at
-    the far end: (g + R)^2 and (g - R)^2.
+    (Young). eta = R/g and theta = 1 - R/g, g the largest |D d|, are best at the far end.
     """
     xp = namespace(expansion.K)
     geometry, excess = expansion.geometry, operator.excess
@@ -136,27 +134,16 @@ def posterior_square(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class SecondCovariance:
-    """Posterior covariance of the parts of degree one and two, D d and E(d), of omega phi at c.
+def second_covariance(
+    precision: LocalPrecision, degrees: SecondDegree, f: int
+) -> tuple[tuple[Array, PerCell], tuple[Array, PerCell], tuple[Array, PerCell]]:
+    """Posterior covariance of the parts of degree one and two, D d and E(d), of omega phi at c, as
+    forms of degree 2, 3 and 4 in d, each with its error, which meets |d|^2, |d|^3 and |d|^4.
 
-    `<D d, P D d> = d^T first d`, `2 <D d, P E(d)> = sum mixed_jkl d_j d_k d_l` and
-    `<E(d), P E(d)> = sum second_jklm d_j d_k d_l d_m`, each up to its error times |d|^2, 3, 4.
-    """
+    For f features, with Q, T the products of A with `k u_j` and `k u_j u_k`: `<D d, P D d>`,
+    `2 <D d, P E(d)>` and `<E(d), P E(d)>` have the coefficients
 
-    first: Array
-    first_error: Array
-    mixed: Array
-    mixed_error: Array
-    second: Array
-    second_error: Array
-
-
-def second_covariance(precision: LocalPrecision, degrees: SecondDegree, f: int) -> SecondCovariance:
-    """For f features, with Q, T the products of A with `k u_j` and `k u_j u_k`:
-
-        first = s^2 I - Q Q^T,  mixed_jkl = -sym(Q_j.T_kl),
-        second_jklm = s^2 (1_jl 1_km + 1_jm 1_kl) / 4 - T_jk.T_lm / 4.
+        s^2 I - Q Q^T,  -sym(Q_j.T_kl),  s^2 (1_jl 1_km + 1_jm 1_kl) / 4 - T_jk.T_lm / 4.
 
     Reason: P = I - Phi A^T A Phi*, `Phi* E(d) = k_i (u_i.d)^2 / 2`, degrees one and two are
     orthogonal and `|E(d)|^2 = s^2 |d|^4 / 2`. The errors: those of Q and T
@@ -164,12 +151,10 @@ def second_covariance(precision: LocalPrecision, degrees: SecondDegree, f: int) 
     """
     rows = degrees.rows
     xp = namespace(rows)
-    A, s2 = precision.factor, degrees.variance
+    A, s2, (B, count, N) = precision.factor, degrees.variance, rows.shape
     r = A.shape[0]
-    B, count, N = rows.shape
-    products = xp.reshape(rows, (B * count, N)) @ A.T
-    products = xp.reshape(products, (B, count, r))
-    places = xp.asarray(f + _places(f), device=rows.device)
+    products = xp.reshape(xp.reshape(rows, (B * count, N)) @ A.T, (B, count, r))
+    places = xp.asarray(f + dense_places(f, 2), device=rows.device)
     Q, T = products[:, :f], products[:, places]
     one = xp.eye(f, dtype=A.dtype, device=A.device)
     square = Q @ xp.matrix_transpose(Q)
@@ -187,8 +172,10 @@ def second_covariance(precision: LocalPrecision, degrees: SecondDegree, f: int) 
     first_error = dQ * (2.0 * size1 + dQ) + dot * (size1**2 + s2)
     mixed_error = dQ * size2 + dT * size1 + dQ * dT + dot * size1 * size2
     second_error = dT * (2.0 * size2 + dT) + dot * (size2**2 + f * s2)
-    errors = [up(error, r + 16) for error in (first_error, mixed_error, second_error)]
-    return SecondCovariance(first, errors[0], mixed, errors[1], second, errors[2])
+    first_error, mixed_error, second_error = (
+        up(error, r + 16) for error in (first_error, mixed_error, second_error)
+    )
+    return (first, first_error), (mixed, mixed_error), (second, second_error)
 
 
 def _product_error(precision: LocalPrecision, degrees: SecondDegree, degree: int) -> Array:
@@ -197,18 +184,6 @@ def _product_error(precision: LocalPrecision, degrees: SecondDegree, degree: int
     # each further factor u_i.d carries fewer than 16 roundings of size |z_i| + |c|
     spread = gamma(N + 16 * degree) * xp.sqrt(degrees.squared_sizes[:, degree])
     return up(precision.size * (spread + xp.sqrt(degrees.squared_errors[:, degree])), 8)
-
-
-def _places(f: int) -> np.ndarray:
-    """(f^2,): where each pair (j, k) stands among the pairs j <= k in lexicographic order.
-
-    >>> _places(2).tolist()
-    [0, 1, 1, 2]
-    """
-    table = np.zeros((f, f), dtype=int)
-    j, k = np.triu_indices(f)
-    table[j, k] = table[k, j] = np.arange(len(j))
-    return table.reshape(-1)
 
 
 def second_square(
@@ -224,30 +199,29 @@ def second_square(
         (1 - eta) d^T G d - R^2/eta - t3 - kappa step <= term
                             <= (1 + eta) d^T G d + R^2/eta + t3 + (sqrt(t4) + R)^2.
 
-    Reason: P + kappa I >= 0 defines a seminorm, in which `|a + b + r|^2 = |a|^2 + 2 <a, b>
-    + 2 <a, r> + |b + r|^2`, where `|2 <a, r>| <= eta |a|^2 + R^2/eta` (Young) and
-    `0 <= |b + r|^2 <= (|b| + R)^2`; degrees one and two are orthogonal, so kappa does not enter
-    <a, b>. eta = R/g, g the largest |a| on the cell, is the best choice at the far end. For a
-    precision without a negative factor.
+    Reason: in that seminorm `|a + b + r|^2 = |a|^2 + 2 <a, b> + 2 <a, r> + |b + r|^2`, where
+    `|2 <a, r>| <= eta |a|^2 + R^2/eta` (Young); kappa does not enter <a, b>, as degrees one and
+    two are orthogonal (Statement 6.4). eta = R/g, g the largest |a|, is best at the far end.
     """
     assert precision.negative is None, "the covariance of the second degree needs S = A^T A"
     xp, excess = namespace(geometry.rho2), operator.excess
     rho2, s2 = geometry.rho2, degrees.variance
-    covariance = second_covariance(precision, degrees, geometry.half.shape[1])
-    shift = up(covariance.first_error + excess * s2, 4)
-    G = add_identity(covariance.first, shift)
+    w = geometry.half
+    forms = second_covariance(precision, degrees, w.shape[1])
+    (first, first_error), (mixed, mixed_error), (second, second_error) = forms
+    shift = up(first_error + excess * s2, 4)
+    G = add_identity(first, shift)
     tail = up(operator.shifted**0.5 * degrees.tail, 8)
     usable = xp.isfinite(tail)
     R = xp.where(usable, tail, xp.zeros_like(tail))
-    w = geometry.half
     plane = w[:, :, None] * w[:, None, :]
     space = plane[:, :, :, None] * w[:, None, None, :]
     count = 8 * w.shape[1] ** 2 + 64
-    t3 = xp.sum(xp.abs(covariance.mixed) * space, axis=(1, 2, 3))
-    t3 = up(t3 + covariance.mixed_error * (rho2 * geometry.rho), count)
+    t3 = xp.sum(xp.abs(mixed) * space, axis=(1, 2, 3))
+    t3 = up(t3 + mixed_error * (rho2 * geometry.rho), count)
     quartic = plane[:, :, :, None, None] * plane[:, None, None, :, :]
-    t4 = xp.sum(xp.abs(covariance.second) * quartic, axis=(1, 2, 3, 4))
-    t4 = up(t4 + (covariance.second_error + 0.5 * excess * s2) * rho2**2, count)
+    t4 = xp.sum(xp.abs(second) * quartic, axis=(1, 2, 3, 4))
+    t4 = up(t4 + (second_error + 0.5 * excess * s2) * rho2**2, count)
     t4 = xp.minimum(t4, up((0.5 * operator.shifted * s2) * rho2**2, 8))
     g = xp.sqrt(xp.sum(xp.abs(G) * plane, axis=(1, 2)))
     ratio = R / xp.where(g > 0, g, xp.ones_like(g))
@@ -255,7 +229,7 @@ def second_square(
     common = up(R * R / eta + t3, 8)
     above_error = up(common + (xp.sqrt(t4) + R) ** 2, 8)
     # below uses G on its upper side: take back the error, and the kappa part
-    take_back = up(2.0 * (covariance.first_error + excess * s2) * rho2, 8)
+    take_back = up(2.0 * (first_error + excess * s2) * rho2, 8)
     below_error = up(common + take_back + excess * step.reach(geometry), 4)
     # |first| <= |G| + shift: the addition may cancel
     rounding = up(gamma(16) * (g * g + 2.0 * shift * xp.sum(w * w, axis=1)), w.shape[1] + 8)

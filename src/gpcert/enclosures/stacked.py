@@ -96,15 +96,13 @@ class PairPrecision(Precision):
 
     def _crossed(self, w: dict[int, Explained]) -> dict[tuple[int, int], tuple[Array, Array]]:
         """`C_c^T w_d` (B, N) for all classes c and d, and bounds (B,) of the errors."""
-        xp = namespace(self.base.K)
-        B = self.base.K.shape[0]
+        xp, B = namespace(self.base.K), self.base.K.shape[0]
         stacked = xp.concat([w[d].value for d in self._used], axis=0)
         found = {}
         for c in self._used:
             checkpoint()
             C = self.classes.coupling[c]
-            z = stacked @ C.factor
-            r = C.factor.shape[0]
+            z, r = stacked @ C.factor, C.factor.shape[0]
             for number, d in enumerate(self._used):
                 error = C.size * (w[d].error + gamma(r + 4) * (w[d].length + w[d].error))
                 found[c, d] = z[number * B : (number + 1) * B], up(error, 8)
@@ -134,8 +132,7 @@ class PairPrecision(Precision):
             spread = prior_size + _length(first) + _length(second) + _length(both)
             error = error + first_error + second_error + gamma(16) * spread + prior.error
             matrices.append(prior.matrix - first - second + both)
-            error = xp.where(known, up(error, r + 32), xp.full_like(error, math.inf))
-            errors.append(error)
+            errors.append(xp.where(known, up(error, r + 32), xp.full_like(error, math.inf)))
         return QuadraticForm(xp.concat(matrices, axis=0), xp.concat(errors, axis=0))
 
     def _added(self, local: LocalKernel) -> list[tuple[Array, Array]]:
@@ -147,10 +144,8 @@ class PairPrecision(Precision):
         for part in local.derivative_parts(base, max(1, CACHE_NUMBERS // max(1, f * N))):
             checkpoint()
             rows = xp.reshape(part, (len(part) * f, N))
-            W = {}
-            for c in self._used:
-                product = rows @ self.classes.coupling[c].factor.T
-                W[c] = xp.reshape(product, (len(part), f, product.shape[1]))
+            products = {c: rows @ self.classes.coupling[c].factor.T for c in self._used}
+            W = {c: xp.reshape(P, (len(part), f, P.shape[1])) for c, P in products.items()}
             sizes = {c: _length(W[c]) for c in self._used}
             for number, (k, j) in enumerate(self.pairs):
                 step = W[j] - W[k]
@@ -196,18 +191,15 @@ class StackedVariances:
         B = self.base.K.shape[0]
         return slice(output * B, (output + 1) * B)
 
-    @cached_property
-    def outputs(self) -> tuple[VarianceEnclosure, ...]:
-        """Those of the outputs."""
-        return tuple(self._output(j) for j in range(len(self.units)))
-
-    def _output(self, output: int) -> VarianceEnclosure:
+    def part(self, output: int) -> VarianceEnclosure:
+        """That of one output."""
         own, whole = self.rows(output), self.whole
         low, high = whole.range
+        sides = (self._part(side, own) for side in (whole.below, whole.above))
         return replace(
             whole,
-            below=self._part(whole.below, own),
-            above=self._part(whole.above, own),
+            below=next(sides),
+            above=next(sides),
             center=whole.center[own],
             center_error=whole.center_error[own],
             units=self.units[output],
@@ -218,15 +210,9 @@ class StackedVariances:
         )
 
     def _part(self, side: Enclosure, own: slice) -> Enclosure:
-        return Enclosure(
-            self.base.geometry,
-            side.value[own],
-            side.gradient[own],
-            side.matrix[own],
-            side.error[own],
-            side.rate,
-            side.size[own],
-        )
+        parts = (side.value, side.gradient, side.matrix, side.error, side.size)
+        value, gradient, hessian, error, size = (part[own] for part in parts)
+        return Enclosure(self.base.geometry, value, gradient, hessian, error, side.rate, size)
 
     def sum(self, coefficients: Annotated[Array, "B J"]) -> tuple[Enclosure, Array]:
         """Of `sum_j coefficients_j max(v_j, 0)`, coefficients (B, J), with the mean's weight; and
@@ -241,13 +227,6 @@ class StackedVariances:
 
         size = up(added(own.size), J)
         error = up(added(own.error) + gamma(J) * size, J + 4)
-        found = Enclosure(
-            self.base.geometry,
-            added(own.value),
-            added(own.gradient),
-            added(own.matrix),
-            error,
-            own.rate,
-            size,
-        )
+        value, gradient, hessian = map(added, (own.value, own.gradient, own.matrix))
+        found = Enclosure(self.base.geometry, value, gradient, hessian, error, own.rate, size)
         return found, added(each * self.whole.center)

@@ -5,9 +5,8 @@ Psi(d) = omega(d) phi(c+d) = e0 + D d + ..., the weighted variance is
 
     omega^2 v = <Psi, P Psi> = <e0, P e0> + 2 <e0, P (Psi - e0)> + <Psi - e0, P (Psi - e0)>.
 
-The middle term is the posterior covariance function p(d) = omega k~(c, c+d), itself a combination
-of kernel functions with weights -S k(c): it is expanded to second order exactly like a mean, with
-the remainder 2 nu tail_2. The last term is the `Square` of square.py.
+The middle term is a combination of kernel functions with weights -S k(c), expanded exactly like a
+mean, with the remainder 2 nu tail_2. The last term is the `Square` of square.py.
 
 Proofs: docs/mathematics.md, statements 6.1 and 6.6.
 """
@@ -15,6 +14,7 @@ Proofs: docs/mathematics.md, statements 6.1 and 6.6.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -140,15 +140,11 @@ class VarianceOptions:
 
 
 def center_value(
-    local: LocalKernel,
-    expansion: Expansion,
-    known: tuple[Array, Array],
-    operator: OperatorBounds,
+    local: LocalKernel, expansion: Expansion, known: Sequence[Array], operator: OperatorBounds
 ) -> tuple[Array, Array, PerCell, PerCell]:
     """v at the centres from `k.S k` and its error, (B,) or (J, B); its error, the prior variance
     and its error."""
-    xp = namespace(expansion.K)
-    explained, explained_error = known
+    xp, (explained, explained_error) = namespace(expansion.K), known
     prior, prior_error = local.center_variance(expansion)
     value = prior - explained
     # with a negative factor `explained` may have either sign
@@ -175,8 +171,7 @@ def variance_enclosure(
     """
     xp, geometry = namespace(expansion.K), expansion.geometry
     y, y_error, *explained = precision.apply(local, expansion)
-    found = center_value(local, expansion, (explained[0], explained[1]), operator)
-    value, error0, prior, prior_error = found
+    value, error0, prior, prior_error = center_value(local, expansion, explained, operator)
     whole = nonnegative(value + error0) + 2.0 * operator.excess * (prior + prior_error)
     whole = up(operator.norm * whole, 4)
     model = local.model(expansion, Combination(y, whole, True, y_error), options.pointwise)
@@ -201,7 +196,9 @@ def variance_enclosure(
     below_error = up(2.0 * model.below + rounding + square.below_error, 4)
     above_error = up(2.0 * model.above + rounding + square.above_error, 4)
     sides = ((model.below, 1), (model.above, -1))
-    cubics = [_doubled(CubicTerm.of(model.cubic, left, sign)) for left, sign in sides]
+    cubics = [CubicTerm.of(model.cubic, left, sign) for left, sign in sides]
+    two = xp.full_like(value, 2.0)
+    cubics = [None if cubic is None else cubic.scaled(two) for cubic in cubics]
     return VarianceEnclosure(
         Enclosure.of(geometry, (value, 2.0 * gradient, below), below_error, rate, cubics[0]),
         Enclosure.of(geometry, (-value, -2.0 * gradient, above), above_error, rate, cubics[1]),
@@ -222,12 +219,6 @@ def variance_enclosure(
 @fused
 def _doubled_sums(hessian: Array, below: Array, above: Array) -> tuple[Array, Array]:
     return 2.0 * (hessian + below), -2.0 * (hessian + above)
-
-
-def _doubled(cubic: CubicTerm | None) -> CubicTerm | None:
-    if cubic is None:
-        return None
-    return cubic.scaled(namespace(cubic.saved).full_like(cubic.saved, 2.0))
 
 
 def _or(bound: Array, trivial: float) -> Array:

@@ -155,9 +155,7 @@ def _by_sections(
     def solved(chunk: slice, report: Callable[[SearchState], None]) -> SharedResult:
         lines = (rows[chunk], features[chunk])
         extent = outer[chunk, 0]
-        family = SectionModel.on(
-            parts, question.model, intervals.X, lines, extent, effort.means.backend
-        )
+        family = SectionModel.on(parts, intervals.X, lines, extent, effort.means.backend)
         return solve_shared(
             SharedProblem(
                 family,

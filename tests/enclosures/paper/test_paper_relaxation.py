@@ -115,8 +115,9 @@ def test_signs_are_never_looser_than_the_mean_bound(case):
     """The same bound as `affine_lower_bound`, the parts of a sum tied by the common x."""
     intervals, cells = intervals_of(case)
     (relaxation,) = [own.relaxation for own in intervals.programs]
-    reach = Reach.of(cells, intervals.model.frame)
-    enclosed = intervals.model.node.at(reach).enclosed()
+    node, frame = intervals.tree
+    reach = Reach.of(cells, frame)
+    enclosed = node.at(reach).enclosed()
     for t in case.posterior.weights:
         mine = np.maximum(
             dual_bound(relaxation, t[None], sign_multipliers(t[None])).lower[:, 0],

@@ -15,7 +15,6 @@ from typing import Annotated
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.local_posterior import LocalCommittee
 from gpcert.kernels.expansions.base import FormFunction
 from gpcert.regions import Cells
 from gpcert.rounding import EXP_ULPS, down
@@ -68,6 +67,4 @@ def face_of(latent: LatentOutputs, signs: Annotated[Array, "f"]) -> LatentOutput
     upper = xp.where((signs > 0)[None], cells.lower, cells.upper)
     evaluation = latent.evaluation
     face = Cells(cells.region, lower, upper)
-    return LatentOutputs(
-        Evaluation(LocalCommittee(evaluation.members), face, learnt=evaluation.portfolio)
-    )
+    return LatentOutputs(Evaluation(evaluation.members, face, learnt=evaluation.portfolio))

@@ -7,9 +7,8 @@ interpreter a file; attacks have their own (`attacks.functions`), and so has the
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 
 import numpy as np
@@ -18,7 +17,10 @@ from gpcert.arrays import Inputs, PerCell, PerCellAndFeature, namespace
 from gpcert.attacks.functions import PlainFunction, plain_function
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.mean import Units
 from gpcert.enclosures.paper.intervals import PaperEnclosures, paper_bound
+from gpcert.enclosures.polynomials import Minimum
+from gpcert.kernels.expansions.base import Geometry
 from gpcert.quantities import Quantity
 
 
@@ -31,46 +33,16 @@ class GoalBound:
     point: PerCellAndFeature
     scores: PerCellAndFeature
 
-
-class Goal(ABC):
-    """A function to minimise. Subclasses are frozen records."""
-
-    needs_variance: bool
-
-    @property
-    def known(self) -> tuple[float, float]:
-        """Bounds `low <= goal(x) <= high` that hold for every x whatever the model: a search that
-        ends before its first box still knows them."""
-        return -math.inf, math.inf
-
-    def most_cells(self, model: Model, f: int) -> int | None:
-        """How many boxes of f free features a search should split at a time for a goal that is slow
-        on every one: budgets are looked at between batches. None leaves it to the search."""
-        return None
-
-    @abstractmethod
-    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
-        """Certified lower bound over each cell, best near `target` where one is given."""
-
-    @abstractmethod
-    def ceiling(self, evaluation: Evaluation) -> PerCell:
-        """Certified upper bound of the goal at each cell's centre point."""
-
-    @abstractmethod
-    def function(self, model: Model) -> PlainFunction:
-        """The goal and its gradient in plain floating point, for local search."""
-
-    def plain_values(self, model: Model, X: Inputs) -> list[float | None]:
-        """The goal at points (n, d), for pictures, never for verdicts; None where plain floating
-        point has no finite value."""
-        with np.errstate(all="ignore"):  # extreme models overflow; bounds do not rest on this
-            found = self.function(model)(X)[0].tolist()
-        return [value if math.isfinite(value) else None for value in found]
+    @staticmethod
+    def of(geometry: Geometry, least: Minimum, units: Units | None = None) -> GoalBound:
+        """From a minimum in a geometry's displacements, to an output's units."""
+        lower = least.lower if units is None else units.below(least.lower)
+        return GoalBound(lower, geometry.unscaled(least.point), geometry.split_scores())
 
 
 @singledispatch
 def lower_bound(quantity: Quantity, evaluation: Evaluation, target: float | None) -> GoalBound:
-    """Certified lower bound of a quantity over each cell; see `Goal.bound`."""
+    """Certified lower bound of a quantity over each cell, best near `target` where one is given."""
     raise NotImplementedError(f"no bound over cells is known for {type(quantity).__name__}")
 
 
@@ -81,33 +53,36 @@ def upper_at_center(quantity: Quantity, evaluation: Evaluation) -> PerCell:
 
 
 @dataclass(frozen=True, eq=False)
-class QuantityGoal(Goal):
-    """A quantity, bounded over cells by Taylor enclosures, by the paper's intervals (with `paper`
-    and without `taylor`), or by both: the larger bound holds, points and splits are Taylor's."""
+class QuantityGoal:
+    """A quantity to minimise, bounded over cells by Taylor enclosures, by the paper's intervals
+    (with `paper` and without `taylor`), or by both: the larger bound holds, points and splits are
+    Taylor's."""
 
     quantity: Quantity
     paper: PaperEnclosures | None = None
     taylor: bool = True
 
     @property
-    def needs_variance(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def needs_variance(self) -> bool:
         """Whether the quantity depends on it."""
         return self.quantity.by_variance
 
     @property
     def known(self) -> tuple[float, float]:
-        """What holds for every mean and variance."""
+        """Bounds of the goal that hold for every x whatever the model: a search that ends before
+        its first box still knows them."""
         return self.quantity.known
 
     def most_cells(self, model: Model, f: int) -> int | None:
-        """Few where the paper's method bounds variances: each box takes its time."""
+        """How many boxes of f free features a search should split at a time: few where the paper's
+        method bounds variances, as budgets are looked at between batches; None leaves it open."""
         if self.paper is None or not self.needs_variance:
             return None
         return self.paper.most_cells(self.quantity, model, f)
 
     @np.errstate(over="ignore", invalid="ignore")  # huge models: bounds become trivial
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
-        """The better of what was asked for."""
+        """Certified lower bound over each cell, the better of what was asked for."""
         found = lower_bound(self.quantity, evaluation, target) if self.taylor else None
         if self.paper is None:
             assert found is not None, "bounded by neither method"
@@ -115,17 +90,27 @@ class QuantityGoal(Goal):
         other = GoalBound(*paper_bound(self.quantity, self.paper, evaluation))
         if found is None:
             return other
-        lower = namespace(found.lower).maximum(found.lower, other.lower)
-        return GoalBound(lower, found.point, found.scores)
+        return replace(found, lower=namespace(found.lower).maximum(found.lower, other.lower))
 
     @np.errstate(over="ignore", invalid="ignore")
     def ceiling(self, evaluation: Evaluation) -> PerCell:
-        """A value at a point owes nothing to a method."""
+        """Certified upper bound at each cell's centre point, which owes nothing to a method."""
         return upper_at_center(self.quantity, evaluation)
 
     def function(self, model: Model) -> PlainFunction:
-        """The plain values of the quantity."""
+        """The goal and its gradient in plain floating point, for local search."""
         return plain_function(model, self.quantity)
+
+    def plain_values(self, model: Model, X: Inputs) -> list[float | None]:
+        """The goal at points (n, d), for pictures, never for verdicts; None where plain floating
+        point has no finite value."""
+        with np.errstate(all="ignore"):  # extreme models overflow; bounds do not rest on this
+            found = self.function(model)(X)[0].tolist()
+        return [value if math.isfinite(value) else None for value in found]
+
+
+Goal = QuantityGoal
+"""What a search minimises."""
 
 
 def chosen(bounds: Sequence[GoalBound], number: PerCell) -> GoalBound:
@@ -140,5 +125,4 @@ def worst_of(bounds: Sequence[GoalBound]) -> GoalBound:
     """The bound of the minimum of several goals; point and scores are those of the least one."""
     xp = namespace(bounds[0].lower)
     lower = xp.stack([bound.lower for bound in bounds], axis=1)
-    worst = xp.argmin(lower, axis=1)
-    return chosen(bounds, worst)
+    return chosen(bounds, xp.argmin(lower, axis=1))

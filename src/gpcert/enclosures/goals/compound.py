@@ -7,6 +7,7 @@ Proofs: docs/mathematics.md, statements 7.5, 10.10 and 11.1 to 11.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,19 +45,19 @@ from gpcert.rounding import down, gamma, nonnegative, up
 from gpcert.several import Outputs
 
 
+@dataclass(frozen=True)
 class Lazily(Sequence[Array]):
-    """Ends (B,) of the ranges of parts, each computed when it is looked at."""
+    """Ends (B,) of the ranges of parts on one side, each computed when it is looked at."""
 
-    def __init__(self, compute: Callable[[int], Array], count: int) -> None:
-        self._compute, self._count = compute, count
+    end: Callable[[OutputQuantity, int], Array]
+    parts: Sequence[OutputQuantity]
+    sign: int
 
-    def __getitem__(self, part: Any) -> Any:
-        if not 0 <= part < self._count:
-            raise IndexError(part)
-        return self._compute(part)
+    def __getitem__(self, number: Any) -> Any:
+        return self.end(self.parts[number], self.sign)
 
     def __len__(self) -> int:
-        return self._count
+        return len(self.parts)
 
 
 def part_bound(
@@ -70,33 +71,30 @@ def part_bound(
 
     def compute() -> GoalBound:
         bound = output_bound(quantity, evaluation, None)
-        lower = namespace(bound.lower).clip(bound.lower, *quantity.known)
-        return GoalBound(lower, bound.point, bound.scores)
+        return replace(bound, lower=namespace(bound.lower).clip(bound.lower, *quantity.known))
 
     return own.once(("part", quantity), compute)
 
 
 def ranges(evaluation: Evaluation, quantity: Compound) -> tuple[Lazily, Lazily]:
     """Ends of all parts over each cell."""
-    parts, level = quantity.parts, quantity.level
 
-    def end(p: int, sign: int) -> Array:
-        return sign * part_bound(evaluation, parts[p], sign, level).lower
+    def end(part: OutputQuantity, sign: int) -> Array:
+        return sign * part_bound(evaluation, part, sign, quantity.level).lower
 
-    return Lazily(lambda p: end(p, 1), len(parts)), Lazily(lambda p: end(p, -1), len(parts))
+    return Lazily(end, quantity.parts, 1), Lazily(end, quantity.parts, -1)
 
 
 def ranges_at_center(evaluation: Evaluation, quantity: Compound) -> tuple[Lazily, Lazily]:
     """Ends of all parts at each cell's centre."""
-    parts = quantity.parts
 
-    def end(p: int, sign: int) -> Array:
-        part = parts[p] if sign > 0 else parts[p].negative
+    def end(part: OutputQuantity, sign: int) -> Array:
+        signed = part if sign > 0 else part.negative
         own, _ = evaluation.output(part.output)
-        value = own.once(("at center", part), lambda: output_at_center(part, evaluation))
-        return namespace(value).clip(sign * value, *parts[p].known)
+        value = own.once(("at center", signed), lambda: output_at_center(signed, evaluation))
+        return namespace(value).clip(sign * value, *part.known)
 
-    return Lazily(lambda p: end(p, -1), len(parts)), Lazily(lambda p: end(p, 1), len(parts))
+    return Lazily(end, quantity.parts, -1), Lazily(end, quantity.parts, 1)
 
 
 @lower_bound.register(Compound)
@@ -152,10 +150,8 @@ def _least_sum(quantity: LeastSum, evaluation: Evaluation, target: float | None)
     jointly.
     """
     xp, parts = namespace(evaluation.cells.lower), quantity.parts
-    found = []
-    for weights, apart in zip(
-        quantity.weights, quantity.sums(*ranges(evaluation, quantity)), strict=True
-    ):
+    sums, found = quantity.sums(*ranges(evaluation, quantity)), []
+    for weights, apart in zip(quantity.weights, sums, strict=True):
         if target is not None and bool(xp.all(apart > target)):
             worst = min(range(len(parts)), key=weights.__getitem__)
             lower, point = apart, part_bound(evaluation, parts[worst], -1).point
@@ -227,7 +223,7 @@ def split_scores(
     scores = [
         evaluation.output(part.output)[0].expansion.geometry.split_scores()
         for part, weight in zip(parts, weights, strict=True)
-        if not _is_zero(weight)
+        if not (isinstance(weight, int | float) and weight == 0)
     ]
     return sum(scores[1:], scores[0])
 
@@ -235,28 +231,23 @@ def split_scores(
 def weighted_sum(
     evaluation: Evaluation, parts: Parts, weights: Sequence[float | PerCell]
 ) -> Minimum:
-    """Lower bound of `sum_k w_k F_k` over each cell, weights floats or (B,), one sign each.
-
-    The better of two: the members' own extremes, which may be attained at different points, so
-    that the loss is of first order in the cell; and one quadratic model of the whole sum, from the
-    tangent of every F_k, whose loss is of second order (Statement 5.5).
-    """
+    """Lower bound of `sum_k w_k F_k` over each cell, weights floats or (B,), one sign each: the
+    better of the members' own extremes, which may be attained at different points, and one
+    quadratic model of the whole sum, from the tangent of every F_k (Statement 5.5)."""
     zero = namespace(evaluation.cells.lower).sum(0.0 * evaluation.cells.lower, axis=1)
     xp = namespace(zero)
-    used = [k for k, weight in enumerate(weights) if not _is_zero(weight)]
+    used = [k for k, w in enumerate(weights) if not (isinstance(w, int | float) and w == 0)]
     sizes = {k: zero + weights[k] for k in used}
     signs = {k: 1 if bool(xp.all(sizes[k] >= 0)) else -1 for k in used}
     assert all(bool(xp.all(signs[k] * sizes[k] >= 0)) for k in used), "a weight changes its sign"
     bounds = {k: part_bound(evaluation, parts[k], signs[k]) for k in used}
     terms = [down(xp.abs(sizes[k]) * bounds[k].lower, 1) for k in used]
-    apart = sum(terms[1:], terms[0])
     absolute = sum((xp.abs(term) for term in terms[1:]), xp.abs(terms[0]))
-    apart = down(apart - up(gamma(len(terms)) * absolute, len(terms) + 2), 1)
-    joint = None
+    rounding = up(gamma(len(terms)) * absolute, len(terms) + 2)
+    apart = down(sum(terms[1:], terms[0]) - rounding, 1)
     name = f"{JOINT} {signs}"
-    if evaluation.wants(name):
-        own = [(parts[k], signs[k], xp.abs(sizes[k])) for k in used]
-        joint = _joint_sum(evaluation, own)
+    own = [(parts[k], signs[k], xp.abs(sizes[k])) for k in used]
+    joint = _joint_sum(evaluation, own) if evaluation.wants(name) else None
     if joint is None:
         return Minimum(apart, bounds[used[0]].point)
     evaluation.report(name, bool(xp.any(joint.lower > apart)))
@@ -296,10 +287,6 @@ def _model(evaluation: Evaluation, part: Probability, sign: int, geometry: Geome
     return member.once(("model", sign), model)
 
 
-def _is_zero(weight: float | Array) -> bool:
-    return isinstance(weight, int | float) and weight == 0.0
-
-
 def classes_of(quantity: ClassSums, evaluation: Evaluation) -> ClassBounds:
     """The batch's enclosures of class probabilities."""
     return ClassBounds(evaluation, quantity.layout, quantity.likelihood)
@@ -311,9 +298,8 @@ def _class_sums(quantity: ClassSums, evaluation: Evaluation, target: float | Non
     own = classes_of(quantity, evaluation)
     geometry, scores = own.latent.geometry, own.split_scores()
     found = (own.lower(weights, target) for weights in quantity.weights)
-    return worst_of(
-        [GoalBound(each.lower, geometry.unscaled(each.point), scores) for each in found]
-    )
+    bounds = [GoalBound.of(geometry, each) for each in found]
+    return worst_of([replace(bound, scores=scores) for bound in bounds])
 
 
 @upper_at_center.register(ClassSums)

@@ -5,6 +5,7 @@ Proofs: docs/mathematics.md, statement 11.5.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -28,9 +29,7 @@ JUMPS = 3
 @upper_at_center.register(PairVotes)
 def _votes_at_center(quantity: PairVotes, evaluation: Evaluation) -> Array:
     """From the means of all pairs at once."""
-    low, high = _center_range(evaluation)
-    outputs = range(low.shape[1])
-    return quantity.highest([low[:, p] for p in outputs], [high[:, p] for p in outputs])
+    return quantity.highest(*(list(end.T) for end in _center_range(evaluation)))
 
 
 @lower_bound.register(PairVotes)
@@ -44,6 +43,7 @@ class _PairVotes:
     def __init__(self, quantity: PairVotes, evaluation: Evaluation) -> None:
         self.quantity, self.evaluation = quantity, evaluation
         self.winner, self.classes, self.rivals = quantity.winner, quantity.classes, quantity.rivals
+        self.xp = namespace(evaluation.cells.lower)
 
     def bound(self) -> GoalBound:
         """Pairs whose sign is certain on the cell count as they are, others against the winner.
@@ -52,9 +52,8 @@ class _PairVotes:
         and any other at most m - 2: nothing else is needed. Only of rivals for whom that leaves the
         lead open are the other pairs looked at.
         """
-        evaluation = self.evaluation
-        xp = namespace(evaluation.cells.lower)
-        zero = xp.zeros_like(evaluation.expansion.geometry.rho2)
+        xp = self.xp
+        zero = xp.zeros_like(self.evaluation.expansion.geometry.rho2)
         own, hopeless = self._own_pairs()
         total = sum((counted(won.lower > 0) for won in own.values()), zero)
         leads = []
@@ -81,15 +80,14 @@ class _PairVotes:
         about pairs that the first leaves open, the weakest first, until one stays open on all
         cells; and not at all once a point of another decision is seen, as then there is no proof.
         """
-        evaluation = self.evaluation
-        xp = namespace(evaluation.cells.lower)
+        evaluation, xp = self.evaluation, self.xp
         pairs = {j: self._pair(self.winner, j) for j in self.rivals}
         cheap = {j: _first_order(evaluation, *pair) for j, pair in pairs.items()}
         found = {j: bound for j, bound in cheap.items() if bound is not None}
         if len(found) < len(pairs):
             return {j: _sure(evaluation, *pair) for j, pair in pairs.items()}, False
-        weak = [j for j, bound in found.items() if bool(xp.any(bound.lower <= 0))]
-        weak = sorted(weak, key=lambda j: float(xp.min(found[j].lower)))
+        least = {j: float(xp.min(bound.lower)) for j, bound in found.items()}
+        weak = sorted((j for j in found if least[j] <= 0), key=least.__getitem__)
         if weak and self._changed(found[weak[0]].point, pairs[weak[0]]):
             return found, True
         for j in weak:
@@ -123,8 +121,7 @@ class _PairVotes:
         Pairs that it does not lose at the centres are not lost; where the rest are too few to make
         the lead positive anywhere, none is looked at.
         """
-        evaluation = self.evaluation
-        xp = namespace(evaluation.cells.lower)
+        evaluation, xp = self.evaluation, self.xp
         low, high = _center_range(evaluation)
         signs = counted(low > 0) - counted(high < 0)  # 0 where it is not certain
         pairs = [self._pair(k, j) for k in range(self.classes) if k not in {j, self.winner}]
@@ -150,16 +147,13 @@ def _sure(evaluation: Evaluation, output: int, sign: int) -> GoalBound:
 def _second_order(evaluation: Evaluation, output: int, sign: int, cheap: GoalBound) -> GoalBound:
     enclosure = evaluation.local.mean(evaluation.expansion, output, pointwise=False)
     found = _tested(enclosure.side(sign), enclosure.units.signed(sign))
-    lower = namespace(found.lower).maximum(found.lower, cheap.lower)
-    return GoalBound(lower, found.point, cheap.scores)
+    return replace(found, lower=namespace(found.lower).maximum(found.lower, cheap.lower))
 
 
 def _tested(model: Enclosure, units: Units) -> GoalBound:
     """Whether the mean is positive, and the bound in its units."""
     level = namespace(model.value).zeros_like(model.value) + units.level(0.0)
-    bound, geometry = model.minimum(level), model.geometry
-    point = geometry.unscaled(bound.point)
-    return GoalBound(units.below(bound.lower), point, geometry.split_scores())
+    return GoalBound.of(model.geometry, model.minimum(level), units)
 
 
 def _first_order(evaluation: Evaluation, output: int, sign: int) -> GoalBound | None:
@@ -178,6 +172,4 @@ def _first_order(evaluation: Evaluation, output: int, sign: int) -> GoalBound | 
 
 def _center_range(evaluation: Evaluation) -> tuple[Array, Array]:
     """Certified means (B, outputs) at the centres."""
-    local, expansion = evaluation.local, evaluation.expansion
-    outputs = range(len(local.weights))
-    return evaluation.once("center range", lambda: local.center_range(expansion, outputs))
+    return evaluation.center_ranges(*range(len(evaluation.local.weights)))

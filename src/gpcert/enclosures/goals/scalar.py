@@ -6,6 +6,7 @@ Proofs: docs/mathematics.md, statements 2.1, 7.1 and 7.2.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 from gpcert.arrays import Array, Index, PerCell, namespace
@@ -20,9 +21,6 @@ from gpcert.kernels.expansions.base import finite_product
 from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.quantities import OutputQuantity
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
-
-LEVEL_STEPS = 2
-"""Steps of the level of the joint bound; a third changed no count of boxes in the benchmarks."""
 
 RELEVANT_SHARE = 0.5
 """Part of the slack that must come from the variance for its expensive bound to be worth it."""
@@ -74,9 +72,8 @@ def _least_mean(
     size = model.slopes + xp.abs(model.value)
     first = down(model.value + linear - mean.linear_error - gamma(8) * size, 4)
     q = -up(norm * xp.sqrt(kernel.largest_variance(expansion)), 4)
-    trend = mean.trend
-    if trend is not None:
-        zeroth, q = down(zeroth + trend.least(sign), 1), down(q + trend.least(sign), 1)
+    if mean.trend is not None:
+        zeroth, q = (down(each + mean.trend.least(sign), 1) for each in (zeroth, q))
     for other in (zeroth, first, best.lower):
         q = xp.where(other > q, other, q)  # an overflow to NaN on huge cells loses
     level = xp.zeros_like(q) + (math.inf if enough is None else units.safe_level(enough))
@@ -84,7 +81,7 @@ def _least_mean(
         q = _with_lines(evaluation, output, sign, q, q < level)
     if enough is not None:
         q = _refined(evaluation, f"inner {output} {sign}", model, q, level)
-    return GoalBound(units.below(q), geometry.unscaled(best.point), geometry.split_scores())
+    return GoalBound.of(geometry, Minimum(q, best.point), units)
 
 
 def _with_lines(evaluation: Evaluation, output: int, sign: int, q: Array, asked: Array) -> Array:
@@ -135,14 +132,12 @@ def output_bound(
         return _Joint(quantity, evaluation, c).bound(enough)
     if quantity.by_mean:
         found = least_mean(evaluation, c, quantity.sign, target, enough)
-        lower = quantity.lowest(found.lower, zero, zero, zero)
-        return GoalBound(lower, found.point, found.scores)
+        return replace(found, lower=quantity.lowest(found.lower, zero, zero, zero))
     variance = evaluation.variance(c)
     shape = variance.side(quantity.sign).minimum(steps=1)
     evaluation.report_derivatives(variance, relevant=True)
     low, high = variance.units.range(*variance.range)
-    lower = quantity.lowest(zero, zero, low, high)
-    return GoalBound(lower, geometry.unscaled(shape.point), geometry.split_scores())
+    return GoalBound.of(geometry, Minimum(quantity.lowest(zero, zero, low, high), shape.point))
 
 
 @upper_at_center.register(OutputQuantity)
@@ -174,21 +169,18 @@ class _Line(NamedTuple):
 
     def take(self, rows: Index) -> _Line:
         """That of some of the cells; the model stays whole."""
-        return self._replace(
-            units=self.units.take(rows), cost=self.cost[rows], shift=self.shift[rows]
-        )
+        units, cost, shift = self.units.take(rows), self.cost[rows], self.shift[rows]
+        return self._replace(units=units, cost=cost, shift=shift)
 
 
 class _Joint:
     """The paper's monotone bound and the threshold form, joined.
 
-    Threshold form: for any beta, if `q - beta v >= alpha` on the cell then every (q, v) of the
-    cell lies on or above the line, and G does not decrease in q, so
-    `G(q, v) >= min_v G(alpha + beta v, v)` over the range of v. With beta the slope of the
-    level curve of G, G is constant along the line to first order (Statement 7.2); beta = 0 is
-    the monotone bound. Where v varies a lot so does that slope: it is taken at the vertex
-    against the gradient and at two variances of the range. All lines hold at once, so G is at
-    least the minimum over pieces of the range of v of the best line there.
+    Threshold form: for any beta, if `q - beta v >= alpha` on the cell then, as G does not decrease
+    in q, `G(q, v) >= min_v G(alpha + beta v, v)` over the range of v (Statement 7.2); beta = 0 is
+    the monotone bound, the slope of G's level curve best. Where v varies a lot so does that slope:
+    it is taken at the vertex against the gradient and at two variances of the range. All lines hold
+    at once, so G is at least the minimum over pieces of the range of v of the best line there.
     """
 
     def __init__(self, quantity: OutputQuantity, evaluation: Evaluation, output: int) -> None:
@@ -220,8 +212,7 @@ class _Joint:
             gained = bool(xp.any(gain > self.quantity.worthwhile(v_ends[1])))
             evaluation.report(self.name, gained)
         name = f"inner line {self.output} {self.quantity.sign}"
-        below = enough is not None and bool(xp.any(lower < enough))
-        if enough is not None and below and evaluation.wants(name):
+        if enough is not None and bool(xp.any(lower < enough)) and evaluation.wants(name):
 
             def with_line(q: Array, rows: Array) -> Array:
                 some = [(line.take(rows).alpha(q), beta[rows])]
@@ -251,7 +242,7 @@ class _Joint:
         # the rounding (and underflow) of the slope itself acts on a variance of at most gain s^2
         cost = up((abs(slope) * gamma(8) + TINY) * variance.largest, 4)
         shift = up(beta * variance.units.shift, 1)
-        return _Line(model, model.minimum(level, steps=LEVEL_STEPS), units, cost, shift)
+        return _Line(model, model.minimum(level), units, cost, shift)
 
     def _further_lines(
         self, q_low: Array, near: Array, v_ends: tuple[Array, Array]
@@ -261,12 +252,10 @@ class _Joint:
         Any slope would be valid; the range of v may hold slopes of very different size.
         """
         xp = namespace(q_low)
-        few = near.shape[1] <= FEW_FEATURES
-        wanted = self.evaluation.wants(self.name)
-        if not (self.evaluation.optional and (few or wanted)):
+        wanted = self.evaluation.wants(self.name) or near.shape[1] <= FEW_FEATURES
+        if not (self.evaluation.optional and wanted):
             return []
-        largest = xp.full_like(q_low, LARGEST_SEGMENT)
-        q = xp.minimum(xp.maximum(q_low, -largest), largest)
+        q = xp.clip(q_low, -LARGEST_SEGMENT, LARGEST_SEGMENT)
         slopes = [self.quantity.level_slope(q, v) for v in self.quantity.corners(*v_ends)]
         slopes = [self._usable_slope(slope) for slope in slopes]
         lines = (self._line(slope, near) for slope in slopes)
@@ -278,13 +267,11 @@ class _Joint:
         The pieces share their ends and the outer ones are exact, so they cover the range.
         """
         xp = namespace(v_low)
-        inner = [
-            v_low + (v_high - v_low) * (j / VARIANCE_PIECES) for j in range(1, VARIANCE_PIECES)
-        ]
+        shares = (j / VARIANCE_PIECES for j in range(1, VARIANCE_PIECES))
+        inner = (v_low + (v_high - v_low) * share for share in shares)
         inner = [xp.minimum(xp.maximum(edge, v_low), v_high) for edge in inner]
         edges = xp.stack([v_low, *inner, v_high], axis=1)
-        alpha = xp.stack([line[0] for line in lines], axis=1)[:, None, :]
-        beta = xp.stack([line[1] for line in lines], axis=1)[:, None, :]
+        alpha, beta = (xp.stack(part, axis=1)[:, None, :] for part in zip(*lines, strict=True))
         shape = (len(v_low), VARIANCE_PIECES, len(lines))
         spread = (alpha, beta, edges[:, :-1, None], edges[:, 1:, None])
         return self.quantity.lowest(*(xp.broadcast_to(array, shape) for array in spread))
@@ -295,8 +282,7 @@ class _Joint:
         xp = namespace(beta)
         beta = xp.where(xp.abs(beta) < TINY, xp.zeros_like(beta), beta)
         ratio = self.mean.units.factor / self.variance.units.factor
-        largest = xp.full_like(beta, LARGEST_SLOPE * ratio)
-        return xp.minimum(xp.maximum(beta, -largest), largest)
+        return xp.clip(beta, -LARGEST_SLOPE * ratio, LARGEST_SLOPE * ratio)
 
     def _steepest(self) -> Array:
         """The vertex of each cell that lies against the gradient of G at the centre."""

@@ -1,19 +1,13 @@
 """Class probabilities over cells by the paper's discretised integral, for two and three classes.
 
-With m classes only `d_k = f_k - f_0`, k = 1..n, n = m - 1, matter (`likelihoods.base`). So the
-paper's partition of the latent space is one of R^(m-1): the same propositions with one variable
-less, M^2 instead of M^3 intervals for three classes. Proposition "BOundsGenericMulticlass": for a
-partition {S_l} of the differences,
+With m classes only `d_k = f_k - f_0`, k = 1..n, n = m - 1, matter (`likelihoods.base`): the paper's
+propositions with one variable less. "BOundsGenericMulticlass": for a partition {S_l} of R^n,
 
     sum_l min_(S_l) link_c min_x P(d(x) in S_l)  <=  pi_c  <=  sum_l max_(S_l) link_c max_x P(...),
 
-and Proposition "MultiCLass": for `S = I_1 x I_2`,
-
-    P(d in S) = P(d_2 in I_2) P(d_1 in I_1 | d_2 in I_2),
-
-the second factor between the extremes of `P(d_1 in I_1 | d_2 = f)` over f in I_2. Each factor is a
-Gaussian integral with ranges of mean and variance (Lemma "Gaussian"). (The paper's proof has <= for
->= between the minimum of a sum and the sum of minima.) Besides, the probabilities add up to 1.
+and "MultiCLass": for `S = I_1 x I_2`, `P(d in S) = P(d_2 in I_2) P(d_1 in I_1 | d_2 in I_2)`, the
+second factor between the extremes of `P(d_1 in I_1 | d_2 = f)` over f in I_2. Each factor is a
+Gaussian integral with ranges of mean and variance. Besides, the probabilities add up to 1.
 
 Proofs: docs/mathematics.md, statements 1.7 and 12.9.
 """
@@ -22,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated
 
 import numpy as np
@@ -37,6 +30,7 @@ from gpcert.errors import InputError
 from gpcert.integrals.special import gaussian_integral_range
 from gpcert.likelihoods import ClassLikelihood, MultinomialProbit, Softmax
 from gpcert.quantities import ClassSums
+from gpcert.quantities.committee import counted
 from gpcert.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
 
 Range = tuple[Array, Array]
@@ -60,34 +54,26 @@ class LatentRanges:
 
     def take(self, rows: Index) -> LatentRanges:
         """The cells with these numbers."""
-        xp = namespace(self.known)
 
         def some(pair: Range) -> Range:
-            return xp.take(pair[0], rows, axis=0), xp.take(pair[1], rows, axis=0)
+            return pair[0][rows], pair[1][rows]
 
-        return LatentRanges(
-            tuple(map(some, self.means)),
-            tuple(map(some, self.variances)),
-            some(self.covariance),
-            xp.take(self.known, rows, axis=0),
-        )
+        means, variances = (tuple(map(some, each)) for each in (self.means, self.variances))
+        return LatentRanges(means, variances, some(self.covariance), self.known[rows])
 
 
 @np.errstate(invalid="ignore", over="ignore")
 def latent_ranges(intervals: CellIntervals, layout: ClassLayout, noise: float) -> LatentRanges:
-    """The paper's intervals of the outputs, combined by the layout; n = 1 or 2.
-
+    """The paper's intervals of the outputs, combined by the layout; n = 1 or 2:
     `mean of d_k = sum_j c_j mean_j`, `V_kl = sum_j y_j matrices_jkl + noise (1 + [k = l])`, in
     interval arithmetic; a covariance is semi-definite, so `V_12^2 <= V_11 V_22` besides.
     """
     local, expansion = intervals.local, intervals.evaluation.expansion
     outputs, spreads = [], []
     for j in range(layout.outputs):
-        units = local.mean_units(j, expansion)
-        ends = (intervals.mean(j, sign).bound for sign in (1, -1))
-        outputs.append(units.range(next(ends), -next(ends)))
-        ends = (side.bound for side in intervals.variance(j))
-        spreads.append(local.variance_units(j).range(*ends))
+        below, above = (intervals.mean(j, sign).bound for sign in (1, -1))
+        outputs.append(local.mean_units(j, expansion).range(below, -above))
+        spreads.append(local.variance_units(j).range(*(s.bound for s in intervals.variance(j))))
     slack = _repair(intervals.evaluation, layout)
     means = tuple(_combined(outputs, layout.pair(0, k), 0.0) for k in range(1, layout.classes))
     found = []
@@ -112,15 +98,12 @@ def _combined(values: list[Range], terms: Terms, shift: float) -> Range:
 def _repair(evaluation: Evaluation, layout: ClassLayout) -> float:
     """Bound of every entry of what makes the covariance V of a rounded model semi-definite.
 
-    Independent outputs have variances `max(v, 0)`: nothing is needed. Coupled ones: with
-    `e = excess s^2 scale^2` of the searched differences, their variances are at least -e and the
-    outputs' covariance at least `-(e / 2) I`, so V at least `-(e / 2) (I + 1 1^T)`, of norm
-    `m e / 2 <= 1.5 e`. Variances cut at 0 move an entry of V by 1.5 e, hence V by 3 e, and the
-    nearest semi-definite matrix, which is meant, is within `sqrt(2) (1.5 + 3) e + 3 e < 10 e`.
+    Independent outputs have variances `max(v, 0)`: nothing is needed. Coupled ones, whose
+    differences have variances >= -e: V is at least `-(e / 2) (I + 1 1^T)`, of norm `<= 1.5 e`,
+    variances cut at 0 move it by 3 e, and the nearest semi-definite matrix, which is meant, is
+    within `sqrt(2) (1.5 + 3) e + 3 e < 10 e` (Statement 1.7).
     """
-    if layout.mixing is not None:
-        return 0.0
-    return 10.0 * evaluation.local.output_dip
+    return 0.0 if layout.mixing is not None else 10.0 * evaluation.local.output_dip
 
 
 def _consistent(
@@ -128,10 +111,8 @@ def _consistent(
 ) -> LatentRanges:
     """Variances >= 0 and |V_12| <= sqrt(V_11 V_22); harmless numbers where a cell is unknown."""
     xp = namespace(covariance[0])
-    known = xp.full_like(covariance[0], 1.0) > 0
-    for end in (end for pair in (*means, *variances) for end in pair):
-        known = known & (xp.abs(end) <= LARGEST)  # false for NaN
-    zero = xp.zeros_like(covariance[0])
+    sizes = [-xp.abs(end) for pair in (*means, *variances) for end in pair]
+    known, zero = least_of(sizes) >= -LARGEST, xp.zeros_like(covariance[0])  # false for NaN
 
     def safe(end: Array, other: float = 0.0) -> Array:
         return xp.where(known, end, zero + other)
@@ -159,14 +140,17 @@ def conditional_mean(ranges: LatentRanges, given: Range) -> Range:
     ends = [
         c / v for c in ranges.covariance for v in (least, xp.maximum(ranges.variances[1][1], least))
     ]
-    slopes = down(least_of(ends), 1), up(-least_of([-end for end in ends]), 1)
     gaps = (down(given[0] - high2[:, None], 1), up(given[1] - low2[:, None], 1))
-    moves = [slope[:, None] * gap for slope in slopes for gap in gaps]
-    low = down(low1[:, None] + down(least_of(moves), 1), 1)
-    high = up(high1[:, None] + up(-least_of([-move for move in moves]), 1), 1)
+    least, most = _hull([slope[:, None] * gap for slope in _hull(ends) for gap in gaps])
+    low, high = down(low1[:, None] + least, 1), up(high1[:, None] + most, 1)
     infinite = xp.full_like(low, math.inf)
     usable = positive[:, None] & (xp.abs(low) <= LARGEST) & (xp.abs(high) <= LARGEST)
     return xp.where(usable, low, -infinite), xp.where(usable, high, infinite)
+
+
+def _hull(products: list[Array]) -> Range:
+    """From the least to the greatest of numbers that were rounded once."""
+    return down(least_of(products), 1), up(-least_of([-each for each in products]), 1)
 
 
 def conditional_variance(ranges: LatentRanges) -> Range:
@@ -192,10 +176,9 @@ def conditional_variance(ranges: LatentRanges) -> Range:
 
 def _divisor(ranges: LatentRanges) -> tuple[Array, Array]:
     """Whether V_22 is far enough above 0 to divide by, and its lower end or 1."""
-    xp = namespace(ranges.variances[1][0])
     least = ranges.variances[1][0]
     positive = least >= 1.0 / LARGEST
-    return positive, xp.where(positive, least, xp.ones_like(least))
+    return positive, namespace(least).where(positive, least, 1.0 + 0.0 * least)
 
 
 REACH = 41.0
@@ -208,24 +191,18 @@ LARGEST_EXPONENT = 700.0
 """Exponents are cut here, exp(-700) < TINY: the value's TINY stands for what lies beyond."""
 
 
-@lru_cache(maxsize=32)
-def _quantiles(pieces: int) -> np.ndarray:
-    return special.ndtri(np.arange(1, pieces) / pieces)
-
-
 def cuts(mean: Range, variance: Range, pieces: int) -> Annotated[Array, "B cuts"]:
     """(B, pieces + 1) nondecreasing cuts, which leave out less than 2 Phi(-40) of `N(mean, v)`.
 
     The inner ones are quantiles of a normal law with twice the variance: where a density p is cut
-    into steps of width h the sum of `p h * h` is least for `h ~ p^(-1/2)`. An odd number of pieces
-    has its middle in the middle of one.
+    into steps of width h the sum of `p h * h` is least for `h ~ p^(-1/2)`.
     """
     xp = namespace(mean[0])
     center = 0.5 * mean[0] + 0.5 * mean[1]
     deviation = xp.sqrt(variance[1])
     scale = 2.0**0.5 * deviation + 0.5 * (mean[1] - mean[0])
     scale = xp.maximum(scale, xp.full_like(scale, SMALLEST_SPREAD))
-    steps = xp.asarray(_quantiles(pieces), device=center.device)
+    steps = xp.asarray(special.ndtri(np.arange(1, pieces) / pieces), device=center.device)
     inner = center[:, None] + scale[:, None] * steps
     far = up(REACH * deviation, 4)
     first = xp.minimum(down(mean[0] - far, 1), inner[:, 0])
@@ -237,8 +214,8 @@ def link_range(likelihood: ClassLikelihood, c: int, boxes: list[Range]) -> Range
     """Certified range of link_c over boxes of the differences (arrays that broadcast).
 
     Statement: link_c does not fall with `d_c - d_k` for any k (d_0 = 0), so it is least where d_c
-    is least and the others are greatest, and the other way round; for c = 0 where all d_k are.
-    Reference: Proposition "BOundsGenericMulticlass" for the softmax; ties have probability 0.
+    is least and the others are greatest, and the other way round (Statement 12.9); ties have
+    probability 0.
     """
     least = [box[0 if k == c else 1] for k, box in enumerate(boxes, start=1)]
     most = [box[1 if k == c else 0] for k, box in enumerate(boxes, start=1)]
@@ -273,13 +250,8 @@ def _softmax(c: int, d: list[Array]) -> Range:
 
 def _largest(c: int, d: list[Array], strict: bool) -> Array:
     """1 where d_c is the largest (alone, if strict), else 0; the signs of differences are exact."""
-    rivals = _rivals(c, d)
-    xp = namespace(*rivals)
-    largest = rivals[0]
-    for rival in rivals[1:]:
-        largest = xp.maximum(*xp.broadcast_arrays(largest, rival))
-    wins = largest < 0 if strict else largest <= 0
-    return xp.where(wins, xp.ones_like(largest), xp.zeros_like(largest))
+    largest = -least_of([-rival for rival in _rivals(c, d)])
+    return counted(largest < 0 if strict else largest <= 0)
 
 
 MOST_CLASSES = 3
@@ -313,11 +285,8 @@ def class_ranges(
 
 
 def pieces_for(ranges: LatentRanges) -> Annotated[np.ndarray, "B"]:
-    """(B,) numbers from PIECES: steps in the latent space about as wide as what a cell leaves open.
-
-    Any number is sound. Where means and variances are known in wide ranges only, a finer grid gains
-    little; where they are known well, a coarse one would hide what a smaller cell gains.
-    """
+    """(B,) numbers from PIECES: steps in the latent space about as wide as what a cell leaves open;
+    any number is sound, a finer grid gains little there and a coarser one hides what cells gain."""
     blur = np.zeros(len(to_numpy(ranges.known)))
     for mean, variance in zip(ranges.means, ranges.variances, strict=True):
         low, high = (to_numpy(end) for end in variance)
@@ -332,60 +301,50 @@ def grid_ranges(
     ranges: LatentRanges, likelihood: ClassLikelihood, pieces: Annotated[np.ndarray, "B"]
 ) -> Range:
     """Certified ranges (B, m) with `pieces` (B,) intervals of each difference."""
-    xp = namespace(ranges.known)
-    n = len(ranges.means)
-    order, lows, highs = [], [], []
+    xp, n, device = namespace(ranges.known), len(ranges.means), ranges.known.device
+    low = xp.zeros((len(pieces), n + 1), dtype=xp.float64, device=device)
+    high = xp.ones_like(low)
     for M in np.unique(pieces):
         rows = np.flatnonzero(pieces == M)
         size = max(1, int(LARGEST_CHUNK / float(M) ** n))
         for start in range(0, len(rows), size):
             checkpoint()
-            chosen = rows[start : start + size]
-            order.append(chosen)
-            part = ranges.take(xp.asarray(chosen, device=ranges.known.device))
-            low, high = _sums(part, likelihood, int(M))
-            lows.append(low)
-            highs.append(high)
-    back = xp.asarray(np.argsort(np.concatenate(order)), device=ranges.known.device)
-    low, high = (xp.take(xp.concat(ends, axis=0), back, axis=0) for ends in (lows, highs))
+            chosen = xp.asarray(rows[start : start + size], device=device)
+            low[chosen], high[chosen] = _sums(ranges.take(chosen), likelihood, int(M))
     known = ranges.known[:, None] & (low >= 0) & (high >= 0)  # false for NaN
     return xp.where(known, low, xp.zeros_like(low)), xp.where(known, high, xp.ones_like(high))
 
 
 def _sums(ranges: LatentRanges, likelihood: ClassLikelihood, pieces: int) -> Range:
     """Both sums of the proposition, and what the other classes leave."""
-    xp = namespace(ranges.known)
-    n = len(ranges.means)
+    xp, n = namespace(ranges.known), len(ranges.means)
     boxes, least, most = _masses(ranges, pieces)
     # products and sums of numbers >= 0; what lies beyond the outermost cuts is below TINY
     slack = gamma(pieces**n + 16)
     lows, highs = [], []
+    axes = tuple(range(1, n + 1))
     for c in range(n + 1):
         low, high = link_range(likelihood, c, boxes)
-        axes = tuple(range(1, n + 1))
         lows.append(nonnegative(xp.sum(low * least, axis=axes) * (1.0 - 2.0 * slack) - TINY))
         highs.append(xp.sum(high * most, axis=axes) * (1.0 + 2.0 * slack) + 2.0 * TINY)
     low, high = xp.stack(lows, axis=1), xp.clip(xp.stack(highs, axis=1), 0.0, 1.0)
     # pi_c = 1 - sum of the others; sums of n numbers in [0, 1], rounded by their size
     rounding = (n + 2.0) * gamma(n + 5)
-    low = xp.maximum(low, down(1.0 - _others(high) - rounding, 2))
-    high = xp.minimum(high, up(1.0 - _others(low) + rounding, 2))
+    others = xp.sum(high, axis=1, keepdims=True) - high
+    low = xp.maximum(low, down(1.0 - others - rounding, 2))
+    others = xp.sum(low, axis=1, keepdims=True) - low
+    high = xp.minimum(high, up(1.0 - others + rounding, 2))
     return xp.clip(low, 0.0, 1.0), xp.clip(high, 0.0, 1.0)
-
-
-def _others(numbers: Array) -> Array:
-    """(B, m): the sum over all classes but one."""
-    return namespace(numbers).sum(numbers, axis=1, keepdims=True) - numbers
 
 
 def _masses(ranges: LatentRanges, pieces: int) -> tuple[list[Range], Array, Array]:
     """Boxes of the partition, and the least and the greatest `P(d in S)` of each, (B, M[, M])."""
     grids = [cuts(*both, pieces) for both in zip(ranges.means, ranges.variances, strict=True)]
     ends = [(grid[:, :-1], grid[:, 1:]) for grid in grids]
-    last = [
-        (side[0][:, None], side[1][:, None]) for side in (ranges.means[-1], ranges.variances[-1])
-    ]
-    least, most = gaussian_integral_range(*ends[-1], *last)
+    last = (ranges.means[-1], ranges.variances[-1])
+    least, most = gaussian_integral_range(
+        *ends[-1], *((low[:, None], high[:, None]) for low, high in last)
+    )
     if len(ends) == 1:
         return ends, least, most
     mean = conditional_mean(ranges, ends[1])
@@ -404,10 +363,8 @@ def _masses(ranges: LatentRanges, pieces: int) -> tuple[list[Range], Array, Arra
 def _classes(
     quantity: ClassSums, enclosures: PaperEnclosures, evaluation: Evaluation
 ) -> tuple[Array, list[Side]]:
-    """The discretised integral for two or three classes, each class by itself.
-
-    A decision is thus bounded by the paper's condition, the least probability of one class against
-    the greatest of another, and not by their difference.
+    """The discretised integral for two or three classes, each class by itself: a decision is
+    bounded by the least probability of one class against the greatest of another, as in the paper.
     """
     intervals = enclosures.of(evaluation)
     lower = quantity.lowest(*class_ranges(intervals, quantity.layout, quantity.likelihood))

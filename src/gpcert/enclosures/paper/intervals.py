@@ -30,9 +30,10 @@ from gpcert.enclosures.paper.variance import (
     least_difference,
     variance_interval,
 )
+from gpcert.enclosures.polynomials import Minimum
 from gpcert.errors import InputError
+from gpcert.kernels.nodes.base import LocalNode
 from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
-from gpcert.regions import Cells
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import down
 
@@ -80,31 +81,14 @@ class PaperEnclosures:
 
     def of(self, evaluation: Evaluation) -> CellIntervals:
         """The intervals of a batch."""
-        return CellIntervals(
-            evaluation, SolverPrograms if self.variance == "solver" else ClosedForms
-        )
+        kind = SolverPrograms if self.variance == "solver" else ClosedForms
+        return CellIntervals(evaluation, kind)
 
     def random_axes(self, evaluation: Evaluation) -> PerCellAndFeature:
         """(B, f) scores whose largest is a random feature that has some width (Algorithm 1)."""
         half = to_numpy(evaluation.cells.half)
         scores = np.where(half > 0, 1.0 + self.rng.random(half.shape), 0.0)
         return namespace(evaluation.cells.half).asarray(scores, device=evaluation.cells.half.device)
-
-
-class _Model:
-    """What does not change from cell to cell."""
-
-    def __init__(self, local: LocalPosterior, cells: Cells) -> None:
-        unit = local.unit
-        place = cells.lower
-        name = "numpy" if isinstance(place, np.ndarray) else "torch"
-        self.backend = Backend(name, None if name == "numpy" else str(place.device))
-        tree = local.kernel.tree()
-        if tree is None:
-            lengths = unit.kernel.typical_lengths(unit.points.shape[1])
-            frame = Frame.of(cells.region, lengths, self.backend)
-            tree = unit.kernel.node(unit.points, frame), frame
-        self.node, self.frame = tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +108,19 @@ class CellIntervals:
         return self.evaluation.local
 
     @property
-    def model(self) -> _Model:
-        """The tree of the kernel, and its coordinates."""
+    def tree(self) -> tuple[LocalNode, Frame]:
+        """That of the kernel, and its coordinates; it does not change from batch to batch."""
         local, cells = self.local, self.evaluation.cells
-        return local.memo.once("paper", lambda: _Model(local, cells))
+
+        def compute() -> tuple[LocalNode, Frame]:
+            unit, place = local.unit, cells.lower
+            on_host = isinstance(place, np.ndarray)
+            backend = Backend() if on_host else Backend("torch", str(place.device))
+            lengths = unit.kernel.typical_lengths(unit.points.shape[1])
+            frame = Frame.of(cells.region, lengths, backend)
+            return unit.kernel.node(unit.points, frame), frame
+
+        return local.memo.once("paper", lambda: local.kernel.tree() or compute())
 
     @property
     @remembered
@@ -136,16 +129,13 @@ class CellIntervals:
         expansion, cells = self.evaluation.expansion, self.evaluation.cells
         N, f = expansion.K.shape[1], cells.lower.shape[1]
         rows = max(1, int(LARGEST_CHUNK / (N * (2 * f + 2))))
-        if len(cells) <= rows:
-            reach = Reach.of(cells, self.model.frame)
-            batch = expansion.node_batch() or self.model.node.at(reach)
-            return [self.kind(relax(batch, reach))]
-        found = []
+        (node, frame), found = self.tree, []
+        whole = expansion.node_batch() if len(cells) <= rows else None
         for start in range(0, len(cells), rows):
             checkpoint()
             part = cells.take(np.arange(start, min(start + rows, len(cells))))
-            reach = Reach.of(part, self.model.frame)
-            found.append(self.kind(relax(self.model.node.at(reach), reach)))
+            reach = Reach.of(part, frame)
+            found.append(self.kind(relax(whole or node.at(reach), reach)))
         return found
 
     @remembered
@@ -158,44 +148,40 @@ class CellIntervals:
         if self.local.trend is not None:  # exact: frame units are powers of two
             slope = sign * self.local.trend.slopes[output] * relaxations[0].lifted.unit
         found = [best_linear(ClosedForms(part), weights, slope) for part in relaxations]
-        xp = namespace(weights)
-        lower = xp.concat([part.lower[:, 0] for part in found], axis=0)
+        side = self._side(found)
+        lower = side.bound[:, 0]
         lower = lower if trend is None else down(lower - trend.error, 1)
-        point = xp.concat([part.point[:, 0] for part in found], axis=0)
-        return Side(lower, self._shift(point))
+        return Side(lower, side.shift[:, 0])
 
     @remembered
     def variance(self, output: int) -> tuple[Side, Side]:
         """Certified range of max(v, 0): Propositions "variance lower" and "variance upper"."""
         A, C = self._forms(output)
         expansion = self.evaluation.expansion
-        xp = namespace(expansion.K)
-        ends = [
-            [least_difference(own, *forms) for own in self.programs] for forms in ((C, A), (A, C))
-        ]
-        loss, least = (xp.concat([part.lower for part in parts], axis=0) for parts in ends)
-        prior = self.local.kernel.variance_range(expansion)
-        low, high = variance_interval(prior, least, loss, self.local.operator.gain)
-        at_low, at_high = (
-            self._shift(xp.concat([part.point for part in parts], axis=0)) for parts in ends
+        loss, least = (
+            self._side([least_difference(own, *forms) for own in self.programs])
+            for forms in ((C, A), (A, C))
         )
-        return Side(low, at_low), Side(high, at_high)
+        prior = self.local.kernel.variance_range(expansion)
+        low, high = variance_interval(prior, least.bound, loss.bound, self.local.operator.gain)
+        return Side(low, loss.shift), Side(high, least.shift)
 
     def _forms(self, output: int) -> tuple[SquareForm, SquareForm]:
         """|A r|^2 and |C r|^2."""
-        unit, backend, variance = self.local.unit, self.model.backend, self.local.kernel.variance
+        unit, backend, variance = self.local.unit, self.tree[1].backend, self.local.kernel.variance
         index = output if unit.precision_count > 1 else 0
 
-        def compute() -> tuple[SquareForm, SquareForm]:
-            A, C = unit.factors_of(index)
-            build = SquareForm.build
-            return build(A, variance, backend), build(C, variance, backend)
+        def compute() -> tuple[SquareForm, ...]:
+            return tuple(SquareForm.build(F, variance, backend) for F in unit.factors_of(index))
 
         return self.local.memo.once(("square forms", index), compute)
 
-    def _shift(self, point: Array) -> Array:
-        """From frame units to the user's."""
-        return point * self.model.backend.asarray(self.model.frame.unit)
+    def _side(self, found: list[Minimum]) -> Side:
+        """Those of all chunks, from frame units to the user's."""
+        xp = namespace(found[0].lower)
+        point = xp.concat([part.point for part in found], axis=0)
+        lower = xp.concat([part.lower for part in found], axis=0)
+        return Side(lower, point * self.programs[0].relaxation.lifted.unit)
 
 
 def paper_bound(

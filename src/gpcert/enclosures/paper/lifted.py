@@ -3,11 +3,9 @@
     phi(x, z_i) = constant_i + G_i.w(x),     w = (e, e^2, cos a, sin a, s).
 
 `e` are displacements from the cell's centre, one per feature, `e^2` their squares, `a` angles of
-periodic parts and `s` factors of exponential ones. So the paper's slack variables phi_ij, one a
-point and a feature, are not needed: all points share the few numbers w, which is never looser.
-`lift`, one function a type of carrier, counts what rounding leaves:
-
-    | phi(x, z_i) - (constant_i + G_i.w(x)) | <= error_i      for all x of the cell.
+periodic parts and `s` factors of exponential ones: all points share them, which is never looser
+than the paper's slack variables phi_ij. `lift`, one function a type of carrier, bounds what
+rounding leaves of it, `|phi(x, z_i) - (constant_i + G_i.w(x))| <= error_i` on the cell.
 
 Proofs: docs/mathematics.md, statement 12.5.
 """
@@ -21,7 +19,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerVector, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.lines.base import (
     Carrier,
@@ -77,13 +75,11 @@ class LiftedBox:
 
         Statement: the minimum over each displacement of `g e + c e^2` is at an end, or at
         `-g / (2 c)` inside, `-g^2 / (4 c)`; that over an angle is `sinusoid_minimum`; that over a
-        factor at an end. Together they are below the minimum over x, whatever links them. Where the
-        region is a ball, the linear part is also bounded over the ball.
-        Rounding: 8 operations on terms of sizes `|c| half^2` and `|g| half`; an error of a
-        coefficient costs it times `|w_k|`.
+        factor at an end. Together they are below the minimum over x; the linear part is also
+        bounded over a ball. Rounding: 8 operations on terms of sizes `|c| half^2` and `|g| half`;
+        an error of a coefficient costs it times `|w_k|`.
         """
-        xp = namespace(coefficients)
-        P, R = self.half.shape[1], self.spreads.shape[1]
+        xp, P, R = namespace(coefficients), self.half.shape[1], self.spreads.shape[1]
         g, c = coefficients[..., :P], coefficients[..., P : 2 * P]
         cosine, sine = coefficients[..., 2 * P : 2 * P + R], coefficients[..., 2 * P + R :]
         sine, factor = sine[..., :R], sine[..., R:]
@@ -105,20 +101,16 @@ class LiftedBox:
             size = size + xp.sum(xp.abs(factor * ends), axis=-1)
         K = coefficients.shape[-1]
         off = xp.sum(errors * self.sizes[:, None, :], axis=-1)
-        total = total - up(gamma(K + 16) * size + off, K + 16) - TINY * (K + 1)
-        return xp.where(xp.isfinite(total), total, xp.full_like(total, -math.inf))
+        return finite_or_none(total - up(gamma(K + 16) * size + off, K + 16) - TINY * (K + 1))
 
     def _over_ball(self, g: Array, c: Array, half: Array) -> Array:
         """`min g.e` over the part of the ball in the cell, and `c e^2 >= min(c, 0) half^2`."""
         xp, f = namespace(g), self.features
         own = self.cells.linear_minimum(g[..., :f] / self.unit)
-        bend = xp.sum(nonnegative(-c[..., :f]) * half[..., :f] ** 2, axis=-1)
-        bend = up(bend, f + 8)
-        others = _parabola(g[..., f:], c[..., f:], half[..., f:])
-        size = xp.sum(xp.abs(g[..., f:]) * half[..., f:], axis=-1)
-        size = size + xp.sum(xp.abs(c[..., f:]) * half[..., f:] ** 2, axis=-1)
-        total = own - bend + xp.sum(others, axis=-1)
-        P = g.shape[-1]
+        bend = up(xp.sum(nonnegative(-c[..., :f]) * half[..., :f] ** 2, axis=-1), f + 8)
+        P, g, c, half = g.shape[-1], g[..., f:], c[..., f:], half[..., f:]
+        size = xp.sum(xp.abs(g) * half, axis=-1) + xp.sum(xp.abs(c) * half**2, axis=-1)
+        total = own - bend + xp.sum(_parabola(g, c, half), axis=-1)
         return total - up(gamma(P + 16) * (size + xp.abs(own) + bend), P + 8)
 
     def minimiser(self, coefficients: Array) -> Annotated[Array, "B M f"]:
@@ -129,6 +121,12 @@ class LiftedBox:
         inside = (c > 0) & (xp.abs(g) < 2.0 * c * half)
         middle = -g / xp.where(inside, 2.0 * c, xp.ones_like(c))
         return xp.where(inside, middle, xp.where(g > 0, -half, half))
+
+
+def finite_or_none(bound: PerVector) -> PerVector:
+    """The lower bound, or -inf where an overflow left nothing."""
+    xp = namespace(bound)
+    return xp.where(xp.isfinite(bound), bound, xp.full_like(bound, -math.inf))
 
 
 def _parabola(g: Array, c: Array, half: Array) -> Array:
@@ -175,9 +173,8 @@ def lift(carrier: Carrier) -> LiftedCarrier:
 def _quadratic(carrier: QuadraticCarrier) -> LiftedCarrier:
     """`sum_j (scale_j e_j - u_ij)^2 + fixed_i`, u = z - c scaled.
 
-    Rounding: u is off by at most `gamma(8) extent` in norm, scales by one rounding, so that
-    everything is off by `gamma(32) (|scaled half| + extent)^2`, and the constant by f + 16
-    roundings of its positive terms.
+    Rounding: u is off by at most `gamma(8) extent` in norm, scales by one rounding: all is off by
+    `gamma(32) (|scaled half| + extent)^2`, the constant by f + 16 roundings of its terms >= 0.
     """
     xp = namespace(carrier.centers)
     f = carrier.points.shape[1]

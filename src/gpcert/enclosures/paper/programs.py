@@ -176,24 +176,14 @@ def _lifted_rows(
     side = np.where(spread < 0.5 * np.pi, np.sin(np.minimum(angle, 0.5 * np.pi)), 1.0)
     low = np.concatenate([-half, np.zeros(P), np.cos(angle), -side, least])
     high = np.concatenate([half, half**2, np.ones(R), side, most])
-    rows, columns, values, lower = [], [], [], []
-
-    def add(entries: list[tuple[int, float]], right: float) -> None:
-        for column, value in entries:
-            rows.append(len(lower))
-            columns.append(column)
-            values.append(value)
-        lower.append(right)
-
-    for t in TANGENTS:
-        for j in range(P):
-            at = t * half[j]
-            add([(P + j, 1.0), (j, -2.0 * at)], -at * at)  # e^2 >= 2 t e - t^2
-        for j in range(R):
-            at = t * angle[j]
-            add([(2 * P + j, -np.cos(at)), (2 * P + R + j, -np.sin(at))], -1.0)
-    matrix = sp.csr_matrix((values, (rows, columns)), shape=(len(lower), K))
-    return low, high, matrix, np.asarray(lower)
+    at, turn = np.outer(TANGENTS, half), np.outer(TANGENTS, angle)
+    lower = np.concatenate([-at * at, -np.ones_like(turn)], axis=1)  # e^2 >= 2 t e - t^2, and arcs
+    numbers = np.arange(lower.size).reshape(lower.shape)
+    rows = np.concatenate([*[numbers[:, :P]] * 2, *[numbers[:, P:]] * 2], axis=1)
+    columns = np.concatenate([P + np.arange(P), np.arange(P), 2 * P + np.arange(2 * R)])
+    values = np.concatenate([np.ones_like(at), -2.0 * at, -np.cos(turn), -np.sin(turn)], axis=1)
+    places = (rows.ravel(), np.tile(columns, len(TANGENTS)))
+    return low, high, sp.csr_matrix((values.ravel(), places), (lower.size, K)), lower.ravel()
 
 
 @dataclass(eq=False)

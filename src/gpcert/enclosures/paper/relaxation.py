@@ -4,24 +4,20 @@ and a proved bound of it from any multipliers: no solver need be trusted.
     low_i <= r_i <= high_i,    under_i + U_i.w <= r_i <= over_i + O_i.w,    w in the lifted box.
 
 These are the constraints of the paper's Propositions "variance upper" and "variance lower" with
-the slack variables phi eliminated (see `lifted`). Every point (w(x), k(x, Z)) with x in the cell
-satisfies them in real arithmetic, with the floats below taken as exact. So for all multipliers
-y, z >= 0 (Neumaier & Shcherbina 2004, "Safe bounds in linear and mixed-integer linear
-programming", Math. Program. 99),
+the slack variables phi eliminated (see `lifted`). So for all multipliers y, z >= 0 (Neumaier &
+Shcherbina 2004, "Safe bounds in linear and mixed-integer linear programming", Math. Program. 99),
 
     c.r >= sum_i min over [low_i, high_i] of (c_i - y_i + z_i) r_i
            + y.under - z.over + min over w of (U^T y - O^T z).w.
 
-Every variable has a box, so the right side is a number for whatever multipliers; good ones make it
-the program's optimum. The minimum over w is that over the curved set itself, not over its linear
-relaxation.
+Every variable has a box, so that is a number for whatever multipliers; good ones make it the
+program's optimum. The minimum over w is that over the curved set itself.
 
 Proofs: docs/mathematics.md, statements 12.5, 12.6 and 12.10.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
@@ -29,7 +25,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from gpcert.arrays import Array, PerCellAndPoint, namespace
-from gpcert.enclosures.paper.lifted import LiftedBox, LiftedCarrier, lift
+from gpcert.enclosures.paper.lifted import LiftedBox, LiftedCarrier, finite_or_none, lift
+from gpcert.enclosures.polynomials import Minimum
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
 from gpcert.kernels.nodes.base import NodeBatch
 from gpcert.kernels.sizes import signed_times
@@ -72,18 +69,14 @@ def relax(batch: NodeBatch, reach: Reach) -> Relaxation:
     """Relax a kernel's functions on the cells of `reach`."""
     assert reach.cells is not None
     enclosed = batch.enclosed()
-    carriers: dict[int, Carrier] = {
-        id(carrier): carrier
-        for affine in (enclosed.under, enclosed.over)
-        for carrier, _ in affine.slopes
-    }
+    slopes = (*enclosed.under.slopes, *enclosed.over.slopes)
+    carriers: dict[int, Carrier] = {id(carrier): carrier for carrier, _ in slopes}
     lifted = {key: lift(carrier) for key, carrier in carriers.items()}
     box, places = _box(list(lifted.items()), reach, reach.cells)
-    slopes = {
-        key: _placed(each, places[key], box, enclosed.low.shape) for key, each in lifted.items()
-    }
-    under = _planes(enclosed.under, lifted, slopes, box, 1.0)
-    over = _planes(enclosed.over, lifted, slopes, box, -1.0)
+    shape = enclosed.low.shape
+    parts = {key: (each, _placed(each, places[key], box, shape)) for key, each in lifted.items()}
+    under = _planes(enclosed.under, parts, box, 1.0)
+    over = _planes(enclosed.over, parts, box, -1.0)
     low, high = _tightened(enclosed, under, over, box)
     return Relaxation(low, high, under, over, box, batch.value)
 
@@ -127,11 +120,7 @@ def _placed(each: LiftedCarrier, place: np.ndarray, box: LiftedBox, shape: tuple
 
 @np.errstate(over="ignore", invalid="ignore", under="ignore")
 def _planes(
-    affine: Affine,
-    lifted: dict[int, LiftedCarrier],
-    slopes: dict[int, Array],
-    box: LiftedBox,
-    side: float,
+    affine: Affine, parts: dict[int, tuple[LiftedCarrier, Array]], box: LiftedBox, side: float
 ) -> Planes:
     """Carriers replaced by their linear forms; everything that this rounds goes outwards.
 
@@ -145,9 +134,8 @@ def _planes(
     roundings = len(affine.slopes) + 4
     floor = TINY * (1.0 + xp.sum(box.sizes, axis=1))[:, None]
     for carrier, slope in affine.slopes:
-        each, G = lifted[id(carrier)], slopes[id(carrier)]
-        used = slope != 0
-        zero = xp.zeros_like(slope)
+        each, G = parts[id(carrier)]
+        used, zero = slope != 0, xp.zeros_like(slope)
         constant = xp.where(used, slope * xp.where(used, each.constant, zero), zero)
         reach = (xp.abs(G) @ box.sizes[:, :, None])[:, :, 0]
         off = each.error + gamma(roundings + box.columns) * (xp.abs(each.constant) + reach)
@@ -190,13 +178,6 @@ class Multipliers(NamedTuple):
     over: Array
 
 
-class Least(NamedTuple):
-    """Lower bounds, (B, M) or (B,), and displacements (..., f) of the features where it may lie."""
-
-    lower: Array
-    point: Array
-
-
 def sign_multipliers(c: Annotated[Array, "... N"]) -> Multipliers:
     """The paper's mean bound: the plane under r_i where c_i > 0, the one over it where c_i < 0."""
     return Multipliers(nonnegative(c), nonnegative(-c))
@@ -208,7 +189,7 @@ def dual_bound(
     c: Array,
     multipliers: Multipliers,
     slope: Annotated[Array, "f"] | None = None,
-) -> Least:
+) -> Minimum:
     """Certified lower bounds (B, M) of `c.r + slope.e` over each cell, c (M, N) or (B, M, N).
 
     `slope` (f,), exact but for underflow, meets the displacements e of the features, which are
@@ -216,12 +197,8 @@ def dual_bound(
     size; a coefficient of w that is off costs it times |w_k|, one of r times |r_i|.
     """
     xp = namespace(relaxation.low)
-    y, z = (
-        _allowed(part, planes)
-        for part, planes in zip(multipliers, (relaxation.under, relaxation.over), strict=True)
-    )
-    N = c.shape[-1]
-    under, over = relaxation.under, relaxation.over
+    under, over, N = relaxation.under, relaxation.over, c.shape[-1]
+    y, z = _allowed(multipliers.under, under), _allowed(multipliers.over, over)
     coefficients = y @ under.slopes - z @ over.slopes
     sizes = y @ xp.abs(under.slopes) + z @ xp.abs(over.slopes)
     if slope is not None:
@@ -237,8 +214,7 @@ def dual_bound(
     total = total + least + rest
     size = size + xp.abs(least) + rest_size
     total = total - up(gamma(2 * N + 8) * size, 2 * N + 8) - TINY * N
-    lower = xp.where(xp.isfinite(total), total, xp.full_like(total, -math.inf))
-    return Least(lower, relaxation.lifted.minimiser(coefficients))
+    return Minimum(finite_or_none(total), relaxation.lifted.minimiser(coefficients))
 
 
 def interval_bound(relaxation: Relaxation, c: Array) -> Annotated[Array, "B M"]:
@@ -248,8 +224,7 @@ def interval_bound(relaxation: Relaxation, c: Array) -> Annotated[Array, "B M"]:
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         total, size = _box_part(relaxation, c, zero, zero)
         N = c.shape[-1]
-        total = total - up(gamma(N + 8) * size, N + 8) - TINY * N
-    return xp.where(xp.isfinite(total), total, xp.full_like(total, -math.inf))
+        return finite_or_none(total - up(gamma(N + 8) * size, N + 8) - TINY * N)
 
 
 def _allowed(multipliers: Array, planes: Planes) -> Array:

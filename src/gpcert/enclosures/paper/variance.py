@@ -3,10 +3,9 @@
     v = k(x, x) - |A r|^2 + |C r|^2 <= max k(x, x) - min(|A r|^2 - |C r|^2),
                                   v >= min k(x, x) + min(|C r|^2 - |A r|^2).
 
-Proposition "variance upper" minimises the convex part, Proposition "variance lower" replaces the
-concave part by chords over the ranges of u_j.r (2N linear programs) and solves one more. Where the
-multipliers come from is another matter: closed forms here, or solvers (`programs`). The linear
-functions of r below and above, a tangent plane and chords:
+Proposition "variance upper" minimises the convex part, "variance lower" replaces the concave part
+by chords over the ranges of u_j.r (2N linear programs) and solves one more; multipliers by closed
+forms here, or by solvers (`programs`). The linear functions below and above, a tangent and chords:
 
     |A r|^2 >= 2 p.(A r) - |p|^2                     for every p      (as |A r - p|^2 >= 0),
     |A r|^2 <= sum_j lambda_j ((l_j + h_j) u_j.r - l_j h_j) + r^T E r  for l_j <= u_j.r <= h_j,
@@ -27,14 +26,15 @@ import scipy.linalg
 
 from gpcert.arrays import Array, Backend, PerCell, PerCellAndPoint, namespace
 from gpcert.deadline import checkpoint
+from gpcert.enclosures.paper.lifted import finite_or_none
 from gpcert.enclosures.paper.relaxation import (
-    Least,
     Multipliers,
     Relaxation,
     dual_bound,
     interval_bound,
     sign_multipliers,
 )
+from gpcert.enclosures.polynomials import Minimum
 from gpcert.rounding import TINY, gamma, nonnegative, up
 
 LARGEST_RESIDUAL = 1e-6
@@ -90,13 +90,10 @@ class SquareForm:
     @np.errstate(over="ignore", invalid="ignore")
     def tangent(self, p: Annotated[Array, "B r"], sizes: PerCellAndPoint) -> LinearForm:
         """A linear function below |A r|^2 for p (B, r) and |r_i| <= sizes (B, N)."""
-        xp = namespace(p)
-        r = self.factor.shape[0]
-        c = 2.0 * (p @ self.factor)
+        xp, (r, N) = namespace(p), self.factor.shape
         off = gamma(r + 4) * 2.0 * (xp.abs(p) @ xp.abs(self.factor)) + TINY
         lost = xp.sum(off * sizes, axis=1) + xp.sum(p * p, axis=1)
-        N = sizes.shape[1]
-        return LinearForm(c, -up(lost, N + 2 * r + 16) - TINY)
+        return LinearForm(2.0 * (p @ self.factor), -up(lost, N + 2 * r + 16) - TINY)
 
     @np.errstate(over="ignore", invalid="ignore")
     def chords(self, low: Array, high: Array, sizes: PerCellAndPoint) -> LinearForm:
@@ -111,10 +108,8 @@ class SquareForm:
         step = values * (low + high)
         c = step @ self.vectors
         off = gamma(M + 8) * (xp.abs(step) @ xp.abs(self.vectors)) + TINY
-        lost = xp.sum(off * sizes, axis=1)
-        square = values * furthest * furthest
-        lost = lost + gamma(M + 16) * 4.0 * xp.sum(square, axis=1)
-        lost = lost + self._residual(sizes)
+        square = gamma(M + 16) * 4.0 * xp.sum(values * furthest * furthest, axis=1)
+        lost = xp.sum(off * sizes, axis=1) + square + self._residual(sizes)
         constant = -xp.sum(values * low * high, axis=1) + up(lost, N + M + 32) + TINY
         return LinearForm(c, constant)
 
@@ -149,13 +144,8 @@ LARGEST_CHUNK = 4.0e6
 
 @dataclass(eq=False)
 class ClosedForms:
-    """The programs of a relaxation, where multipliers come from: any will do for the bounds.
-
-    Here by the objective's signs, and tangents at k(c): no solver. Eigenvector ranges by the mean
-    bound applied to +-u_j (the paper's U, one matrix product for all of them), chords, and the
-    tangent plane of the convex form at k(c): each a relaxation of the program that it stands for,
-    as its multipliers are only one choice.
-    """
+    """The programs of a relaxation, where multipliers come from: any will do for the bounds. Here
+    by the objective's signs, and tangents at k(c): no solver."""
 
     relaxation: Relaxation
 
@@ -173,7 +163,7 @@ def best_linear(
     c: Array,
     slope: Annotated[Array, "f"] | None = None,
     multipliers: Multipliers | None = None,
-) -> Least:
+) -> Minimum:
     """Lower bounds (B, M) of `c.r + slope.e`, best of signs, intervals and the multipliers, by
     default those of the programs.
 
@@ -181,18 +171,16 @@ def best_linear(
     """
     xp, relaxation = namespace(c), programs.relaxation
     bound = dual_bound(relaxation, c, sign_multipliers(c), slope)
-    flat = interval_bound(relaxation, c)
-    if slope is not None:  # multipliers zero: the slope has its own minimum
+    if slope is None:
+        flat = interval_bound(relaxation, c)
+    else:  # multipliers zero: the slope has its own minimum
         zero = xp.zeros_like(c)
         flat = dual_bound(relaxation, c, Multipliers(zero, zero), slope).lower
-    lower, point = xp.maximum(bound.lower, flat), bound.point
+    best = Minimum(xp.maximum(bound.lower, flat), bound.point)
     multipliers = programs.linear(c) if multipliers is None else multipliers
-    if multipliers is not None:
-        other = dual_bound(relaxation, c, multipliers, slope)
-        better = other.lower > lower
-        lower = xp.where(better, other.lower, lower)
-        point = xp.where(better[..., None], other.point, point)
-    return Least(lower, point)
+    if multipliers is None:
+        return best
+    return best.or_better(dual_bound(relaxation, c, multipliers, slope))
 
 
 def rotated_ranges(
@@ -213,7 +201,7 @@ def rotated_ranges(
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def least_difference(programs: ClosedForms, plus: SquareForm, minus: SquareForm) -> Least:
+def least_difference(programs: ClosedForms, plus: SquareForm, minus: SquareForm) -> Minimum:
     """Certified lower bound of `|P r|^2 - |Q r|^2` over each cell.
 
     The best of: tangent of the first less chords of the second, one linear function, bounded by
@@ -222,8 +210,7 @@ def least_difference(programs: ClosedForms, plus: SquareForm, minus: SquareForm)
     relaxation = programs.relaxation
     xp, sizes = namespace(relaxation.low), relaxation.sizes
     zero = xp.zeros_like(sizes)
-    above = LinearForm(zero, zero[:, 0])
-    floor = zero[:, 0]
+    above, floor = LinearForm(zero, zero[:, 0]), zero[:, 0]
     if len(minus):
         low, high = rotated_ranges(programs, minus)
         above = minus.chords(low, high, sizes)
@@ -234,17 +221,15 @@ def least_difference(programs: ClosedForms, plus: SquareForm, minus: SquareForm)
         if multipliers is not None:
             starts.append((p, multipliers))
     floor = xp.where(xp.isnan(floor), xp.full_like(floor, -np.inf), floor)  # 0 times infinity
-    best, point = floor, xp.zeros_like(relaxation.lifted.half[:, : relaxation.lifted.features])
+    lifted = relaxation.lifted
+    best = Minimum(floor, xp.zeros_like(lifted.half[:, : lifted.features]))
     for p, multipliers in starts:
         form = difference(plus.tangent(p, sizes), above, sizes)
-        found = _bounded(programs, form, multipliers)
-        better = found.lower > best
-        best = xp.where(better, found.lower, best)
-        point = xp.where(better[:, None], found.point, point)
-    return Least(best, point)
+        best = best.or_better(_bounded(programs, form, multipliers))
+    return best
 
 
-def _bounded(programs: ClosedForms, form: LinearForm, multipliers: Multipliers | None) -> Least:
+def _bounded(programs: ClosedForms, form: LinearForm, multipliers: Multipliers | None) -> Minimum:
     """Lower bound (B,) of a linear function; NaN and infinities bound nothing."""
     xp = namespace(form.c)
     known = xp.all(xp.isfinite(form.c), axis=1) & xp.isfinite(form.constant)
@@ -252,8 +237,8 @@ def _bounded(programs: ClosedForms, form: LinearForm, multipliers: Multipliers |
     found = best_linear(programs, c, multipliers=multipliers)
     lower = found.lower[:, 0]
     total = lower + form.constant - up(gamma(2) * (xp.abs(lower) + xp.abs(form.constant)), 4)
-    void = xp.full_like(total, -np.inf)
-    return Least(xp.where(known & xp.isfinite(total), total, void), found.point[:, 0])
+    total = xp.where(known, total, xp.full_like(total, -np.inf))
+    return Minimum(finite_or_none(total), found.point[:, 0])
 
 
 def variance_interval(

@@ -128,12 +128,12 @@ def _weighted(tensor: Array, half: Array, places: list[Array]) -> Array:
 def dense(tensor: Annotated[Array, "B n"], features: int, degree: int) -> Array:
     """All entries (B, f, ..., f) of a symmetric tensor over sorted tuples (B, n)."""
     xp = namespace(tensor)
-    index = xp.asarray(_places(features, degree), device=tensor.device)
+    index = xp.asarray(dense_places(features, degree), device=tensor.device)
     return xp.reshape(tensor[:, index], (tensor.shape[0], *(features,) * degree))
 
 
 @lru_cache(maxsize=64)
-def _places(features: int, degree: int) -> np.ndarray:
+def dense_places(features: int, degree: int) -> np.ndarray:
     """(f^degree,): where each entry of a tensor stands among the sorted tuples."""
     found = np.zeros((features,) * degree, dtype=int)
     entries = sorted_index(features, degree).entries
@@ -179,7 +179,7 @@ class MomentTable:
     def _place(self) -> Array:
         """(f^2,): where the products of degree 2 stand in a matrix; compiled, half as many steps as
         with 64 bits."""
-        return self._index(_places(self.points.shape[1], 2).astype(np.int32))
+        return self._index(dense_places(self.points.shape[1], 2).astype(np.int32))
 
     @cached_property
     def _linear(self) -> Array:
