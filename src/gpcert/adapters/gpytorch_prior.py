@@ -35,6 +35,7 @@ from gpcert import kernels as ours
 from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, in_blocks, unsupported
 from gpcert.adapters.canonical import PriorMean
+from gpcert.adapters.kept import CACHES
 from gpcert.arrays import finite_array
 from gpcert.committee import Model
 from gpcert.errors import ModelWarning, UnsupportedModelError
@@ -45,9 +46,6 @@ from gpcert.kernels.algebra import product_of, scaled_by
 torch: Any = library("torch")
 gpytorch: Any = library("gpytorch")
 gk: Any = gpytorch.kernels
-
-CACHES = ("prediction_strategy", "_memoize_cache", "_mean_cache", "_cached_kernel_mat")
-"""Attributes in which the library keeps what it has computed; not part of the model."""
 
 ANY_SIZE = 10**9
 
