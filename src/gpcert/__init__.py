@@ -113,7 +113,8 @@ _WHERE = {name: home for home, names in _HOMES.items() for name in names.split()
 
 
 if not TYPE_CHECKING:  # type checkers know the names, and should know no others
-    __all__ = sorted({*_WHERE, "__version__"})
+    __all__ = ["__version__"]
+    __all__ += list(_WHERE)
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
