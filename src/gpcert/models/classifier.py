@@ -23,7 +23,7 @@ from gpcert.models.training import (
     Covariances,
     Infer,
     Trainable,
-    Trained,
+    checked_random,
     starting_kernel,
     white_noise,
 )
@@ -206,7 +206,7 @@ class GPClassifier(ClassifierMixin, Trainable):
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         self._check_classes()
-        options = self._options()
+        random = checked_random(self.random_state)
         kernel = starting_kernel(self.kernel, X)
         Z = None
         if self.sparse is not None:
@@ -215,10 +215,10 @@ class GPClassifier(ClassifierMixin, Trainable):
                     "kernel: expected no White part in a sparse model, whose inducing points carry "
                     "no noise; leave it out"
                 )
-            Z = inducing_points(X, self.n_inducing, self.inducing, options.random)
+            Z = inducing_points(X, self.n_inducing, self.inducing, random)
             self.inducing_points_ = Z
-        trained = self._train(X, Z, kernel, choices.infer_for(labels), options)
-        self.posterior_ = self._posterior(trained, X, Z)
+        self._train(X, Z, kernel, choices.infer_for(labels), random)
+        self.posterior_ = self._posterior(X, Z)
         return self
 
     def _check_classes(self) -> None:
@@ -235,7 +235,7 @@ class GPClassifier(ClassifierMixin, Trainable):
                 "likelihood='softmax'"
             )
 
-    def _posterior(self, trained: Trained, X: np.ndarray, Z: np.ndarray | None) -> Posterior:
+    def _posterior(self, X: np.ndarray, Z: np.ndarray | None) -> Posterior:
         """The latent functions of several classes, their covariances included; of two classes the
         one whose sign is the second class.
 
@@ -243,7 +243,7 @@ class GPClassifier(ClassifierMixin, Trainable):
         a Gaussian process with kernel 2k, `t = (t_2 - t_1) / 2` and `A = (A_2 - A_1) / 2`: then
         `2k t = k (t_2 - t_1)`, `|A 2k|^2 = k^T (S_22 - S_21 - S_12 + S_11) k`, `S_ab = A_a^T A_b`.
         """
-        kernel, fit, likelihood = trained.kernel, trained.fit, self.likelihood
+        kernel, fit, likelihood = self.kernel_, self.fit_, self.likelihood
         weights, factor = fit.weights, fit.factor
         noise = white_noise(kernel, X) if Z is None else 0.0
         several = len(self.classes_) > 2

@@ -348,10 +348,6 @@ class LogParameters:
             )
         return _rebuilt(self.kernel, iter(vector.tolist()))
 
-    def at(self, vector: Any) -> LogParameters:
-        """The same parameters at another kernel."""
-        return LogParameters.of(self.rebuild(vector))
-
     def gradient(
         self, X: np.ndarray, Y: np.ndarray, W: np.ndarray, values: np.ndarray | None = None
     ) -> np.ndarray:

@@ -16,6 +16,7 @@ from gpcert.models.training import (
     Covariances,
     Trainable,
     checked_flag,
+    checked_random,
     starting_kernel,
     white_noise,
 )
@@ -99,18 +100,18 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
         noise = float(finite_array("noise", self.noise, ndim=0))
         if noise < 0.0:
             raise InputError(f"noise: expected a number >= 0, got {self.noise!r}")
-        options = self._options(noise=noise, noise_bounds=self.noise_bounds)
-        trained = self._train(X, None, starting_kernel(self.kernel, X), infer, options)
-        assert trained.noise is not None
-        self.noise_ = trained.noise
+        random, kernel = checked_random(self.random_state), starting_kernel(self.kernel, X)
+        trained = self._train(X, None, kernel, infer, random, noise, self.noise_bounds)
+        assert trained is not None
+        self.noise_ = trained
         self.posterior_ = Posterior(
-            kernel=trained.kernel,
+            kernel=self.kernel_,
             points=X,
-            weights=trained.fit.weights,
-            factor=trained.fit.factor,
+            weights=self.fit_.weights,
+            factor=self.fit_.factor,
             offset=offset,
             scale=scale,
-            noise=scale**2 * white_noise(trained.kernel, X),
+            noise=scale**2 * white_noise(self.kernel_, X),
             feature_names=self.__dict__.get("feature_names_in_"),
             spread=spread_of(X),
         )

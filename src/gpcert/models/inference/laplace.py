@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.errors import InputError
@@ -28,7 +29,7 @@ from gpcert.models.inference.fit import (
     solve,
     with_jitter,
 )
-from gpcert.models.links import Derivatives, Link, softmax_log_likelihood, softmax_probabilities
+from gpcert.models.links import Derivatives, Link, softmax_log_likelihood
 from gpcert.rounding import U
 from gpcert.triangular import square, triangular_inverse
 
@@ -66,19 +67,10 @@ class Problem:
     size: Callable[[Any], float] = lambda local: 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class Mode:
-    """Where Newton stopped: the objective and the likelihood there."""
-
-    objective: float
-    local: Any
-    steps: int
-    converged: bool
-
-
-def find_mode(problem: Problem, start: Any, max_iterations: int) -> Mode:
+def find_mode(problem: Problem, start: Any, max_iterations: int) -> tuple[Any, dict[str, Any]]:
     """Climb from the start, or from 0 where that is higher; steps are halved until the objective
-    does not decrease."""
+    does not decrease. What is told of the likelihood at the mode, and fields of the `Fit`; its
+    evidence is the objective, which lacks the determinant."""
 
     def objective(a: np.ndarray, f: np.ndarray) -> float:
         return float(problem.log_likelihood(f).sum() - 0.5 * np.vdot(a, f))
@@ -115,7 +107,7 @@ def find_mode(problem: Problem, start: Any, max_iterations: int) -> Mode:
             ConvergenceWarning,
             stacklevel=5,
         )
-    return Mode(height, local, steps, converged=gap <= floor)
+    return local, {"evidence": height, "converged": gap <= floor, "iterations": steps}
 
 
 def laplace(K: Any, y: Any, link: Link, start: Any = None, *, max_iterations: int = 100) -> Fit:
@@ -133,8 +125,11 @@ def laplace(K: Any, y: Any, link: Link, start: Any = None, *, max_iterations: in
     K = checked_covariance(K, (len(y), len(y)))
 
     def fit(covariance: np.ndarray, jitter: float) -> Fit:
-        mode = find_mode(_problem(covariance, y, link), start, max_iterations)
-        return _fit_at_mode(covariance, mode, jitter)
+        local, found = find_mode(_problem(covariance, y, link), start, max_iterations)
+        factor, W, half_log_determinant = _at_mode(covariance, local)
+        found["evidence"] -= half_log_determinant
+        t, gradient = local.first, EvidenceGradient(square=W)
+        return Fit(t, factor, gradient=gradient, jitter=jitter, start=t, **found)
 
     return with_jitter(K, fit)
 
@@ -160,37 +155,26 @@ def _problem(K: np.ndarray, y: np.ndarray, link: Link) -> Problem:
     )
 
 
-def _fit_at_mode(K: np.ndarray, mode: Mode, jitter: float) -> Fit:
-    """Evidence, posterior and gradient, with `R = W^1/2 B^-1 W^1/2 = A^T A` (GPML 5.20-5.24).
+def _at_mode(K: np.ndarray, local: Derivatives) -> tuple[np.ndarray, np.ndarray, float]:
+    """A, the gradient's W and `log|B| / 2`, `R = W^1/2 B^-1 W^1/2 = A^T A` (GPML 5.20-5.24).
 
     The mode moves with K: `df = (I - K R) dK t`, and `dE/df_i = Sigma_ii d^3_i / 2` with
     `W_ii Sigma_ii = 1 - (B^-1)_ii`, so this part adds `u t^T`, `u = (I - R K) dE/df`, symmetrised.
     """
-    curvature, t = mode.local.curvature, mode.local.first
+    curvature, t = local.curvature, local.first
     root = np.sqrt(curvature)
     L = scaled_factor(K, root)
     inverse = triangular_inverse(L)
-    half_log_determinant = float(np.log(np.diag(L)).sum())
     explained = 1.0 - np.einsum("ij,ij->j", inverse, inverse)
     slope = np.zeros_like(curvature)
-    np.divide(mode.local.third, curvature, out=slope, where=curvature > 0)
+    np.divide(local.third, curvature, out=slope, where=curvature > 0)
     slope *= 0.5 * explained
 
     inverse *= root
     R = square(inverse)
     u = slope - R @ (K @ slope)
     moved = np.outer(u + 0.5 * t, t)
-    W = 0.5 * (moved + moved.T - R)
-    return Fit(
-        evidence=mode.objective - half_log_determinant,
-        weights=t,
-        factor=inverse,
-        gradient=EvidenceGradient(square=W),
-        converged=mode.converged,
-        iterations=mode.steps,
-        jitter=jitter,
-        start=t,
-    )
+    return inverse, 0.5 * (moved + moved.T - R), float(np.log(np.diag(L)).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,22 +219,12 @@ def softmax_laplace(
 
     def fit(covariances: np.ndarray, jitter: float) -> Fit:
         K = np.broadcast_to(covariances, (m, *covariances.shape[1:]))
-        mode = find_mode(_softmax_problem(K, y, one_hot), start, max_iterations)
-        p, weights = mode.local, one_hot - mode.local
-        factors = _factors(K, p)
-        W = _softmax_gradient(K, weights, p, factors, shared=len(Ks) == 1)
-        factor, coupling = _stored(factors.F) if factored else (None, None)
-        return Fit(
-            evidence=mode.objective - factors.half_log_determinant,
-            weights=weights,
-            factor=factor,
-            coupling=coupling,
-            gradient=EvidenceGradient(square=W),
-            converged=mode.converged,
-            iterations=mode.steps,
-            jitter=jitter,
-            start=weights,
-        )
+        p, found = find_mode(_softmax_problem(K, y, one_hot), start, max_iterations)
+        t, factors = one_hot - p, _factors(K, p)
+        found["evidence"] -= factors.half_log_determinant
+        W = _softmax_gradient(K, t, p, factors, shared=len(Ks) == 1)
+        stored, gradient = _stored(factors.F) if factored else (None,), EvidenceGradient(square=W)
+        return Fit(t, *stored, gradient=gradient, jitter=jitter, start=t, **found)
 
     return with_jitter(Ks, fit)
 
@@ -272,7 +246,7 @@ def _softmax_problem(K: np.ndarray, y: np.ndarray, one_hot: np.ndarray) -> Probl
         variances,
         times=lambda a: _each(K, a),
         log_likelihood=lambda f: softmax_log_likelihood(y, f),
-        at=softmax_probabilities,
+        at=lambda f: special.softmax(f, axis=0),
         gradient=lambda p: one_hot - p,
         step=lambda p, gap, n: gap - _precision_times(_factors(K, p), _each(K, gap), n),
         rounding=rounding,
