@@ -48,12 +48,9 @@ def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
     >>> check_shapes({"points": (4, 2), "weights": (1, 4)} | one | two)
     """
     names = {prefix + name for name in ARRAYS}
-    mapped = {prefix + name for name in FEATURES} <= set(shapes)
-    if mapped:
-        names |= {prefix + name for name in FEATURES}
-    trend = prefix + TREND in shapes
-    if trend:
-        names.add(prefix + TREND)
+    for others in (FEATURES, (TREND,)):  # all of them, or none
+        besides = {prefix + name for name in others}
+        names |= besides if besides <= set(shapes) else set()
     if set(shapes) != names:
         missing, unknown = sorted(names - set(shapes)), sorted(set(shapes) - names)
         raise InputError(
@@ -65,13 +62,12 @@ def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
         raise InputError(
             f"expected points (N, d) and weights (m, N), got {of['points']} and {of['weights']}"
         )
-    N, m = of["points"][0], of["weights"][0]
-    right = of["weights"][1] == N and all(of[name] == (m,) for name in ("offset", "scale", "noise"))
-    if mapped:
-        matrix, shift = (shapes[prefix + name] for name in FEATURES)
-        right = right and len(matrix) == 2 and (matrix[0],) == shift == of["points"][1:]
-    if trend:
-        right = right and shapes[prefix + TREND] == (m, of["points"][1])
+    (N, q), m = of["points"], of["weights"][0]
+    expected = {"weights": (m, N), TREND: (m, q), "shift": (q,)}
+    expected |= dict.fromkeys(("offset", "scale", "noise"), (m,))
+    right = all(shapes.get(prefix + name, shape) == shape for name, shape in expected.items())
+    matrix = shapes.get(prefix + "matrix", (q, 0))
+    right = right and len(matrix) == 2 and matrix[0] == q
     for name in ("factor", "negative_factor"):
         shape = of[name]
         right = right and len(shape) == 3 and shape[0] in {1, m} and shape[2] == N
@@ -216,13 +212,12 @@ def checked_slope(slope: Any, m: int, q: int) -> np.ndarray:
 
 
 def checked_spread(spread: Any, d: int) -> np.ndarray | None:
-    """d finite numbers >= 0 that can only be read, or None where they are not known."""
+    """d finite numbers >= 0, or None where they are not known."""
     if spread is None:
         return None
     found = finite_array("spread", spread)
     if found.shape != (d,) or np.any(found < 0):
         raise InputError(f"spread: expected {d} numbers >= 0, one per feature, got {spread!r}")
-    found.setflags(write=False)
     return found
 
 

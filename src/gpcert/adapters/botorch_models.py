@@ -62,7 +62,7 @@ def _outputs(model: Any) -> list[Posterior]:
         raise unsupported("ModelListGP", model, (SingleTaskGP,))
     count = model.num_outputs
     each = [None] if count == 1 else list(range(count))
-    found = [exact_posterior(model, model.train_inputs, model.train_targets, c) for c in each]
+    found = [exact_posterior(model, c) for c in each]
     x = _units(getattr(model, "input_transform", None), found[0].dim, _input)
     y = _units(getattr(model, "outcome_transform", None), count, _outcome)
     return [in_units(x.fold(own), y.shift[c], y.scale[c]) for c, own in enumerate(found)]

@@ -178,13 +178,15 @@ class FeatureMap:
             return found
 
         slope, spread = posterior.slope / self.scale, posterior.spread
-        known = spread is not None and len(self.index) == self.inputs
+        if spread is not None:  # known where all inputs are used
+            full = len(self.index) == self.inputs
+            spread = placed(spread[None] * self.scale)[0] if full else None
         return replace(
             posterior,
             points=placed(posterior.points * self.scale + self.shift),
             kernel=self._seen(posterior.kernel.rescaled(self.scale, self.shift)),
             feature_names=None,
-            spread=placed(spread[None] * self.scale)[0] if known else None,
+            spread=spread,
             slope=placed(slope),
             offset=posterior.offset - posterior.scale * (slope @ self.shift),
         )

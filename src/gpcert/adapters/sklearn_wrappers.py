@@ -19,15 +19,8 @@ from sklearn.model_selection._search_successive_halving import (  # public ones 
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from gpcert.adapters.adapter import (
-    Conversion,
-    LibraryPrediction,
-    Supported,
-    check_fitted,
-    fitted_names,
-    unsupported,
-    with_names,
-)
+from gpcert.adapters import adapter
+from gpcert.adapters.adapter import Conversion, LibraryPrediction, Supported
 from gpcert.adapters.canonical import in_units
 from gpcert.adapters.registry import convert
 from gpcert.adapters.sklearn_features import SCALERS, STEPS, FeatureMap, feature_map, folded
@@ -92,8 +85,8 @@ def to_posterior(model: Any) -> Conversion:
     if kind is Pipeline:
         return _pipeline(model)
     if kind is TransformedTargetRegressor:
-        return _target(check_fitted(model, "regressor_"))
-    return convert(check_fitted(model, "best_estimator_").best_estimator_)
+        return _target(adapter.check_fitted(model, "regressor_"))
+    return convert(adapter.check_fitted(model, "best_estimator_").best_estimator_)
 
 
 def _pipeline(pipeline: Pipeline) -> Conversion:
@@ -109,8 +102,8 @@ def _pipeline(pipeline: Pipeline) -> Conversion:
     for each in reversed(maps):
         posterior = folded(each, posterior)
     # the last step may know names too: those of what the steps before it hand on
-    names = fitted_names(steps[0][1] if steps else pipeline.steps[-1][1])
-    posterior = with_names(posterior, names)
+    names = adapter.fitted_names(steps[0][1] if steps else pipeline.steps[-1][1])
+    posterior = adapter.with_names(posterior, names)
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         found: Any = X
@@ -160,5 +153,5 @@ def _units(transformer: Any, targets: int) -> FeatureMap:
         )
     if type(transformer) not in SCALERS:
         why = f": {NOT_GAUSSIAN}"
-        raise unsupported("TransformedTargetRegressor", transformer, SCALERS, why)
+        raise adapter.unsupported("TransformedTargetRegressor", transformer, SCALERS, why)
     return FeatureMap.scaled(targets, *SCALERS[type(transformer)](transformer), "target")

@@ -141,9 +141,7 @@ _TAIL_TERMS = 64
 error below 1e-14 for `x >= 2` (tested)."""
 
 
-def _log_normal_cdf_derivatives(
-    z: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _log_normal_cdf_derivatives(z: np.ndarray) -> tuple[np.ndarray, ...]:
     """Derivatives of `log Phi` at z: r, `w = r (r + z)`, `1 - w`, `d^3 = r ((r + z)(2r + z) - 1)`.
 
     Left tail, `x = -z`: Laplace's continued fraction gives `r = x + delta`,
@@ -266,9 +264,7 @@ def _mode(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         low, high = np.where(excess < 0, f, low), np.where(excess < 0, high, f)
         newton = f - excess / (1.0 + variance * p * (1.0 - p))
         inside = (newton > low) & (newton < high)
-        step = np.where(inside, newton, 0.5 * (low + high))
-        moved = np.abs(step - f)
-        f = step
-        if np.all(moved <= tolerance):
+        f, before = np.where(inside, newton, 0.5 * (low + high)), f
+        if np.all(np.abs(f - before) <= tolerance):
             break
     return f

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -60,16 +60,11 @@ class Covariances:
             # classes that share a kernel: their contractions add up
             square = gradient.square.reshape(-1, *gradient.square.shape[-2:]).sum(axis=0)
             return parameters.training_gradient(self.X, square, self.square)
-        Z, inducing, cross = self.Z, gradient.inducing, gradient.cross
-        assert Z is not None
-        assert inducing is not None
-        assert cross is not None
+        Z, of = cast(Any, self.Z), cast(Any, gradient)
         K_uu, K_fu, _ = self.sparse
-        total = parameters.gradient(Z, Z, inducing, K_uu)
-        total = total + parameters.gradient(self.X, Z, cross, K_fu)
-        if gradient.diagonal is not None:
-            total = total + parameters.diagonal_gradient(self.X, gradient.diagonal)
-        return total
+        total = parameters.gradient(Z, Z, of.inducing, K_uu)
+        total = total + parameters.gradient(self.X, Z, of.cross, K_fu)
+        return total + parameters.diagonal_gradient(self.X, of.diagonal)
 
 
 def _search(
@@ -126,8 +121,7 @@ class Trainable(BaseEstimator):
         """Maximise the evidence over the kernel's parameters (and the noise), fit there, and keep
         what was found; the trained noise. With `max_epochs=0` the parameters stay as they are."""
         own: Any = self
-        names = ("max_epochs", "n_restarts")
-        max_epochs, n_restarts = (whole_number(name, getattr(own, name)) for name in names)
+        max_epochs, n_restarts = self._counts()
         verbose, found = checked_flag("verbose", own.verbose), Covariances(kernel, X, Z)
         if max_epochs == 0:
             fit = infer(found, noise, None, True)
@@ -160,6 +154,10 @@ class Trainable(BaseEstimator):
         self.kernel_, self.fit_, self.evidence_ = found.kernel, fit.light(), fit.evidence
         return noise
 
+    def _counts(self) -> list[int]:
+        names = ("max_epochs", "n_restarts")
+        return [whole_number(name, getattr(self, name)) for name in names]
+
     def _checked(self, X: Any) -> np.ndarray:
         """Inputs (n, d) of a fitted estimator."""
         check_is_fitted(self)
@@ -169,9 +167,9 @@ class Trainable(BaseEstimator):
 def starting_kernel(kernel: Any, X: np.ndarray) -> Kernel:
     """The user's kernel, or a squared exponential with one length-scale per feature.
 
-    The default's length-scales start at `sqrt(d)` standard deviations of their feature: then a
-    typical pair of points has a covariance near exp(-1), whatever the units and the dimension, and
-    the evidence has a slope to follow. (A feature that never varies gets sqrt(d).)
+    The default's length-scales start at `sqrt(d)` standard deviations of their feature (1 where it
+    never varies): then a typical pair of points has a covariance near exp(-1), whatever the units
+    and the dimension, and the evidence has a slope to follow.
     """
     d = X.shape[1]
     if kernel is None:
@@ -223,11 +221,8 @@ def checked_random(random_state: Any) -> np.random.RandomState:
 
 @contextmanager
 def progress_bar(verbose: bool, total: int) -> Iterator[Callable[[float], None] | None]:
-    """Yield `report(evidence)`, called after every evaluation; None where nothing is shown.
-
-    It is drawn on standard error, so that what a program prints stays as it is, and only where
-    that is a terminal.
-    """
+    """Yield `report(evidence)`, called after every evaluation; None where nothing is shown. It is
+    drawn on standard error, and only where that is a terminal."""
     if not verbose or total < 1:
         yield None
         return

@@ -10,13 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gpcert.models.inference.fit import (
-    EvidenceGradient,
-    Fit,
-    checked_covariance,
-    scaled_factor,
-    with_jitter,
-)
+from gpcert.models.inference import fit as fitting
+from gpcert.models.inference.fit import EvidenceGradient, Fit
 from gpcert.models.links import Link, Moments
 from gpcert.rounding import U
 from gpcert.triangular import square, triangular_inverse
@@ -66,7 +61,7 @@ def ep(
     on it.
     """
     y = np.asarray(y, dtype=np.float64)
-    K = checked_covariance(K, (len(y), len(y)))
+    K = fitting.checked_covariance(K, (len(y), len(y)))
 
     def fit(covariance: np.ndarray, jitter: float) -> Fit:
         largest = float(np.diag(covariance).max())
@@ -83,7 +78,7 @@ def ep(
         gradient = EvidenceGradient(square=W)
         return Fit(state.weights, state.factor, gradient=gradient, jitter=jitter, **found)
 
-    return with_jitter(K, fit)
+    return fitting.with_jitter(K, fit)
 
 
 class Sweep(NamedTuple):
@@ -174,7 +169,7 @@ def _posterior(K: np.ndarray, sites: np.ndarray) -> _State:
     """
     precision, shift = sites
     root = np.sqrt(precision)
-    L = scaled_factor(K, root)
+    L = fitting.scaled_factor(K, root)
     inverse = triangular_inverse(L)
     b = np.einsum("ij,ij->j", inverse, inverse)
     explained = 1.0 - b

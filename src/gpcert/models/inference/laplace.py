@@ -19,16 +19,8 @@ from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.errors import InputError
-from gpcert.models.inference.fit import (
-    EvidenceGradient,
-    Fit,
-    checked_covariance,
-    lower_factor,
-    lower_solve,
-    scaled_factor,
-    solve,
-    with_jitter,
-)
+from gpcert.models.inference import fit as fitting
+from gpcert.models.inference.fit import EvidenceGradient, Fit
 from gpcert.models.links import Derivatives, Link, softmax_log_likelihood
 from gpcert.rounding import U
 from gpcert.triangular import square, triangular_inverse
@@ -118,11 +110,10 @@ def laplace(K: Any, y: Any, link: Link, start: Any = None, *, max_iterations: in
 
         t = grad log p(y | f),   A = L^-1 W^1/2,   E = log p(y | f) - t^T K t / 2 - log|B| / 2.
 
-    Newton's steps are halved until the objective does not decrease. `start`: weights of a fit to a
-    similar K; only the number of steps depends on it.
+    `start`: weights of a fit to a similar K; only the number of steps depends on it.
     """
     y = np.asarray(y, dtype=np.float64)
-    K = checked_covariance(K, (len(y), len(y)))
+    K = fitting.checked_covariance(K, (len(y), len(y)))
 
     def fit(covariance: np.ndarray, jitter: float) -> Fit:
         local, found = find_mode(_problem(covariance, y, link), start, max_iterations)
@@ -131,7 +122,7 @@ def laplace(K: Any, y: Any, link: Link, start: Any = None, *, max_iterations: in
         t, gradient = local.first, EvidenceGradient(square=W)
         return Fit(t, factor, gradient=gradient, jitter=jitter, start=t, **found)
 
-    return with_jitter(K, fit)
+    return fitting.with_jitter(K, fit)
 
 
 def _problem(K: np.ndarray, y: np.ndarray, link: Link) -> Problem:
@@ -140,7 +131,7 @@ def _problem(K: np.ndarray, y: np.ndarray, link: Link) -> Problem:
     def step(local: Derivatives, gap: np.ndarray, steps: int) -> np.ndarray:
         """`gap - W^1/2 B^-1 W^1/2 K gap` (GPML Alg. 3.1, lines 5-7)."""
         root = np.sqrt(local.curvature)
-        return gap - root * solve(scaled_factor(K, root), root * (K @ gap))
+        return gap - root * fitting.solve(fitting.scaled_factor(K, root), root * (K @ gap))
 
     return Problem(
         "Laplace",
@@ -163,7 +154,7 @@ def _at_mode(K: np.ndarray, local: Derivatives) -> tuple[np.ndarray, np.ndarray,
     """
     curvature, t = local.curvature, local.first
     root = np.sqrt(curvature)
-    L = scaled_factor(K, root)
+    L = fitting.scaled_factor(K, root)
     inverse = triangular_inverse(L)
     explained = 1.0 - np.einsum("ij,ij->j", inverse, inverse)
     slope = np.zeros_like(curvature)
@@ -193,7 +184,7 @@ class _Factors:
     def precision_times(self, b: np.ndarray) -> np.ndarray:
         """S b for b (m, N)."""
         c = _each(self.E, b)
-        return c - _each(self.E, np.broadcast_to(solve(self.total, c.sum(0)), c.shape))
+        return c - _each(self.E, np.broadcast_to(fitting.solve(self.total, c.sum(0)), c.shape))
 
 
 def softmax_laplace(
@@ -206,14 +197,14 @@ def softmax_laplace(
     (m, r, N) with `r = (m - 1) N` and `S_cc' = A_c^T A_c'` exactly the full cross-covariances'
     precision; beyond `MOST_JOINT` classes factor and coupling are (m, N, N) with
     `S_cc' = [c = c'] A_c^T A_c - C_c^T C_c'`. Both are None with `factored=False` (training needs
-    only the evidence). Newton's steps are halved until the objective does not decrease.
+    only the evidence).
     """
     y = np.asarray(y)
     Ks = np.asarray(Ks, dtype=np.float64)
     m = int(y.max()) + 1 if len(Ks) == 1 else len(Ks)
     if m < 2 or y.min() < 0 or y.max() >= m:
         raise InputError(f"y: expected classes 0..m-1, m >= 2, got {y.min()}..{y.max()}")
-    Ks = checked_covariance(Ks, (len(Ks), len(y), len(y)))
+    Ks = fitting.checked_covariance(Ks, (len(Ks), len(y), len(y)))
     one_hot = np.zeros((m, len(y)))
     one_hot[y, np.arange(len(y))] = 1.0
 
@@ -226,7 +217,7 @@ def softmax_laplace(
         stored, gradient = _stored(factors.F) if factored else (None,), EvidenceGradient(square=W)
         return Fit(t, *stored, gradient=gradient, jitter=jitter, start=t, **found)
 
-    return with_jitter(Ks, fit)
+    return fitting.with_jitter(Ks, fit)
 
 
 def _each(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -258,11 +249,11 @@ def _factors(K: np.ndarray, p: np.ndarray) -> _Factors:
     F, E = np.empty((m, N, N)), np.empty((m, N, N))
     half_log_determinant = 0.0
     for c, root in enumerate(np.sqrt(p)):
-        L = scaled_factor(K[c], root)
+        L = fitting.scaled_factor(K[c], root)
         half_log_determinant += float(np.log(np.diag(L)).sum())
         F[c] = triangular_inverse(L) * root
         E[c] = square(F[c])
-    total = lower_factor(E.sum(0))
+    total = fitting.lower_factor(E.sum(0))
     half_log_determinant += float(np.log(np.diag(total)).sum())
     return _Factors(F, E, total, half_log_determinant)
 
@@ -286,11 +277,15 @@ def _softmax_gradient(
     `W_c = (t_c t_c^T - S_cc) / 2 + (u_c t_c^T + t_c u_c^T) / 2`: the second part is the mode's
     change, `df = (I - K S) dK t`, so `u = (I - S K) dE/df`.
     """
-    slope = _evidence_slope(_point_covariances(K, factors), p)
+    # dE/df = -trace(Sigma dW/df) / 2 with W = diag(p) - p p^T at each point
+    covariance = _point_covariances(K, factors)
+    joint = p * np.einsum("cjn,jn->cn", covariance, p)
+    sensitivity = np.einsum("ccn->cn", covariance) * p - 2.0 * joint
+    slope = -0.5 * (sensitivity - p * sensitivity.sum(0))
     u = slope - factors.precision_times(_each(K, slope))
     W = np.zeros((1 if shared else len(K), *K.shape[1:]))
     for c, E in enumerate(factors.E):
-        V = lower_solve(factors.total, E)
+        V = fitting.lower_solve(factors.total, E)
         moved = np.outer(u[c] + 0.5 * t[c], t[c])
         mine = W[0 if shared else c]
         mine += 0.5 * (moved + moved.T - E + V.T @ V)
@@ -304,20 +299,12 @@ def _point_covariances(K: np.ndarray, factors: _Factors) -> np.ndarray:
     covariance = np.empty((m, m, N))
     for c in range(m):
         whitened = factors.F[c] @ K[c]
-        V[c] = lower_solve(factors.total, factors.F[c].T @ whitened)
+        V[c] = fitting.lower_solve(factors.total, factors.F[c].T @ whitened)
         own = np.diag(K[c]) - np.einsum("ij,ij->j", whitened, whitened)
         for j in range(c + 1):
             covariance[c, j] = covariance[j, c] = np.einsum("ij,ij->j", V[c], V[j])
         covariance[c, c] += own
     return covariance
-
-
-def _evidence_slope(covariance: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """`dE/df = -trace(Sigma dW/df) / 2` with `W = diag(p) - p p^T` at each point (m, N)."""
-    own = np.einsum("ccn->cn", covariance) * p
-    joint = p * np.einsum("cjn,jn->cn", covariance, p)
-    sensitivity = own - 2.0 * joint
-    return -0.5 * (sensitivity - p * sensitivity.sum(0))
 
 
 def _stored(F: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:

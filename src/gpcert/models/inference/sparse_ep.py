@@ -28,15 +28,9 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.errors import InputError
+from gpcert.models.inference import fit as fitting
 from gpcert.models.inference.ep import Sweep, propagate
-from gpcert.models.inference.fit import (
-    EvidenceGradient,
-    Fit,
-    checked_covariance,
-    lower_factor,
-    lower_solve,
-    with_jitter,
-)
+from gpcert.models.inference.fit import EvidenceGradient, Fit
 from gpcert.models.links import Link
 from gpcert.rounding import U
 
@@ -83,11 +77,15 @@ class SparsePrior:
             raise InputError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
         K_uu, K_fu, k_diag = (np.asarray(K, dtype=np.float64) for K in (K_uu, K_fu, k_diag))
         N, m = K_fu.shape if K_fu.ndim == 2 else (len(k_diag), len(K_uu))
-        K_uu = checked_covariance(K_uu, (m, m), "K_uu")
-        K_fu = checked_covariance(K_fu, (N, m), "K_fu")
-        k_diag = checked_covariance(k_diag, (N,), "k_diag")
-        L, jitter = with_jitter(K_uu, lambda K, jitter: (lower_factor(K), jitter), JITTERS, "K_uu")
-        V = lower_solve(L, K_fu.T)
+        K_uu = fitting.checked_covariance(K_uu, (m, m), "K_uu")
+        K_fu = fitting.checked_covariance(K_fu, (N, m), "K_fu")
+        k_diag = fitting.checked_covariance(k_diag, (N,), "k_diag")
+
+        def factored(K: np.ndarray, jitter: float) -> tuple[np.ndarray, float]:
+            return fitting.lower_factor(K), jitter
+
+        L, jitter = fitting.with_jitter(K_uu, factored, JITTERS, "K_uu")
+        V = fitting.lower_solve(L, K_fu.T)
         explained = np.einsum("ij,ij->j", V, V)
         residual = np.maximum(k_diag - explained, 0.0)  # below 0 by rounding only
         relative = jitter / float(np.diag(K_uu).mean())
@@ -126,8 +124,8 @@ class SparsePosterior:
         V = prior.V
         B = _weighted_gram(V, precision)
         B[np.diag_indices(len(B))] += 1.0
-        R = lower_factor(B.copy())
-        solved = lower_solve(R, V)
+        R = fitting.lower_factor(B.copy())
+        solved = fitting.lower_solve(R, V)
         center = scipy.linalg.solve_triangular(R, solved @ shift, lower=True, trans=1)
         variance = np.einsum("ij,ij->j", solved, solved)
         # a cavity has at most the prior's variance: that bounds what rounding makes of 1 - p v
