@@ -128,9 +128,8 @@ def written_labels(classes: Any) -> list[Any] | None:
 
 def check_labels(labels: Any) -> tuple[Any, ...]:
     """Labels of classes from a file: distinct text, numbers or truth values."""
-    plain = isinstance(labels, list) and all(
-        isinstance(label, str | int | float) for label in labels
-    )
+    kinds = str | int | float
+    plain = isinstance(labels, list) and all(isinstance(label, kinds) for label in labels)
     if not plain or len(set(labels)) != len(labels):
         raise InputError(
             f"classes: expected distinct labels, each text, a number or a truth value, got "
@@ -201,8 +200,7 @@ def checked_slope(slope: Any, m: int, q: int) -> np.ndarray:
     if slope is None:
         return np.zeros((m, q))
     values = finite_array("slope", slope)
-    if values.shape == (q,) and m == 1:
-        values = values[None]
+    values = values[None] if values.shape == (q,) and m == 1 else values
     if values.shape != (m, q):
         raise InputError(
             f"slope: expected shape ({m}, {q}), one number for each output and each of the "
@@ -229,9 +227,8 @@ class Factored:
 
     def factors_of(self, output: int) -> tuple[np.ndarray, np.ndarray]:
         """A_c and C_c, shapes (r, N) and (r', N)."""
-        both = (self.factor, self.negative_factor)
-        first, second = (factor[output if len(factor) > 1 else 0] for factor in both)
-        return first, second
+        A, C = self.factor, self.negative_factor
+        return A[output if len(A) > 1 else 0], C[output if len(C) > 1 else 0]
 
     @cached_property
     def triangular(self) -> tuple[bool, ...]:
@@ -268,8 +265,7 @@ def factored_precision(
     S = S / 2 + S.T / 2
     eigenvalues, vectors = symmetric_eigh(S, "precision")
     if eigenvalues[0] >= -1e-10 * max(size, eigenvalues[-1]):
-        factor = np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T
-        return factor, None
+        return np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T, None
     return split_precision(S, gram())
 
 

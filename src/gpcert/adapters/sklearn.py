@@ -5,9 +5,8 @@ Gaussian processes, in the notation of Rasmussen & Williams (2006) with the libr
     regression (Alg. 2.1):  t = alpha_,  A = L_^-1,  L_ L_^T = K + alpha I (+ white noise),
     Laplace (Alg. 3.2):     t = y - pi_,  A = L_^-1 diag(W_sr_),  L_ L_^T = I + W^1/2 K W^1/2.
 
-The library solves with L_ at every prediction; here the inverse is formed once, and that factor is
-the certified model. With more than two classes the library fits several binary classifiers, which
-become a `Committee`.
+The inverse is formed once, and that factor is the certified model. Several binary classifiers, to
+which the library comes with more than two classes, are a `Committee`.
 
 The others are a posterior mean without variance,
 
@@ -196,10 +195,9 @@ def _machine_classifier(model: Any) -> Conversion:
     classes = [-1, 1] if isinstance(model, OneClassSVM) else model.classes_.tolist()
     if len(classes) > 2:
         return _votes(model)
-    weights, link = _dense("dual_coef_", model.dual_coef_), SignOnly()
-    posterior = _of_machine(
-        model, weights, model.intercept_, likelihood=link, classes=tuple(classes)
-    )
+    weights = _dense("dual_coef_", model.dual_coef_)
+    options = {"likelihood": SignOnly(), "classes": tuple(classes)}
+    posterior = _of_machine(model, weights, model.intercept_, **options)
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         mean = np.reshape(model.decision_function(X), (len(X), 1))
