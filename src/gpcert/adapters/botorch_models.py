@@ -46,14 +46,13 @@ def convert(model: Any) -> Conversion:
     each = list(copy.models) if type(copy) is ModelListGP else [copy]
     posterior = join_outputs([output for one in each for output in _outputs(one)])
     points = max(len(each.points) for each in posterior.members)
-    return compared(posterior, model, copy, _said, points=points)
 
+    def said(own: Any, X: Any) -> LibraryPrediction:
+        found = own.posterior(X)
+        mean, variance = finite_array("mean", found.mean), finite_array("variance", found.variance)
+        return LibraryPrediction(mean, variance)
 
-def _said(model: Any, X: Any) -> LibraryPrediction:
-    found = model.posterior(X)
-    return LibraryPrediction(
-        finite_array("mean", found.mean), finite_array("variance", found.variance)
-    )
+    return compared(posterior, model, copy, said, points=points)
 
 
 def _outputs(model: Any) -> list[Posterior]:
