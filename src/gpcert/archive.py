@@ -114,9 +114,7 @@ class Archive:
         """Unpack one array."""
         entry = self._entry(name, kinds)
         flat = np.frombuffer(self._bytes(entry), dtype=entry.dtype)
-        if entry.fortran:
-            return flat.reshape(entry.shape[::-1]).T
-        return flat.reshape(entry.shape)
+        return flat.reshape(entry.shape, order="F" if entry.fortran else "C")
 
     def text(self, name: str) -> str:
         """Unpack an array that is one text of bounded length."""
@@ -138,13 +136,8 @@ class Archive:
         descr, fortran, shape = match.groups()
         if not any(descr[1:].startswith(kind) for kind in kinds):
             raise InputError(f"{name}: expected numbers of type {' or '.join(kinds)}, got {descr}")
-        found = _Entry(
-            info,
-            np.dtype(descr),
-            tuple(int(number) for number in shape.replace(",", " ").split()),
-            fortran == "True",
-            start,
-        )
+        numbers = tuple(map(int, shape.replace(",", " ").split()))
+        found = _Entry(info, np.dtype(descr), numbers, fortran == "True", start)
         if found.size != info.file_size - start:
             raise InputError(
                 f"{name}: expected {found.size} bytes for the shape {found.shape}, "
@@ -232,10 +225,8 @@ def plain_label(label: Any) -> Any:
 def _check_packing(info: zipfile.ZipInfo) -> None:
     if info.flag_bits & 0x1 or info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
         raise InputError(f"{info.filename}: expected plain or deflated bytes")
-    most = info.compress_size
-    if info.compress_type == zipfile.ZIP_DEFLATED:
-        most = DEFLATE * (info.compress_size + 1)
-    if info.file_size > most:
+    deflated = info.compress_type == zipfile.ZIP_DEFLATED
+    if info.file_size > (DEFLATE * (info.compress_size + 1) if deflated else info.compress_size):
         raise InputError(
             f"{info.filename}: {info.compress_size} bytes cannot unpack to {info.file_size}"
         )

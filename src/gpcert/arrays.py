@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from numbers import Real
 from typing import Annotated, Any
 
@@ -131,10 +132,7 @@ def namespace(*arrays: Array) -> Any:
 
 def least_of(arrays: Sequence[Array]) -> Array:
     """The smallest of arrays of one shape, place by place."""
-    best = arrays[0]
-    for other in arrays[1:]:
-        best = namespace(best).minimum(best, other)
-    return best
+    return reduce(namespace(arrays[0]).minimum, arrays)
 
 
 def row_products(a: Array, b: Array) -> Array:

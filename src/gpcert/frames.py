@@ -61,7 +61,8 @@ def read_point(
         )
     values = list(x.values()) if isinstance(x, Mapping) else x
     if not _is_table(x):  # the columns of a table are said to be too many below
-        order = _order(name, _entry_names(name, x), features)
+        labels = x if isinstance(x, Mapping) else x.index if hasattr(x, "iloc") else ()
+        order = _order(name, _only_text(name, list(labels)), features)
         values = values if order is None else [np.asarray(values)[j] for j in order]
     point = finite_array(name, values, booleans=True)
     if point.ndim == 2:
@@ -107,13 +108,6 @@ def labels_of(X: Any, rows: Sequence[int]) -> tuple[Any, ...]:
 
 def _is_table(X: Any) -> bool:
     return hasattr(X, "__dataframe__") or (hasattr(X, "columns") and hasattr(X, "iloc"))
-
-
-def _entry_names(name: str, x: Any) -> Names:
-    """Names of the entries of a mapping or of a row of a data frame."""
-    if isinstance(x, Mapping):
-        return _only_text(name, list(x))
-    return _only_text(name, list(x.index)) if hasattr(x, "iloc") else None
 
 
 def _only_text(name: str, labels: Sequence[Any]) -> Names:

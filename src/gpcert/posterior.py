@@ -21,6 +21,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from gpcert import posterior_parts as parts
 from gpcert.archive import fingerprint, plain_label, read_arrays, write_arrays
 from gpcert.arrays import Inputs, Points, finite_array
 from gpcert.errors import InputError
@@ -28,22 +29,6 @@ from gpcert.frames import checked_names, read_points
 from gpcert.kernels import Kernel
 from gpcert.kernels.base import GradientProduct
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
-from gpcert.posterior_parts import (
-    ARRAYS,
-    FORMAT,
-    TREND,
-    Factored,
-    check_parts,
-    check_shapes,
-    checked_slope,
-    checked_spread,
-    factored_precision,
-    header_fields,
-    per_output,
-    read_classes,
-    read_factors,
-    written_labels,
-)
 from gpcert.regions import LinearMap
 from gpcert.rounding import on_grid, raised_power
 from gpcert.triangular import Inverse
@@ -54,7 +39,7 @@ LARGEST_BLOCK = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior(Factored):
+class Posterior(parts.Factored):
     """A Gaussian process posterior in canonical form, with the likelihood that predicts from it.
 
     Parameters: `kernel`; `points` Z (N, d); `weights` t (N,) or (m, N); `factor` A (r, N), or
@@ -99,7 +84,7 @@ class Posterior(Factored):
     inverse: Inverse | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        check_parts(self)
+        parts.check_parts(self)
         points = finite_array("points", self.points, ndim=2)
         N, d = points.shape
         if N == 0 or d == 0:
@@ -119,15 +104,15 @@ class Posterior(Factored):
         set_field = object.__setattr__
         set_field(self, "points", points)
         set_field(self, "weights", weights)
-        set_field(self, "slope", checked_slope(self.slope, m, points.shape[1]))
-        for name, value in read_factors(self, m, N).items():
+        set_field(self, "slope", parts.checked_slope(self.slope, m, points.shape[1]))
+        for name, value in parts.read_factors(self, m, N).items():
             set_field(self, name, value)
         for name in ("offset", "scale", "noise"):
-            set_field(self, name, per_output(name, getattr(self, name), m))
+            set_field(self, name, parts.per_output(name, getattr(self, name), m))
         if np.any(self.scale <= 0) or np.any(self.noise < 0):
             raise InputError("expected scale > 0 and noise >= 0 for every output")
-        parts = [self.factor, *([self.negative_factor] if self.negative_factor.size else [])]
-        if self.coupled and any(len(part) != m for part in parts):
+        factors = [self.factor, *([self.negative_factor] if self.negative_factor.size else [])]
+        if self.coupled and any(len(factor) != m for factor in factors):
             raise InputError(
                 f"coupled: expected a factor of shape ({m}, r, {N}) and a negative_factor alike, "
                 f"or none, got {self.factor.shape} and {self.negative_factor.shape}"
@@ -138,9 +123,9 @@ class Posterior(Factored):
                 set_field(self, name, on_grid(getattr(self, name)))
             # a grid for each feature, which all outputs share
             set_field(self, "slope", np.stack([on_grid(column) for column in self.slope.T], axis=1))
-        set_field(self, "classes", read_classes(self))
+        set_field(self, "classes", parts.read_classes(self))
         set_field(self, "feature_names", checked_names(self.feature_names, d))
-        set_field(self, "spread", checked_spread(self.spread, d))
+        set_field(self, "spread", parts.checked_spread(self.spread, d))
         self._protect()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -149,10 +134,9 @@ class Posterior(Factored):
         self._protect()
 
     def _protect(self) -> None:
-        for name in (*ARRAYS, TREND):
-            getattr(self, name).setflags(write=False)
-        if self.spread is not None:
-            self.spread.setflags(write=False)
+        for name in (*parts.ARRAYS, parts.TREND, "spread"):
+            if getattr(self, name) is not None:
+                getattr(self, name).setflags(write=False)
 
     @staticmethod
     def from_precision(
@@ -166,7 +150,7 @@ class Posterior(Factored):
         that adds variance is then no larger than it must be.
         """
         Z = finite_array("points", points, ndim=2)
-        positive, negative = factored_precision(precision, lambda: kernel.value(Z, Z))
+        positive, negative = parts.factored_precision(precision, lambda: kernel.value(Z, Z))
         return Posterior(kernel, Z, weights, positive, negative_factor=negative, **options)
 
     @property
@@ -345,12 +329,12 @@ class Posterior(Factored):
 
     def save(self, path: str | Path) -> None:
         """Write a `.npz` file that holds numbers and text only (no code), for `Posterior.load`."""
-        write_arrays(path, {"format": FORMAT, **self.header()}, self.arrays())
+        write_arrays(path, {"format": parts.FORMAT, **self.header()}, self.arrays())
 
     @staticmethod
     def load(path: str | Path) -> Posterior:
         """Read what `save` wrote; never executes code from the file."""
-        found = read_arrays(path, {FORMAT: lambda header, shapes: check_shapes(shapes)})
+        found = read_arrays(path, {parts.FORMAT: lambda header, shapes: parts.check_shapes(shapes)})
         return Posterior.from_arrays(*found, path)
 
     @cached_property
@@ -359,7 +343,7 @@ class Posterior(Factored):
         the spread, on which no prediction depends."""
         likelihood = [self.likelihood.name, self.likelihood.identity()]
         return fingerprint(
-            {"format": FORMAT, **self._described(), "likelihood": likelihood}, self.arrays()
+            {"format": parts.FORMAT, **self._described(), "likelihood": likelihood}, self.arrays()
         )
 
     def header(self) -> dict[str, Any]:
@@ -367,7 +351,7 @@ class Posterior(Factored):
         return {
             **self._described(),
             "likelihood": [self.likelihood.name, self.likelihood.config()],
-            "classes": written_labels(self.classes),
+            "classes": parts.written_labels(self.classes),
             "spread": None if self.spread is None else self.spread.tolist(),
         }
 
@@ -381,7 +365,7 @@ class Posterior(Factored):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All numbers, by name."""
-        names = (*ARRAYS, TREND) if self.has_trend else ARRAYS
+        names = (*parts.ARRAYS, parts.TREND) if self.has_trend else parts.ARRAYS
         found = {name: getattr(self, name) for name in names}
         if self.features is not None:
             found |= {"matrix": self.features.matrix, "shift": self.features.shift}
@@ -393,7 +377,7 @@ class Posterior(Factored):
     ) -> Posterior:
         """Inverse of `header` and `arrays`; `path` is named in errors."""
         try:
-            fields: dict[str, Any] = {**header_fields(header), **arrays}
+            fields: dict[str, Any] = {**parts.header_fields(header), **arrays}
             if "matrix" in fields:
                 fields["features"] = LinearMap(fields.pop("matrix"), fields.pop("shift"))
             return Posterior(**fields)

@@ -48,12 +48,9 @@ def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
     >>> check_shapes({"points": (4, 2), "weights": (1, 4)} | one | two)
     """
     names = {prefix + name for name in ARRAYS}
-    mapped = {prefix + name for name in FEATURES} <= set(shapes)
-    if mapped:
-        names |= {prefix + name for name in FEATURES}
-    trend = prefix + TREND in shapes
-    if trend:
-        names.add(prefix + TREND)
+    for others in (FEATURES, (TREND,)):  # all of them, or none
+        besides = {prefix + name for name in others}
+        names |= besides if besides <= set(shapes) else set()
     if set(shapes) != names:
         missing, unknown = sorted(names - set(shapes)), sorted(set(shapes) - names)
         raise InputError(
@@ -65,13 +62,12 @@ def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
         raise InputError(
             f"expected points (N, d) and weights (m, N), got {of['points']} and {of['weights']}"
         )
-    N, m = of["points"][0], of["weights"][0]
-    right = of["weights"][1] == N and all(of[name] == (m,) for name in ("offset", "scale", "noise"))
-    if mapped:
-        matrix, shift = (shapes[prefix + name] for name in FEATURES)
-        right = right and len(matrix) == 2 and (matrix[0],) == shift == of["points"][1:]
-    if trend:
-        right = right and shapes[prefix + TREND] == (m, of["points"][1])
+    (N, q), m = of["points"], of["weights"][0]
+    expected = {"weights": (m, N), TREND: (m, q), "shift": (q,)}
+    expected |= dict.fromkeys(("offset", "scale", "noise"), (m,))
+    right = all(shapes.get(prefix + name, shape) == shape for name, shape in expected.items())
+    matrix = shapes.get(prefix + "matrix", (q, 0))
+    right = right and len(matrix) == 2 and matrix[0] == q
     for name in ("factor", "negative_factor"):
         shape = of[name]
         right = right and len(shape) == 3 and shape[0] in {1, m} and shape[2] == N
@@ -132,9 +128,8 @@ def written_labels(classes: Any) -> list[Any] | None:
 
 def check_labels(labels: Any) -> tuple[Any, ...]:
     """Labels of classes from a file: distinct text, numbers or truth values."""
-    plain = isinstance(labels, list) and all(
-        isinstance(label, str | int | float) for label in labels
-    )
+    kinds = str | int | float
+    plain = isinstance(labels, list) and all(isinstance(label, kinds) for label in labels)
     if not plain or len(set(labels)) != len(labels):
         raise InputError(
             f"classes: expected distinct labels, each text, a number or a truth value, got "
@@ -205,8 +200,7 @@ def checked_slope(slope: Any, m: int, q: int) -> np.ndarray:
     if slope is None:
         return np.zeros((m, q))
     values = finite_array("slope", slope)
-    if values.shape == (q,) and m == 1:
-        values = values[None]
+    values = values[None] if values.shape == (q,) and m == 1 else values
     if values.shape != (m, q):
         raise InputError(
             f"slope: expected shape ({m}, {q}), one number for each output and each of the "
@@ -216,13 +210,12 @@ def checked_slope(slope: Any, m: int, q: int) -> np.ndarray:
 
 
 def checked_spread(spread: Any, d: int) -> np.ndarray | None:
-    """d finite numbers >= 0 that can only be read, or None where they are not known."""
+    """d finite numbers >= 0, or None where they are not known."""
     if spread is None:
         return None
     found = finite_array("spread", spread)
     if found.shape != (d,) or np.any(found < 0):
         raise InputError(f"spread: expected {d} numbers >= 0, one per feature, got {spread!r}")
-    found.setflags(write=False)
     return found
 
 
@@ -234,9 +227,8 @@ class Factored:
 
     def factors_of(self, output: int) -> tuple[np.ndarray, np.ndarray]:
         """A_c and C_c, shapes (r, N) and (r', N)."""
-        both = (self.factor, self.negative_factor)
-        first, second = (factor[output if len(factor) > 1 else 0] for factor in both)
-        return first, second
+        A, C = self.factor, self.negative_factor
+        return A[output if len(A) > 1 else 0], C[output if len(C) > 1 else 0]
 
     @cached_property
     def triangular(self) -> tuple[bool, ...]:
@@ -273,8 +265,7 @@ def factored_precision(
     S = S / 2 + S.T / 2
     eigenvalues, vectors = symmetric_eigh(S, "precision")
     if eigenvalues[0] >= -1e-10 * max(size, eigenvalues[-1]):
-        factor = np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T
-        return factor, None
+        return np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T, None
     return split_precision(S, gram())
 
 

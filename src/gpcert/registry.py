@@ -22,14 +22,9 @@ class Registry(dict[str, C], Generic[C]):
 
     def __init__(self, what: str, base: C, built_in: Iterable[C]) -> None:
         super().__init__()
-        self.what, self.base = what, base
+        self.what, self.base, self.group = what, base, f"gpcert.{what}s"
         for each in built_in:
             self.register(each)
-
-    @property
-    def group(self) -> str:
-        """The group of entry points."""
-        return f"gpcert.{self.what}s"
 
     def register(self, cls: C) -> C:
         """Let saved posteriors name this class; also as a decorator."""
@@ -45,11 +40,11 @@ class Registry(dict[str, C], Generic[C]):
                 f"got {name!r}"
             )
         taken = self.get(name)
-        # a module that is imported again defines its classes again
-        if taken is not None and _place(taken) != _place(cls):
+        place, own = (f"{each.__module__}.{each.__qualname__}" for each in (taken or cls, cls))
+        if place != own:  # a module that is imported again defines its classes again
             raise InputError(
-                f"register: the {self.what} name {name!r} is taken by {taken.__module__}."
-                f"{taken.__qualname__}; give {cls.__name__} a name of its own"
+                f"register: the {self.what} name {name!r} is taken by {place}; give "
+                f"{cls.__name__} a name of its own"
             )
         self[name] = cls
         return cls
@@ -81,7 +76,3 @@ class Registry(dict[str, C], Generic[C]):
                 f"{self.what} {name!r}: its parameters do not fit ({error!r}); use what its "
                 "config() returns"
             ) from error
-
-
-def _place(cls: type) -> tuple[str, str]:
-    return cls.__module__, cls.__qualname__

@@ -31,6 +31,6 @@ def test_counts(name):
 
     def make(value):
         # a count that is right may be large: only the reading is asked about
-        return GPRegressor(**{**few, name: value})._options() and None
+        return GPRegressor(**{**few, name: value})._counts() and None
 
     assert misused(make, {"value": 1}) == []

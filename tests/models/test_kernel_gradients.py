@@ -158,7 +158,7 @@ def test_rebuilding_at_the_same_vector_gives_the_same_kernel(name, config, data)
     parameters = LogParameters.of(kernel)
     again = parameters.rebuild(parameters.values)
     np.testing.assert_allclose(again.value(X, Y), kernel.value(X, Y), rtol=1e-12)
-    moved = parameters.at(parameters.values + 0.25)
+    moved = LogParameters.of(parameters.rebuild(parameters.values + 0.25))
     np.testing.assert_allclose(moved.values, parameters.values + 0.25, rtol=1e-12)
     assert moved.names == parameters.names
 

@@ -46,14 +46,13 @@ def convert(model: Any) -> Conversion:
     each = list(copy.models) if type(copy) is ModelListGP else [copy]
     posterior = join_outputs([output for one in each for output in _outputs(one)])
     points = max(len(each.points) for each in posterior.members)
-    return compared(posterior, model, copy, _said, points=points)
 
+    def said(own: Any, X: Any) -> LibraryPrediction:
+        found = own.posterior(X)
+        mean, variance = finite_array("mean", found.mean), finite_array("variance", found.variance)
+        return LibraryPrediction(mean, variance)
 
-def _said(model: Any, X: Any) -> LibraryPrediction:
-    found = model.posterior(X)
-    return LibraryPrediction(
-        finite_array("mean", found.mean), finite_array("variance", found.variance)
-    )
+    return compared(posterior, model, copy, said, points=points)
 
 
 def _outputs(model: Any) -> list[Posterior]:
@@ -62,7 +61,7 @@ def _outputs(model: Any) -> list[Posterior]:
         raise unsupported("ModelListGP", model, (SingleTaskGP,))
     count = model.num_outputs
     each = [None] if count == 1 else list(range(count))
-    found = [exact_posterior(model, model.train_inputs, model.train_targets, c) for c in each]
+    found = [exact_posterior(model, c) for c in each]
     x = _units(getattr(model, "input_transform", None), found[0].dim, _input)
     y = _units(getattr(model, "outcome_transform", None), count, _outcome)
     return [in_units(x.fold(own), y.shift[c], y.scale[c]) for c, own in enumerate(found)]

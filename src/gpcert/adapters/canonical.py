@@ -149,9 +149,7 @@ def join_outputs(outputs: Sequence[Posterior], **options: Any) -> Outputs:
     kernel, factors = common
     points = [output.points for output in outputs]
     shared = all(np.array_equal(points[0], other) for other in points[1:])
-    starts = np.zeros(len(outputs), dtype=int)
-    if not shared:
-        starts[1:] = np.cumsum([len(Z) for Z in points[:-1]])
+    starts = np.cumsum([0, *(0 if shared else len(Z) for Z in points[:-1])])
     Z = points[0] if shared else np.concatenate(points)
     roots = np.sqrt(factors)
 

@@ -6,21 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.adapter import (
-    Conversion,
-    LibraryPrediction,
-    check_fitted,
-    fitted_names,
-    regressor_prediction,
-    with_names,
-)
+from gpcert.adapters import adapter
+from gpcert.adapters.adapter import Conversion, LibraryPrediction
 from gpcert.posterior import Posterior
 
 
 def convert(model: Any) -> Conversion:
     """The fitted estimator's posterior, beside what its own methods predict."""
-    check_fitted(model, "n_features_in_")
-    posterior = with_names(model.posterior_, fitted_names(model))
+    adapter.check_fitted(model, "n_features_in_")
+    posterior = adapter.with_names(model.posterior_, adapter.fitted_names(model))
     assert isinstance(posterior, Posterior)
 
     def predict(X: np.ndarray) -> LibraryPrediction:
@@ -28,6 +22,6 @@ def convert(model: Any) -> Conversion:
             return LibraryPrediction(classes=model.predict_proba(X))
         if posterior.classes is not None:
             return LibraryPrediction(probability=model.predict_proba(X)[:, 1])
-        return regressor_prediction(model, X)
+        return adapter.regressor_prediction(model, X)
 
     return Conversion(posterior, predict)

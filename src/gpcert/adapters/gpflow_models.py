@@ -30,17 +30,10 @@ import numpy as np
 import scipy.linalg
 
 from gpcert import kernels as ours
+from gpcert.adapters import canonical
 from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
-from gpcert.adapters.canonical import (
-    Canonical,
-    PriorMean,
-    exact_regression,
-    join_outputs,
-    lower_factor,
-    unwhitened,
-    whitened,
-)
+from gpcert.adapters.canonical import Canonical, PriorMean
 from gpcert.arrays import finite_array
 from gpcert.errors import UnsupportedModelError
 from gpcert.extras import library
@@ -73,7 +66,7 @@ def convert(model: Any) -> Conversion:
         found.posterior(own.kernel, own.points, mean, c, noise=own.white, spread=spread)
         for c, (found, own) in enumerate(zip(reader(model, latent, mean), latent, strict=True))
     ]
-    posterior = join_outputs(outputs, likelihood=likelihood)
+    posterior = canonical.join_outputs(outputs, likelihood=likelihood)
     binary = isinstance(likelihood, LapseProbit)
     dtype = np.asarray(model.q_mu).dtype if X is None else X.dtype  # in which it computes
 
@@ -107,7 +100,7 @@ class _Latent:
     def factor(self) -> np.ndarray:
         """Cholesky factor of the covariance of inducing inputs."""
         K = self.covariance(gpflow.default_jitter())
-        return lower_factor(K, "covariance of the inducing inputs")
+        return canonical.lower_factor(K, "covariance of the inducing inputs")
 
 
 def _latent(model: Any) -> list[_Latent]:
@@ -159,7 +152,7 @@ def _noise(model: Any, X: np.ndarray) -> np.ndarray:
 def _exact(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonical]:
     X, Y = finite_array("data[0]", model.data[0]), finite_array("data[1]", model.data[1])
     K = latent[0].covariance(_noise(model, X))
-    return [exact_regression(K, errors) for errors in (Y - mean.at(X)).T]
+    return [canonical.exact_regression(K, errors) for errors in (Y - mean.at(X)).T]
 
 
 def _sparse(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonical]:
@@ -167,10 +160,12 @@ def _sparse(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonica
     sigma, own = np.sqrt(_noise(model, X)), latent[0]
     L = own.factor
     A = scipy.linalg.solve_triangular(L, own.kernel.value(own.points, X) / sigma, lower=True)
-    root = lower_factor(np.eye(len(L)) + A @ A.T, "I + A A^T")
+    root = canonical.lower_factor(np.eye(len(L)) + A @ A.T, "I + A A^T")
     spread = scipy.linalg.cho_solve((root, True), np.eye(len(L)))
     errors = (Y - mean.at(X)).T / sigma
-    return [whitened(L, scipy.linalg.cho_solve((root, True), A @ e), spread) for e in errors]
+    return [
+        canonical.whitened(L, scipy.linalg.cho_solve((root, True), A @ e), spread) for e in errors
+    ]
 
 
 def _variational(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonical]:
@@ -181,7 +176,7 @@ def _variational(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Can
         lower = np.tril(roots)
         spreads = list(lower @ lower.transpose(0, 2, 1))
     # u less its prior mean is not what an unwhitened q of the library describes: m(Z) is ignored
-    solve = whitened if getattr(model, "whiten", True) else unwhitened
+    solve = canonical.whitened if getattr(model, "whiten", True) else canonical.unwhitened
     return [
         solve(own.factor, center, spread)
         for own, center, spread in zip(latent, centers, spreads, strict=True)

@@ -29,30 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.adapter import (
-    Conversion,
-    LibraryPrediction,
-    check_inherited,
-    concatenated,
-    unsupported,
-)
-from gpcert.adapters.canonical import (
-    Canonical,
-    exact_regression,
-    join_outputs,
-    lower_factor,
-    unwhitened,
-    whitened,
-)
-from gpcert.adapters.gpytorch_prior import (
-    compared,
-    exact_solves,
-    gpytorch,
-    prior_of,
-    read_only_copy,
-    torch,
-    without_caches,
-)
+from gpcert.adapters import adapter, canonical
+from gpcert.adapters import gpytorch_prior as prior
+from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
+from gpcert.adapters.gpytorch_prior import gpytorch, torch
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.frames import spread_of
@@ -62,9 +42,9 @@ from gpcert.posterior import Posterior
 gv: Any = gpytorch.variational
 gl: Any = gpytorch.likelihoods
 
-STRATEGIES: dict[type, Callable[..., Canonical]] = {
-    gv.VariationalStrategy: whitened,
-    gv.UnwhitenedVariationalStrategy: unwhitened,
+STRATEGIES: dict[type, Callable[..., canonical.Canonical]] = {
+    gv.VariationalStrategy: canonical.whitened,
+    gv.UnwhitenedVariationalStrategy: canonical.unwhitened,
 }
 
 DISTRIBUTIONS = (
@@ -103,19 +83,15 @@ def convert(model: Any) -> Conversion:
 def convert_exact(model: Any) -> Conversion:
     """Convert an `ExactGP`, or an `IndependentModelList` of them."""
     for each in _models(model):
-        check_inherited(each, gpytorch.models.ExactGP, ("__call__",))
-    copy = read_only_copy(model)
-    found = [
-        exact_posterior(each, each.train_inputs, each.train_targets, c)
-        for each in _models(copy)
-        for c in _outputs(each)
-    ]
+        adapter.check_inherited(each, gpytorch.models.ExactGP, ("__call__",))
+    copy = prior.read_only_copy(model)
+    found = [exact_posterior(each, c) for each in _models(copy) for c in _outputs(each)]
 
     def said(own: Any, X: Any) -> LibraryPrediction:
-        return concatenated([_latent(each, X) for each in _models(own)], axis=1)
+        return adapter.concatenated([_latent(each, X) for each in _models(own)], axis=1)
 
     points = max(len(each.points) for each in found)
-    return compared(join_outputs(found), model, copy, said, points=points)
+    return prior.compared(canonical.join_outputs(found), model, copy, said, points=points)
 
 
 def _latent(model: Any, X: Any) -> LibraryPrediction:
@@ -151,8 +127,9 @@ def _is_multitask(likelihood: Any) -> bool:
     return type(likelihood) is gl.MultitaskGaussianLikelihood
 
 
-def exact_posterior(model: Any, inputs: Any, targets: Any, output: int | None = None) -> Posterior:
+def exact_posterior(model: Any, output: int | None = None) -> Posterior:
     """The posterior of exact regression, from a copy; `output` c of a batch of several."""
+    inputs, targets = model.train_inputs, model.train_targets
     if inputs is None or targets is None:
         raise InputError("model: expected training data, got none; call set_train_data(X, y) first")
     if len(inputs) != 1:
@@ -169,9 +146,9 @@ def exact_posterior(model: Any, inputs: Any, targets: Any, output: int | None = 
             f"{y.shape}; several outputs are (N, tasks) with a MultitaskGaussianLikelihood, or a "
             "batch (tasks, N); train one model an output"
         )
-    mean, kernel = prior_of(model, X.shape[1], output)
+    mean, kernel = prior.prior_of(model, X.shape[1], output)
     K = kernel.value(X, X) + np.diag(np.broadcast_to(noise, y.shape))
-    found = exact_regression(K, y - mean.at(X)[:, 0])
+    found = canonical.exact_regression(K, y - mean.at(X)[:, 0])
     return found.posterior(kernel, X, mean, spread=spread_of(X))
 
 
@@ -196,21 +173,23 @@ def _noise(likelihood: Any) -> np.ndarray:
 
 def _variational(model: Any, likelihood: Any) -> Conversion:
     """The model with its likelihood; None stands for the latent function itself."""
-    check_inherited(model, gpytorch.models.ApproximateGP, ("__call__",))
+    adapter.check_inherited(model, gpytorch.models.ApproximateGP, ("__call__",))
     link = _likelihood(likelihood)
-    copy = read_only_copy(model)
-    asked: Any = None if likelihood is None else read_only_copy(without_caches(likelihood))
+    copy = prior.read_only_copy(model)
+    asked: Any = (
+        None if likelihood is None else prior.read_only_copy(prior.without_caches(likelihood))
+    )
     base, count = _strategy(model.variational_strategy)
     read, _ = _strategy(copy.variational_strategy)
     read.jitter_val = base.jitter_val  # by the model's own precision
-    with exact_solves():
+    with prior.exact_solves():
         outputs = [_output(copy, read, c) for c in (range(count) if count else [None])]
     if isinstance(link, Softmax) and asked.num_features != len(outputs):
         raise UnsupportedModelError(
             f"SoftmaxLikelihood: expected {len(outputs)} features, one per output of the model "
             f"(its classes without mixing_weights), got {asked.num_features}"
         )
-    posterior = join_outputs(outputs, likelihood=link)
+    posterior = canonical.join_outputs(outputs, likelihood=link)
     binary = isinstance(link, Probit)
 
     def said(marginal: Any, own: Any, X: Any) -> LibraryPrediction:
@@ -222,7 +201,7 @@ def _variational(model: Any, likelihood: Any) -> Conversion:
         return LibraryPrediction(mean, variance, probability)
 
     of_copy, of_model = (partial(said, each) for each in (asked, likelihood))
-    return compared(posterior, model, copy, of_copy, of_model)
+    return prior.compared(posterior, model, copy, of_copy, of_model)
 
 
 def _strategy(strategy: Any) -> tuple[Any, int]:
@@ -269,9 +248,11 @@ def _output(model: Any, strategy: Any, output: int | None) -> Posterior:
             f"variational distribution: expected shape ({Z.shape[-2]},), got {center.shape}; wrap "
             "batches in IndependentMultitaskVariationalStrategy"
         )
-    mean, kernel = prior_of(model, Z.shape[1], output)
+    mean, kernel = prior.prior_of(model, Z.shape[1], output)
     jitter = float(strategy.jitter_val)
-    L = lower_factor(kernel.value(Z, Z) + jitter * np.eye(len(Z)), "covariance of inducing points")
+    L = canonical.lower_factor(
+        kernel.value(Z, Z) + jitter * np.eye(len(Z)), "covariance of inducing points"
+    )
     white = type(strategy) is gv.VariationalStrategy
     found = STRATEGIES[type(strategy)](L, center if white else center - mean.at(Z)[:, 0], spread)
     noise = jitter if white else 0.0

@@ -27,6 +27,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from gpcert import kernels as ours
 from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, in_blocks, unsupported
 from gpcert.adapters.canonical import PriorMean
+from gpcert.adapters.kept import CACHES
 from gpcert.arrays import finite_array
 from gpcert.committee import Model
 from gpcert.errors import ModelWarning, UnsupportedModelError
@@ -45,9 +47,6 @@ from gpcert.kernels.algebra import product_of, scaled_by
 torch: Any = library("torch")
 gpytorch: Any = library("gpytorch")
 gk: Any = gpytorch.kernels
-
-CACHES = ("prediction_strategy", "_memoize_cache", "_mean_cache", "_cached_kernel_mat")
-"""Attributes in which the library keeps what it has computed; not part of the model."""
 
 ANY_SIZE = 10**9
 
@@ -163,21 +162,18 @@ def compared(
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         with exact_solves():
-            return in_blocks(lambda rows: said(copy, rows), torch.as_tensor(X))
+            return in_blocks(partial(said, copy), torch.as_tensor(X))
 
     def returned(X: np.ndarray) -> LibraryPrediction:
         own = without_caches(model)
         with torch.no_grad():
-            return in_blocks(
-                lambda rows: (native or said)(own, rows), torch.as_tensor(X).to(tensor)
-            )
+            return in_blocks(partial(native or said, own), torch.as_tensor(X).to(tensor))
 
     tensor = next(iter(model.parameters()), None)
     settings = gpytorch.settings
     direct = points <= settings.max_cholesky_size.value() or settings.fast_computations.solves.off()
-    same = tensor is None or (
-        direct and tensor.dtype == torch.float64 and tensor.device.type == "cpu"
-    )
+    usual = (torch.float64, "cpu")
+    same = tensor is None or (direct and (tensor.dtype, tensor.device.type) == usual)
     return Conversion(posterior, predict, native=None if same else returned)
 
 
@@ -201,10 +197,8 @@ def _spectral_mixture(kernel: Any, d: int) -> Kernel:
     shape = (len(variances), d)
     frequencies = 2.0 * np.pi * tree.vector(kernel, "mixture_means").reshape(shape)
     lengths = 0.5 / (np.pi * tree.vector(kernel, "mixture_scales").reshape(shape))
-    parts = [
-        ours.SpectralMixture(variances, frequencies[:, j : j + 1], lengths[:, j : j + 1])
-        for j in range(d)
-    ]
+    columns = zip(np.split(frequencies, d, axis=1), np.split(lengths, d, axis=1), strict=True)
+    parts = [ours.SpectralMixture(variances, *column) for column in columns]
     if d == 1:
         return parts[0]
     return product_of([ours.ActiveDimensions(part, (j,)) for j, part in enumerate(parts)])

@@ -6,20 +6,21 @@ every call, is the one it had both before and after it was converted: a model th
 or altered in any part is converted again. A model that has no fingerprint is never kept.
 
 Statement: two states of a model with equal fingerprints (and `kinds` kept alive) are equal, up to a
-collision of SHA-256. Reason: the encoding below writes a tag, a length and the
-content of every part, so that it can be read back in one way only; arrays are written with their
-type, shape and bytes, and objects with their class and all their attributes. What is not known to
-be described wholly that way (functions, foreign classes, C structures) has no fingerprint at all.
+collision of SHA-256. Reason: it is that of what `pickle` writes, which can be read back in one way
+only, and of the bytes of all arrays in turn, each with its length; objects are written with their
+class and all their attributes. What is not known to be described wholly that way (functions of a
+user, foreign classes, C structures) has no fingerprint at all.
 
 A tensor is its type, shape and numbers. A module is all its attributes, those of a user's own class
 too (conversion reads the mean, the kernel and the data among them, never the code of `forward`),
 less what is computed from them and what only training or loading reads. A function counts only if
-torch or a library on it defines it and nothing else is bound to it: it stays the same.
+`pickle` finds it by its name in a library below: it stays the same.
 """
 
 from __future__ import annotations
 
 import hashlib
+import pickle
 import struct
 import sys
 import threading
@@ -27,93 +28,37 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
-from types import BuiltinFunctionType, FunctionType
+from types import SimpleNamespace
 from typing import Any
-
-import numpy as np
 
 from gpcert.committee import Model
 
-TORCH_PACKAGES = frozenset({"torch", "gpytorch", "botorch", "linear_operator"})
-
-LEFT_OUT = frozenset(
-    {
-        # caches
-        "prediction_strategy",
-        "_memoize_cache",
-        "_mean_cache",
-        "_cached_kernel_mat",
-        "distance_module",
-        # read when a model is trained, loaded or saved
-        "_priors",
-        "_added_loss_terms",
-        "_load_state_dict_pre_hooks",
-        "_load_state_dict_post_hooks",
-        "_state_dict_hooks",
-        "_state_dict_pre_hooks",
-        "_load_strict_shapes",
-    }
-)
-"""Attributes of modules that predictions do not depend on."""
-
-
-def torch_parts(value: Any, kind: type) -> list[Any] | None:
-    """The parts of a value that only torch's libraries know; None for all others."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return None
-    if isinstance(value, torch.nn.Module):
-        if any(base.__module__ == "gpytorch.priors.prior" for base in kind.__mro__):
-            return []  # of hyper-parameters: read in training only
-        state = {name: part for name, part in vars(value).items() if name not in LEFT_OUT}
-        return [part for item in state.items() for part in item]
-    rules: dict[type, Callable[[Any], list[Any] | None]] = {
-        torch.Tensor: _tensor_parts,
-        torch.nn.Parameter: _tensor_parts,
-        torch.Size: lambda size: [int(length) for length in size],
-        torch.dtype: lambda dtype: [str(dtype)],
-        torch.device: lambda device: [str(device)],
-        OrderedDict: lambda pairs: [part for item in pairs.items() for part in item],
-        set: lambda parts: sorted(parts) if all(isinstance(p, str) for p in parts) else None,
-        FunctionType: _function_parts,
-        BuiltinFunctionType: _function_parts,
-    }
-    return rules[kind](value) if kind in rules else None
-
-
-def _tensor_parts(tensor: Any) -> list[Any] | None:
-    numbers = tensor.detach().cpu()
-    try:
-        return [str(tensor.dtype), str(tensor.device), numbers.numpy()]
-    except (TypeError, RuntimeError):  # sparse, quantised, or of a type that NumPy has not
-        return None
-
-
-def _function_parts(function: Any) -> list[Any] | None:
-    package = (getattr(function, "__module__", None) or "").partition(".")[0]
-    bound = getattr(function, "__closure__", None) or getattr(function, "__defaults__", None)
-    if package not in TORCH_PACKAGES or bound:
-        return None
-    return [function.__module__, function.__qualname__]
-
+LIBRARIES = frozenset({"numpy", "torch", "gpytorch", "botorch", "linear_operator"})
+"""Packages whose functions count; NumPy's objects are described by what `pickle` asks of them."""
 
 PACKAGES = frozenset({"sklearn", "gpcert"})
 """Packages whose objects are described by their attributes; a user's own class may compute its
 attributes from anything."""
 
-READ = {
-    ("sklearn.model_selection._search", "GridSearchCV"): ("best_estimator_",),
-    ("sklearn.model_selection._search", "RandomizedSearchCV"): ("best_estimator_",),
+CACHES = ("prediction_strategy", "_memoize_cache", "_mean_cache", "_cached_kernel_mat")
+"""Attributes in which GPyTorch keeps what it has computed; not part of the model."""
+
+LEFT_OUT = {
+    *CACHES,
+    "distance_module",
+    # read when a model is trained, loaded or saved
+    *("_priors", "_added_loss_terms", "_load_strict_shapes"),
+    *("_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"),
+    *("_state_dict_hooks", "_state_dict_pre_hooks"),
 }
-"""Attributes that conversion reads, for classes with large records of other things."""
+"""Attributes of modules that predictions do not depend on."""
+
+SEARCHES = ("GridSearchCV", "RandomizedSearchCV")
+"""Classes with large records of other things than what conversion reads."""
 
 
 class _Plain:
     """Of the size of every object whose attributes are all it has."""
-
-
-class _Unknown(Exception):
-    """A part that cannot be described."""
 
 
 @dataclass(frozen=True)
@@ -138,106 +83,68 @@ def fingerprint(model: Any) -> Fingerprint | None:
     """
     walk = _Walk()
     try:
-        walk.add(model)
-    except (_Unknown, RecursionError):
+        walk.dump(model)
+    except (pickle.PicklingError, TypeError, ValueError, AttributeError, RuntimeError):
         return None
-    return Fingerprint(walk.hash.digest(), tuple(walk.kinds.values()))
+    digest = walk.stream.digest() + walk.arrays.digest()
+    return Fingerprint(digest, tuple(walk.kinds.values()))
 
 
-class _Walk:
-    """One walk over the parts of a model."""
+class _Walk(pickle.Pickler):
+    """One walk over the parts of a model; nothing is written but hashes."""
 
     def __init__(self) -> None:
-        self.hash = hashlib.sha256()  # in hardware on most processors
-        self.seen: dict[int, int] = {}
-        self.alive: list[Any] = []  # parts made on the way: their addresses must not be reused
+        self.stream, self.arrays = hashlib.sha256(), hashlib.sha256()  # in hardware on most
         self.kinds: dict[int, type] = {}
+        file: Any = SimpleNamespace(write=self.stream.update)
+        super().__init__(file, protocol=5, buffer_callback=self._add_array)
 
-    def add(self, value: Any) -> None:
-        """Write one part."""
+    def _add_array(self, buffer: pickle.PickleBuffer) -> None:
+        with buffer.raw() as data:
+            self.arrays.update(struct.pack("<Q", data.nbytes))
+            self.arrays.update(data)
+
+    def reducer_override(self, value: Any) -> Any:
+        """A class by its name and address, other objects by their class and parts; NotImplemented
+        where `pickle` itself knows how."""
         kind = type(value)
-        if value is None or kind in (bool, str):
-            self._write(kind.__name__, repr(value).encode())
-        elif kind is int:
-            self._write("int", f"{value:x}".encode())
-        elif kind is bytes:
-            self._write("bytes", value)
-        elif kind in (float, complex):
-            self._write(kind.__name__, struct.pack("<dd", value.real, value.imag))
-        elif isinstance(value, np.generic) and value.dtype.kind not in "OV":
-            self._write(f"scalar {value.dtype.str}", value.tobytes())
-        elif id(value) in self.seen:
-            self._write("seen", str(self.seen[id(value)]).encode())
-        else:
-            self.seen[id(value)] = len(self.seen)
-            self.alive.append(value)
-            self._add_composite(value, kind)
+        if isinstance(value, type) and value is not tuple:
+            self.kinds[id(value)] = value
+            return tuple, ((value.__module__, value.__qualname__, id(value)),)
+        function = hasattr(value, "__qualname__")
+        known = _package(value) in LIBRARIES if function else _package(kind) == "numpy"
+        if known or kind is OrderedDict or value is tuple:
+            return NotImplemented
+        return tuple, ((kind, *_parts(value, kind)),)
 
-    def _add_composite(self, value: Any, kind: type) -> None:
-        torch_part = torch_parts(value, kind)
-        if torch_part is not None:
-            self._add_kind(kind)
-            self._add_parts("torch", torch_part)
-        elif kind in (np.ndarray, np.memmap):
-            self._add_array(value)
-        elif kind in (list, tuple):
-            self._add_parts(kind.__name__, value)
-        elif kind is dict:
-            self._add_parts("dict", [part for item in value.items() for part in item])
-        elif kind is np.random.RandomState:
-            self._add_parts("RandomState", [value.get_state(legacy=False)])
-        elif kind is np.random.Generator:
-            self._add_parts("Generator", [value.bit_generator.state])
-        elif isinstance(value, type):
-            self._add_kind(value)
-        else:
-            self._add_object(value, kind)
 
-    def _add_array(self, array: np.ndarray) -> None:
-        if array.dtype.kind == "O":
-            self._add_parts(f"objects {array.shape}", list(array.flat))
-            return
-        if array.dtype.kind == "V":  # records, which may hold objects
-            raise _Unknown
-        turned = array.flags.f_contiguous and not array.flags.c_contiguous
-        data = np.ascontiguousarray(array.T if turned else array)
-        content = data.reshape(-1).view(np.uint8) if data.size else b""
-        self._write(f"array {array.dtype.str} {array.shape} {turned}", content)
+def _package(thing: Any) -> str:
+    return (getattr(thing, "__module__", None) or "").partition(".")[0]
 
-    def _add_object(self, value: Any, kind: type) -> None:
-        """Class and attributes of a plain object of a known package.
 
-        An object of the size of `_Plain` has no slots and no C structure beside its attributes. Of
-        our own frozen records only the fields count: the rest are derived from them.
-        """
-        ordinary = kind.__basicsize__ == _Plain.__basicsize__ and kind.__itemsize__ == 0
-        package = kind.__module__.partition(".")[0]
-        if not ordinary or package not in PACKAGES or not hasattr(value, "__dict__"):
-            raise _Unknown
-        self._add_kind(kind)
-        state = vars(value)
-        if is_dataclass(kind) and package == "gpcert":
-            names = [field.name for field in fields(kind)]
-            state = {name: state[name] for name in names if name in state}
-        wanted = READ.get((kind.__module__, kind.__qualname__))
-        if wanted is not None:
-            state = {name: state[name] for name in wanted if name in state}
-        self._add_parts("object", [part for item in state.items() for part in item])
-
-    def _add_kind(self, kind: type) -> None:
-        self.kinds[id(kind)] = kind
-        self._write("kind", f"{kind.__module__}.{kind.__qualname__} {id(kind)}".encode())
-
-    def _add_parts(self, tag: str, parts: Any) -> None:
-        self._write(tag, str(len(parts)).encode())
-        for part in parts:
-            self.add(part)
-
-    def _write(self, tag: str, content: Any) -> None:
-        name = tag.encode()
-        self.hash.update(struct.pack("<QQ", len(name), len(content)))
-        self.hash.update(name)
-        self.hash.update(content)
+def _parts(value: Any, kind: type) -> list[Any]:
+    """The parts of an object of torch's libraries, or the attributes of a plain object of a known
+    package: one of the size of `_Plain`, which has no slots and no C structure beside them. Of our
+    own frozen records only the fields count: the rest are derived from them."""
+    torch = sys.modules.get("torch")
+    if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
+        # a RuntimeError or TypeError: sparse, quantised, or of a type that NumPy has not
+        return [str(value.dtype), str(value.device), value.detach().cpu().numpy()]
+    if torch is not None and kind in (torch.Size, torch.dtype, torch.device):
+        return [str(value)]
+    if torch is not None and isinstance(value, torch.nn.Module):
+        if any(base.__module__ == "gpytorch.priors.prior" for base in kind.__mro__):
+            return []  # of hyper-parameters: read in training only
+        return [item for item in vars(value).items() if item[0] not in LEFT_OUT]
+    ordinary = kind.__basicsize__ == _Plain.__basicsize__ and kind.__itemsize__ == 0
+    if not ordinary or _package(kind) not in PACKAGES or not hasattr(value, "__dict__"):
+        raise pickle.PicklingError(f"{kind.__name__} cannot be described")
+    names = set(vars(value))
+    if is_dataclass(kind) and _package(kind) == "gpcert":
+        names &= {each.name for each in fields(kind)}
+    if kind.__module__ == "sklearn.model_selection._search" and kind.__qualname__ in SEARCHES:
+        names &= {"best_estimator_"}
+    return [item for item in vars(value).items() if item[0] in names]
 
 
 MOST_KEPT = 8

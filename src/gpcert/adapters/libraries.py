@@ -6,6 +6,7 @@ model of it is met. The names of kernels are those of that module's `TREE` (test
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -18,15 +19,16 @@ class LibraryAdapter:
     """An adapter (`gpcert.adapters.adapter`) whose module `<library>_models` has `convert(model)`.
 
     A model is accepted if a class that it derives from is defined in the package `module` (or a
-    part of it) and has one of the names `bases`, any name where there are none. `rows`: model,
-    likelihood and note of each row of the table. `pair`: the names for a tuple of two parts.
+    part of it) and has one of the names `bases`, any name where there are none. `table`: model,
+    likelihood and note of each row, which goes on in indented lines. `pair`: the names for a tuple
+    of two parts.
     """
 
     LIBRARY: str
     module: str
     bases: tuple[str, ...]
     kernels: str
-    rows: tuple[tuple[str, str, str], ...]
+    table: str
     pair: tuple[str, ...] = ()
 
     @property
@@ -37,7 +39,10 @@ class LibraryAdapter:
     @property
     def SUPPORTED(self) -> tuple[Supported, ...]:
         """The rows of the table."""
-        return tuple(Supported(model, link, self.KERNELS, note) for model, link, note in self.rows)
+        rows = (
+            " ".join(row.split()).split(" | ") for row in re.split(r"\n(?=\S)", self.table.strip())
+        )
+        return tuple(Supported(row[0], row[1], self.KERNELS, *row[2:]) for row in rows)
 
     def accepts(self, model: Any) -> bool:
         """Whether the model, or each of a pair, is, or derives from, one of the library's."""
@@ -64,10 +69,10 @@ GPCERT = LibraryAdapter(
     "gpcert.models",
     (),
     "every kernel of gpcert.kernels",
-    (
-        ("GPRegressor", "Gaussian", "exact"),
-        ("GPClassifier", "probit, logistic, softmax", "Laplace, EP, sparse EP"),
-    ),
+    """
+GPRegressor | Gaussian | exact
+GPClassifier | probit, logistic, softmax | Laplace, EP, sparse EP
+""",
 )
 
 _OF_GPYTORCH = (
@@ -81,15 +86,11 @@ BOTORCH = LibraryAdapter(
     "botorch.models",
     (),
     _OF_GPYTORCH,
-    (
-        (
-            "SingleTaskGP",
-            "Gaussian, known noise (train_Yvar)",
-            "inputs: Normalize, InputStandardize, AffineInputTransform, chains of these; outcomes: "
-            "Standardize, chains of it",
-        ),
-        ("ModelListGP", "those of its SingleTaskGPs", "each output its own kernel"),
-    ),
+    """
+SingleTaskGP | Gaussian, known noise (train_Yvar) | inputs: Normalize, InputStandardize,
+    AffineInputTransform, chains of these; outcomes: Standardize, chains of it
+ModelListGP | those of its SingleTaskGPs | each output its own kernel
+""",
 )
 
 GPYTORCH = LibraryAdapter(
@@ -97,24 +98,16 @@ GPYTORCH = LibraryAdapter(
     "gpytorch",
     ("GP",),
     _OF_GPYTORCH,
-    (
-        (
-            "ExactGP",
-            "GaussianLikelihood, FixedNoiseGaussianLikelihood",
-            "ConstantMean, LinearMean or ZeroMean; float64 Cholesky at any size; CosineKernel on "
-            "one feature; several independent outputs (a batch of kernels) with "
-            "MultitaskGaussianLikelihood",
-        ),
-        ("IndependentModelList", "those of its ExactGPs", ""),
-        (
-            "ApproximateGP",
-            "none (latent), Gaussian, FixedNoiseGaussian, Bernoulli, Softmax with or without "
-            "mixing weights",
-            "whitened or not; Cholesky, mean-field, delta and natural distributions; several "
-            "outputs by IndependentMultitaskVariationalStrategy, with one kernel for all or their "
-            "own; Softmax is the exact expectation, which the likelihood estimates by sampling",
-        ),
-    ),
+    """
+ExactGP | GaussianLikelihood, FixedNoiseGaussianLikelihood | ConstantMean, LinearMean or ZeroMean;
+    float64 Cholesky at any size; CosineKernel on one feature; several independent outputs (a batch
+    of kernels) with MultitaskGaussianLikelihood
+IndependentModelList | those of its ExactGPs
+ApproximateGP | none (latent), Gaussian, FixedNoiseGaussian, Bernoulli, Softmax with or without
+    mixing weights | whitened or not; Cholesky, mean-field, delta and natural distributions; several
+    outputs by IndependentMultitaskVariationalStrategy, with one kernel for all or their own;
+    Softmax is the exact expectation, which the likelihood estimates by sampling
+""",
     pair=("ApproximateGP", "Module"),
 )
 
@@ -124,21 +117,13 @@ GPFLOW = LibraryAdapter(
     ("GPModel",),
     "SquaredExponential, Matern12, Matern32, Matern52, Exponential, RationalQuadratic, Periodic, "
     "Cosine, Linear, Polynomial, Constant, White, Sum, Product",
-    (
-        (
-            "GPR, SGPR",
-            "Gaussian",
-            "Constant, Linear or Zero mean function, sums of these; several outputs",
-        ),
-        (
-            "VGP, SVGP",
-            "Gaussian, Bernoulli (inv_probit: 0.998 Phi + 0.001), Softmax",
-            "whitened or not, diagonal or full q; one kernel for all latent functions, in an SVGP "
-            "also their own (SeparateIndependent, SharedIndependent, with shared or separate "
-            "inducing points); Softmax is the exact expectation, which predict_y estimates by "
-            "sampling; float32 models too",
-        ),
-    ),
+    """
+GPR, SGPR | Gaussian | Constant, Linear or Zero mean function, sums of these; several outputs
+VGP, SVGP | Gaussian, Bernoulli (inv_probit: 0.998 Phi + 0.001), Softmax | whitened or not, diagonal
+    or full q; one kernel for all latent functions, in an SVGP also their own (SeparateIndependent,
+    SharedIndependent, with shared or separate inducing points); Softmax is the exact expectation,
+    which predict_y estimates by sampling; float32 models too
+""",
 )
 
 GPY = LibraryAdapter(
@@ -147,20 +132,13 @@ GPY = LibraryAdapter(
     ("GP",),
     "RBF, ExpQuad, Exponential, OU, Matern32, Matern52, RatQuad, StdPeriodic, Cosine, Linear, "
     "Poly, Bias, White, Add, Prod",
-    (
-        (
-            "GPRegression, GPHeteroscedasticRegression",
-            "Gaussian, HeteroscedasticGaussian",
-            "mean functions Constant, Linear and sums of these; normalizer; several outputs; "
-            "Cosine on one feature",
-        ),
-        ("SparseGPRegression", "Gaussian", "at its inducing inputs"),
-        (
-            "GPClassification, SparseGPClassification",
-            "Bernoulli (probit)",
-            "EP, Laplace; also GPy.core.GP and SparseGP with these likelihoods",
-        ),
-    ),
+    """
+GPRegression, GPHeteroscedasticRegression | Gaussian, HeteroscedasticGaussian | mean functions
+    Constant, Linear and sums of these; normalizer; several outputs; Cosine on one feature
+SparseGPRegression | Gaussian | at its inducing inputs
+GPClassification, SparseGPClassification | Bernoulli (probit) | EP, Laplace; also GPy.core.GP and
+    SparseGP with these likelihoods
+""",
 )
 
 GPJAX = LibraryAdapter(
@@ -169,18 +147,12 @@ GPJAX = LibraryAdapter(
     ("Posterior", "JointModel"),
     "RBF, Matern12, Matern32, Matern52, RationalQuadratic, Periodic, Linear, Polynomial, "
     "Constant, SumKernel, ProductKernel",
-    (
-        (
-            "ExactPosterior",
-            "Gaussian",
-            "model.condition(data), GPJax 1.0 or newer; Constant or Zero mean function",
-        ),
-        (
-            "LatentPosterior",
-            "Bernoulli (inv_probit: 0.998 Phi + 0.001)",
-            "the same of a NonConjugateModel, at its latent vector",
-        ),
-    ),
+    """
+ExactPosterior | Gaussian | model.condition(data), GPJax 1.0 or newer; Constant or Zero mean
+    function
+LatentPosterior | Bernoulli (inv_probit: 0.998 Phi + 0.001) | the same of a NonConjugateModel, at
+    its latent vector
+""",
 )
 
 TINYGP = LibraryAdapter(
@@ -189,13 +161,9 @@ TINYGP = LibraryAdapter(
     ("GaussianProcess",),
     "ExpSquared, Exp, Matern32, Matern52, RationalQuadratic, ExpSineSquared, Cosine, DotProduct, "
     "Polynomial, Constant, Linear, Cholesky, Subspace, Sum, Product",
-    (
-        (
-            "GaussianProcess",
-            "Gaussian",
-            "the conditioned one, gp.condition(y).gp; constant mean; distance=L2Distance() for "
-            "several features of Matern32, Matern52, RationalQuadratic; transforms feature by "
-            "feature",
-        ),
-    ),
+    """
+GaussianProcess | Gaussian | the conditioned one, gp.condition(y).gp; constant mean;
+    distance=L2Distance() for several features of Matern32, Matern52, RationalQuadratic; transforms
+    feature by feature
+""",
 )

@@ -72,18 +72,17 @@ def check_agreement(
     """Measure the distance, and refuse the conversion if it exceeds `tolerance` or is NaN."""
     X = probe_points(posterior) if points is None else posterior.check_inputs(points, "points")
     distance = _distance(posterior, library_predict, X)
-    worst = {
-        name: value
+    worst = [
+        f"{name} {value:.3g}"
         for name in ("mean", "variance", "probability", "decisions")
         # written so that NaN, which compares false, is refused
         if (value := getattr(distance, name)) is not None and not value <= tolerance
-    }
+    ]
     if worst:
-        parts = ", ".join(f"{name} {value:.3g}" for name, value in worst.items())
         raise UnsupportedModelError(
             f"model: expected its own predictions to agree with the converted posterior up to "
-            f"{tolerance:g}, got a relative difference of {parts} over {len(X)} sample points; "
-            "either it does not predict by the formulas of its class, or it is too "
+            f"{tolerance:g}, got a relative difference of {', '.join(worst)} over {len(X)} "
+            "sample points; either it does not predict by the formulas of its class, or it is too "
             "ill-conditioned: fit it again, with more noise (alpha) or better scaled inputs"
         )
     return distance

@@ -73,11 +73,10 @@ def as_posterior(model: Any) -> Model:
 
     `gpcert.adapters.supported()` lists what is taken. A classifier of more than two classes that
     decides by several binary ones becomes a `Committee`; a `Posterior` or `Committee` passes
-    through. The result predicts in the units of the user
-    (scalers of a pipeline are folded in), and is compared with the library's own predictions at
-    sample points: a model that the formulas of `Posterior` do not reproduce is refused, never
-    approximated. The comparison proves nothing; it catches conversions of models that are not what
-    they seem.
+    through. The result predicts in the units of the user (scalers of a pipeline are folded in), and
+    is compared with the library's own predictions at sample points: a model that the formulas of
+    `Posterior` do not reproduce is refused, never approximated. The comparison proves nothing; it
+    catches conversions of models that are not what they seem.
 
     The conversion is kept while the model lives and has not changed in any part; see
     `gpcert.adapters.kept`. Names of the features that the model was fitted with
@@ -172,10 +171,10 @@ def built_in(packages: set[str] | None = None) -> list[Adapter]:
 
 def _declared(packages: set[str] | None = None) -> list[Adapter]:
     """Those of entry points."""
-    found = entry_points(group=GROUP)
-    chosen = [each for each in found if packages is None or each.name in packages]
     return [
-        check_adapter(each.load(), f"entry point {each.value!r} of {GROUP!r}") for each in chosen
+        check_adapter(each.load(), f"entry point {each.value!r} of {GROUP!r}")
+        for each in entry_points(group=GROUP)
+        if packages is None or each.name in packages
     ]
 
 
@@ -206,12 +205,8 @@ class SupportTable:
 
     def markdown(self) -> str:
         """The table as docs/models.md holds it."""
-        lines = [
-            "| " + " | ".join(COLUMNS) + " |",
-            "| " + " | ".join(["---"] * len(COLUMNS)) + " |",
-        ]
-        lines += ["| " + " | ".join(cells) + " |" for cells in self._cells()]
-        return "\n".join(lines) + "\n"
+        rows = (COLUMNS, ["---"] * len(COLUMNS), *self._cells())
+        return "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
 
     def _cells(self) -> list[tuple[str, ...]]:
         return [

@@ -5,9 +5,8 @@ Gaussian processes, in the notation of Rasmussen & Williams (2006) with the libr
     regression (Alg. 2.1):  t = alpha_,  A = L_^-1,  L_ L_^T = K + alpha I (+ white noise),
     Laplace (Alg. 3.2):     t = y - pi_,  A = L_^-1 diag(W_sr_),  L_ L_^T = I + W^1/2 K W^1/2.
 
-The library solves with L_ at every prediction; here the inverse is formed once, and that factor is
-the certified model. With more than two classes the library fits several binary classifiers, which
-become a `Committee`.
+The inverse is formed once, and that factor is the certified model. Several binary classifiers, to
+which the library comes with more than two classes, are a `Committee`.
 
 The others are a posterior mean without variance,
 
@@ -36,16 +35,8 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
-from gpcert.adapters.adapter import (
-    Conversion,
-    LibraryPrediction,
-    Supported,
-    check_fitted,
-    check_inherited,
-    fitted_names,
-    regressor_prediction,
-    with_names,
-)
+from gpcert.adapters import adapter
+from gpcert.adapters.adapter import Conversion, LibraryPrediction, Supported
 from gpcert.adapters.sklearn_kernels import TREE, convert_kernel
 from gpcert.arrays import finite_array
 from gpcert.committee import Committee, Scheme
@@ -93,8 +84,8 @@ def to_posterior(model: Any) -> Conversion:
     """Convert the model by the class that it is, or derives from."""
     base = next(kind for kind in READERS if isinstance(model, kind))
     convert, fitted, methods = READERS[base]
-    check_inherited(model, base, methods)
-    return convert(check_fitted(model, fitted))
+    adapter.check_inherited(model, base, methods)
+    return convert(adapter.check_fitted(model, fitted))
 
 
 def _process(model: GaussianProcessRegressor) -> Conversion:
@@ -109,10 +100,10 @@ def _process(model: GaussianProcessRegressor) -> Conversion:
         offset=model._y_train_mean,
         scale=std,
         noise=std**2 * white,
-        feature_names=fitted_names(model),
+        feature_names=adapter.fitted_names(model),
         spread=spread_of(points),
     )
-    return Conversion(posterior, partial(regressor_prediction, model))
+    return Conversion(posterior, partial(adapter.regressor_prediction, model))
 
 
 def _process_classifier(model: GaussianProcessClassifier) -> Conversion:
@@ -122,7 +113,7 @@ def _process_classifier(model: GaussianProcessClassifier) -> Conversion:
     posterior = replace(
         _laplace(base),
         classes=tuple(model.classes_.tolist()),
-        feature_names=fitted_names(model),
+        feature_names=adapter.fitted_names(model),
         spread=spread_of(base.X_train_),
     )
 
@@ -150,7 +141,7 @@ def _process_committee(model: GaussianProcessClassifier) -> Conversion:
     spread = spread_of(np.concatenate([each.points for each in converted]))
     members = tuple(replace(each, spread=spread) for each in converted)
     committee = Committee(members, tuple(model.classes_.tolist()), scheme)
-    committee = with_names(committee, fitted_names(model))
+    committee = adapter.with_names(committee, adapter.fitted_names(model))
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         each = [estimator.predict_proba(X)[:, 1] for estimator in base.estimators_]
@@ -188,7 +179,7 @@ def _of_machine(model: Any, weights: np.ndarray, offset: Any, **options: Any) ->
         points=_dense("support_vectors_", model.support_vectors_),
         weights=weights,
         offset=finite_array("intercept_", offset),
-        feature_names=fitted_names(model),
+        feature_names=adapter.fitted_names(model),
         **options,
     )
 
@@ -204,10 +195,9 @@ def _machine_classifier(model: Any) -> Conversion:
     classes = [-1, 1] if isinstance(model, OneClassSVM) else model.classes_.tolist()
     if len(classes) > 2:
         return _votes(model)
-    weights, link = _dense("dual_coef_", model.dual_coef_), SignOnly()
-    posterior = _of_machine(
-        model, weights, model.intercept_, likelihood=link, classes=tuple(classes)
-    )
+    weights = _dense("dual_coef_", model.dual_coef_)
+    options = {"likelihood": SignOnly(), "classes": tuple(classes)}
+    posterior = _of_machine(model, weights, model.intercept_, **options)
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         mean = np.reshape(model.decision_function(X), (len(X), 1))
@@ -241,7 +231,7 @@ def _votes(model: Any) -> Conversion:
         pairs = np.asarray(model._decision_function(X))
         return LibraryPrediction(mean=-pairs, decision=decision)
 
-    return Conversion(with_names(committee, fitted_names(model)), predict)
+    return Conversion(adapter.with_names(committee, adapter.fitted_names(model)), predict)
 
 
 def _ridge(model: KernelRidge) -> Conversion:
@@ -256,7 +246,7 @@ def _ridge(model: KernelRidge) -> Conversion:
         points=points,
         weights=np.atleast_2d(_dense("dual_coef_", model.dual_coef_).T),
         likelihood=MeanOnly(),
-        feature_names=fitted_names(model),
+        feature_names=adapter.fitted_names(model),
     )
 
     def predict(X: np.ndarray) -> LibraryPrediction:

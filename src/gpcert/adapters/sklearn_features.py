@@ -55,7 +55,9 @@ def _pca(step: Any) -> LinearMap:
 
 
 def _components(step: Any) -> LinearMap:
-    return LinearMap(_dense(step.components_))
+    """A sparse projection stores a sparse matrix."""
+    matrix = step.components_
+    return LinearMap(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
 
 
 def _ica(step: FastICA) -> LinearMap:
@@ -79,11 +81,6 @@ def _blocks(step: FeatureAgglomeration) -> LinearMap:
         )
     member = step.labels_ == np.arange(step.labels_.max() + 1)[:, None]
     return LinearMap(member / member.sum(axis=1, keepdims=True))
-
-
-def _dense(matrix: Any) -> np.ndarray:
-    """Components, which a sparse projection stores as a sparse matrix."""
-    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
 
 
 LINEAR: dict[type, Callable[[Any], LinearMap]] = {
@@ -110,14 +107,18 @@ STEPS = (
 )
 """What may stand before a model, in words."""
 
+NO_IMAGE = (
+    "a region in the user's units has no exact image under it; apply it to the data first and ask "
+    "about regions of its output"
+)
+
 APPROXIMATED = (
     "its features approximate those of a kernel; fit that kernel itself (SVC, SVR, KernelRidge, a "
     "Gaussian process), which is certified as it is"
 )
 
 ADVICE: dict[str, str] = {
-    "Nystroem": APPROXIMATED,
-    "RBFSampler": APPROXIMATED,
+    **dict.fromkeys(("Nystroem", "RBFSampler"), APPROXIMATED),
     "OneHotEncoder": (
         "its output jumps with its input; encode the data first, fit on the encoded columns, and "
         "keep them fixed by features=, or by a radius of 0"
@@ -157,12 +158,8 @@ class FeatureMap:
     def then(self, after: FeatureMap) -> FeatureMap:
         """This map and another after it."""
         shift, scale = self.shift[after.index], self.scale[after.index]
-        return FeatureMap(
-            self.inputs,
-            self.index[after.index],
-            shift + after.shift * scale,
-            scale * after.scale,
-        )
+        shift, index = shift + after.shift * scale, self.index[after.index]
+        return FeatureMap(self.inputs, index, shift, scale * after.scale)
 
     @property
     def linear(self) -> LinearMap:
@@ -174,24 +171,24 @@ class FeatureMap:
     def fold(self, posterior: Posterior) -> Posterior:
         """Points `z = z' scale + shift`, 0 in inputs that are not used, and the kernel of them; a
         trend `slope.z'` is `(slope / scale).(z - shift)`."""
-        points = np.zeros((len(posterior.points), self.inputs))
-        points[:, self.index] = posterior.points * self.scale + self.shift
-        kernel = self._seen(posterior.kernel.rescaled(self.scale, self.shift))
-        spread = None
-        if posterior.spread is not None and len(self.index) == self.inputs:  # else not all known
-            spread = np.empty(self.inputs)
-            spread[self.index] = posterior.spread * self.scale
-        slope = np.zeros((posterior.outputs, self.inputs))
-        slope[:, self.index] = posterior.slope / self.scale
-        moved = posterior.scale * (slope[:, self.index] @ self.shift)
+
+        def placed(values: np.ndarray) -> np.ndarray:
+            found = np.zeros((len(values), self.inputs))
+            found[:, self.index] = values
+            return found
+
+        slope, spread = posterior.slope / self.scale, posterior.spread
+        if spread is not None:  # known where all inputs are used
+            full = len(self.index) == self.inputs
+            spread = placed(spread[None] * self.scale)[0] if full else None
         return replace(
             posterior,
-            points=points,
-            kernel=kernel,
+            points=placed(posterior.points * self.scale + self.shift),
+            kernel=self._seen(posterior.kernel.rescaled(self.scale, self.shift)),
             feature_names=None,
             spread=spread,
-            slope=slope,
-            offset=posterior.offset - moved,
+            slope=placed(slope),
+            offset=posterior.offset - posterior.scale * (slope @ self.shift),
         )
 
     def _seen(self, kernel: Kernel) -> Kernel:
@@ -202,9 +199,7 @@ class FeatureMap:
         if np.array_equal(self.index, np.arange(self.inputs)):
             return kernel
         found = kernel.reordered(self.index) if len(self.index) == self.inputs else None
-        if found is not None:
-            return found
-        return ActiveDimensions(kernel, tuple(self.index.tolist()))
+        return found or ActiveDimensions(kernel, tuple(self.index.tolist()))
 
 
 AnyMap = FeatureMap | LinearMap
@@ -213,11 +208,6 @@ AnyMap = FeatureMap | LinearMap
 def linear(found: AnyMap) -> LinearMap:
     """The map as a matrix."""
     return found.linear if isinstance(found, FeatureMap) else found
-
-
-def outputs_of(found: AnyMap) -> int:
-    """How many features come out."""
-    return len(found.index) if isinstance(found, FeatureMap) else len(found.matrix)
 
 
 def joined(first: AnyMap, second: AnyMap) -> AnyMap:
@@ -232,9 +222,9 @@ def folded(found: AnyMap, model: Model) -> Model:
     if isinstance(model, Several):
         members = (folded(found, member) for member in model.members)
         return replace(model, members=tuple(m for m in members if isinstance(m, Posterior)))
-    if model.dim != outputs_of(found):
+    if model.dim != len(found.shift):
         raise UnsupportedModelError(
-            f"pipeline: expected a model of {outputs_of(found)} features, got {model.dim}"
+            f"pipeline: expected a model of {len(found.shift)} features, got {model.dim}"
         )
     if isinstance(found, FeatureMap) and model.features is None:
         return found.fold(model)
@@ -246,30 +236,24 @@ def folded(found: AnyMap, model: Model) -> Model:
 def feature_map(name: str, step: Any, inputs: int) -> AnyMap:
     """The map of a fitted step with so many inputs, or a refusal that names it."""
     function = type(step) is FunctionTransformer
-    if step is None or (isinstance(step, str) and step == "passthrough"):
-        return FeatureMap.select(inputs)
-    if function and step.func is None:
+    passed = step is None or (isinstance(step, str) and step == "passthrough")
+    if passed or (function and step.func is None):
         return FeatureMap.select(inputs)
     if not function and not hasattr(step, "n_features_in_"):
         raise InputError(
             f"pipeline step {name!r}: expected a fitted {type(step).__name__}, got an unfitted "
             "one; call fit(X, y) on the pipeline first"
         )
-    convert = CONVERTERS.get(type(step))
-    if convert is not None:
-        return convert(name, step, inputs)
+    if type(step) in CONVERTERS:
+        return CONVERTERS[type(step)](name, step, inputs)
     if type(step) in LINEAR:
         return LINEAR[type(step)](step)
     if isinstance(step, SelectorMixin) and type(step).__module__.startswith("sklearn."):
         return FeatureMap.select(inputs, step.get_support(indices=True))
     kind = type(step).__name__
-    why = ADVICE.get(
-        kind,
-        "a region in the user's units has no exact image under it; apply it to the data first and "
-        "ask about regions of its output",
-    )
     raise UnsupportedModelError(
-        f"pipeline step {name!r}: {kind} is not supported (supported: {', '.join(STEPS)}): {why}"
+        f"pipeline step {name!r}: {kind} is not supported (supported: {', '.join(STEPS)}): "
+        f"{ADVICE.get(kind, NO_IMAGE)}"
     )
 
 
@@ -297,7 +281,7 @@ def _imputed(name: str, step: SimpleImputer, inputs: int) -> FeatureMap:
 def _steps(name: str, step: Pipeline, inputs: int) -> AnyMap:
     found: AnyMap = FeatureMap.select(inputs)
     for part, inner in step.steps:
-        found = joined(found, feature_map(f"{name}.{part}", inner, outputs_of(found)))
+        found = joined(found, feature_map(f"{name}.{part}", inner, len(found.shift)))
     return found
 
 

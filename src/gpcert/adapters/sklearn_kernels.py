@@ -13,41 +13,34 @@ from __future__ import annotations
 import numpy as np
 from sklearn.gaussian_process import kernels as sk
 
+from gpcert import kernels as ours
 from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.kernel_tree import Converted
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.kernels import (
-    Constant,
-    Kernel,
-    Linear,
-    Matern,
-    Periodic,
-    RationalQuadratic,
-    SquaredExponential,
-)
+from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import power_of, sum_of
 
 
 def _constant(kernel: sk.ConstantKernel, d: int) -> Converted:
     value = tree.number(kernel, "constant_value")
-    return Converted(d, Constant(value) if value else None)
+    return Converted(d, ours.Constant(value) if value else None)
 
 
 def _matern(kernel: sk.Matern, d: int) -> Kernel:
     nu = float(kernel.nu)
     if nu == np.inf:
-        return SquaredExponential(tree.vector(kernel, "length_scale"))
+        return ours.SquaredExponential(tree.vector(kernel, "length_scale"))
     if not (nu - 0.5).is_integer() or nu > HIGHEST_NU:
         raise UnsupportedModelError(
             f"Matern with nu={nu:g} is not supported (supported: 0.5, 1.5, ..., {HIGHEST_NU} and "
             "inf; others have no closed form)"
         )
-    return Matern(tree.vector(kernel, "length_scale"), nu)
+    return ours.Matern(tree.vector(kernel, "length_scale"), nu)
 
 
 def _dot_product(kernel: sk.DotProduct, d: int) -> Kernel:
     bias = tree.number(kernel, "sigma_0") ** 2
-    return sum_of([Linear(1.0), Constant(bias)]) if bias else Linear(1.0)
+    return sum_of([ours.Linear(1.0), ours.Constant(bias)]) if bias else ours.Linear(1.0)
 
 
 def _power(kernel: sk.Exponentiation, d: int) -> Converted:
@@ -70,11 +63,11 @@ TREE = tree.KernelTree(
     converters={
         sk.ConstantKernel: _constant,
         sk.WhiteKernel: tree.white("noise_level"),
-        sk.RBF: PARAMETERS.radial(SquaredExponential),
-        sk.RationalQuadratic: PARAMETERS.radial(RationalQuadratic, alpha="alpha"),
+        sk.RBF: PARAMETERS.radial(ours.SquaredExponential),
+        sk.RationalQuadratic: PARAMETERS.radial(ours.RationalQuadratic, alpha="alpha"),
         sk.Matern: _matern,
         sk.ExpSineSquared: tree.on_one_feature(
-            lambda kernel, d: Periodic(
+            lambda kernel, d: ours.Periodic(
                 tree.number(kernel, "periodicity"), tree.number(kernel, "length_scale")
             ),
             "it is periodic in the Euclidean distance and for more than one feature not positive "

@@ -19,25 +19,11 @@ from sklearn.model_selection._search_successive_halving import (  # public ones 
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from gpcert.adapters.adapter import (
-    Conversion,
-    LibraryPrediction,
-    Supported,
-    check_fitted,
-    fitted_names,
-    unsupported,
-    with_names,
-)
+from gpcert.adapters import adapter
+from gpcert.adapters.adapter import Conversion, LibraryPrediction, Supported
 from gpcert.adapters.canonical import in_units
 from gpcert.adapters.registry import convert
-from gpcert.adapters.sklearn_features import (
-    SCALERS,
-    STEPS,
-    FeatureMap,
-    feature_map,
-    folded,
-    outputs_of,
-)
+from gpcert.adapters.sklearn_features import SCALERS, STEPS, FeatureMap, feature_map, folded
 from gpcert.errors import UnsupportedModelError
 from gpcert.extras import optional
 from gpcert.posterior import Posterior
@@ -48,67 +34,47 @@ INSIDE = "that of the model inside"
 
 SEARCHES = (GridSearchCV, RandomizedSearchCV, HalvingGridSearchCV, HalvingRandomSearchCV)
 
-ENSEMBLE = (
-    "the averages, votes and models on top of its parts are not bounded here; certify the parts "
-    "one by one (estimators_), or fit one Gaussian process or support vector machine"
-)
-
-REDUCTION = (
-    "its binary parts are joined by a rule of its own; use the several classes of "
-    "GaussianProcessClassifier or SVC themselves, or certify the parts (estimators_)"
-)
-
-THRESHOLD = (
-    "certify the classifier inside (estimator_) with threshold=, the probability from which on "
-    "the second class is decided"
-)
-
-TARGETS = "certify the models of single targets (estimators_) one by one"
-
-_ENSEMBLES = [
-    f"{kind}{what}"
-    for kind in ("AdaBoost", "Bagging", "Stacking", "Voting")
-    for what in ("Classifier", "Regressor")
-]
-
-REFUSED: dict[str, str] = {
-    **dict.fromkeys(_ENSEMBLES, ENSEMBLE),
-    **dict.fromkeys(
-        ("OneVsOneClassifier", "OneVsRestClassifier", "OutputCodeClassifier"), REDUCTION
+_ADVICE = {
+    "AdaBoostClassifier AdaBoostRegressor BaggingClassifier BaggingRegressor StackingClassifier "
+    "StackingRegressor VotingClassifier VotingRegressor": (
+        "the averages, votes and models on top of its parts are not bounded here; certify the "
+        "parts one by one (estimators_), or fit one Gaussian process or support vector machine"
     ),
-    **dict.fromkeys(("FixedThresholdClassifier", "TunedThresholdClassifierCV"), THRESHOLD),
-    **dict.fromkeys(("MultiOutputClassifier", "MultiOutputRegressor"), TARGETS),
+    "OneVsOneClassifier OneVsRestClassifier OutputCodeClassifier": (
+        "its binary parts are joined by a rule of its own; use the several classes of "
+        "GaussianProcessClassifier or SVC themselves, or certify the parts (estimators_)"
+    ),
+    "FixedThresholdClassifier TunedThresholdClassifierCV": (
+        "certify the classifier inside (estimator_) with threshold=, the probability from which "
+        "on the second class is decided"
+    ),
+    "MultiOutputClassifier MultiOutputRegressor": (
+        "certify the models of single targets (estimators_) one by one"
+    ),
     "CalibratedClassifierCV": (
         "its predict_proba passes scores through a fitted sigmoid or isotonic regression and "
         "averages over folds, which is not bounded here; certify one of the models inside "
         "(calibrated_classifiers_[k].estimator), whose decisions are its own"
     ),
 }
+
+REFUSED = {name: advice for names, advice in _ADVICE.items() for name in names.split()}
 """Classes of scikit-learn by name, and what to do instead."""
 
-SUPPORTED = (
-    Supported(
-        Pipeline.__name__,
-        INSIDE,
-        (INSIDE,),
-        f"steps before the model: {', '.join(STEPS)}",
-    ),
-    *(Supported(kind.__name__, INSIDE, (INSIDE,), "best_estimator_") for kind in SEARCHES),
-    Supported(
-        TransformedTargetRegressor.__name__,
-        INSIDE,
-        (INSIDE,),
-        f"transformers: {', '.join(kind.__name__ for kind in SCALERS)}",
-    ),
-)
+NOTES: dict[type, str] = {
+    Pipeline: f"steps before the model: {', '.join(STEPS)}",
+    **dict.fromkeys(SEARCHES, "best_estimator_"),
+    TransformedTargetRegressor: f"transformers: {', '.join(kind.__name__ for kind in SCALERS)}",
+}
+
+SUPPORTED = tuple(Supported(kind.__name__, INSIDE, (INSIDE,), NOTES[kind]) for kind in NOTES)
 
 
 def accepts(model: Any) -> bool:
     """By exact type: a subclass of these (imblearn has a Pipeline of its own) may do other
     things."""
     kind = type(model)
-    refused = kind.__module__.startswith("sklearn.") and kind.__name__ in REFUSED
-    return refused or kind in (Pipeline, *SEARCHES, TransformedTargetRegressor)
+    return kind in NOTES or (kind.__module__.startswith("sklearn.") and kind.__name__ in REFUSED)
 
 
 def to_posterior(model: Any) -> Conversion:
@@ -119,28 +85,25 @@ def to_posterior(model: Any) -> Conversion:
     if kind is Pipeline:
         return _pipeline(model)
     if kind is TransformedTargetRegressor:
-        return _target(check_fitted(model, "regressor_"))
-    return convert(check_fitted(model, "best_estimator_").best_estimator_)
+        return _target(adapter.check_fitted(model, "regressor_"))
+    return convert(adapter.check_fitted(model, "best_estimator_").best_estimator_)
 
 
 def _pipeline(pipeline: Pipeline) -> Conversion:
     """Convert the last step, and fold the steps before it from last to first."""
-    steps = [
-        (name, step) for name, step in pipeline.steps[:-1] if step not in (None, "passthrough")
-    ]
+    steps = [each for each in pipeline.steps[:-1] if each[1] not in (None, "passthrough")]
     maps = []
     inputs = getattr(steps[0][1], "n_features_in_", 0) if steps else 0
     for name, step in steps:
         maps.append(feature_map(name, step, inputs))
-        inputs = outputs_of(maps[-1])
+        inputs = len(maps[-1].shift)
     inner = convert(pipeline.steps[-1][1])
     posterior = inner.posterior
     for each in reversed(maps):
         posterior = folded(each, posterior)
     # the last step may know names too: those of what the steps before it hand on
-    first = steps[0][1] if steps else pipeline.steps[-1][1]
-    names = fitted_names(first)
-    posterior = with_names(posterior, names)
+    names = adapter.fitted_names(steps[0][1] if steps else pipeline.steps[-1][1])
+    posterior = adapter.with_names(posterior, names)
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         found: Any = X
@@ -188,8 +151,7 @@ def _units(transformer: Any, targets: int) -> FeatureMap:
             f"TransformedTargetRegressor with func= and inverse_func= is not supported: "
             f"{NOT_GAUSSIAN}"
         )
-    converter = SCALERS.get(type(transformer))
-    if converter is None:
+    if type(transformer) not in SCALERS:
         why = f": {NOT_GAUSSIAN}"
-        raise unsupported("TransformedTargetRegressor", transformer, SCALERS, why)
-    return FeatureMap.scaled(targets, *converter(transformer), "target")
+        raise adapter.unsupported("TransformedTargetRegressor", transformer, SCALERS, why)
+    return FeatureMap.scaled(targets, *SCALERS[type(transformer)](transformer), "target")

@@ -16,17 +16,11 @@ from gpcert.errors import InputError
 from gpcert.frames import spread_of
 from gpcert.kernels.algebra import scaled_by
 from gpcert.likelihoods import likelihood_from_config
+from gpcert.models import training
 from gpcert.models.inference import Fit, ep, laplace, softmax_laplace
 from gpcert.models.inference.sparse_ep import sparse_ep
 from gpcert.models.links import LINKS
-from gpcert.models.training import (
-    Covariances,
-    Infer,
-    Trainable,
-    Trained,
-    starting_kernel,
-    white_noise,
-)
+from gpcert.models.training import Covariances, Infer, Trainable
 from gpcert.posterior import Posterior
 
 INDUCING = ("random", "kmeans")
@@ -87,7 +81,7 @@ class Choices:
             value = getattr(self, name)
             if not isinstance(value, str | None) or value not in allowed:
                 words = ", ".join(map(repr, allowed))
-                raise InputError(f"{name}: expected one of {words}, got {getattr(self, name)!r}")
+                raise InputError(f"{name}: expected one of {words}, got {value!r}")
         if self.likelihood == "softmax" and self.inference != "laplace":
             raise InputError(
                 f"likelihood='softmax' is fitted by inference='laplace', got {self.inference!r}"
@@ -206,8 +200,8 @@ class GPClassifier(ClassifierMixin, Trainable):
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         self._check_classes()
-        options = self._options()
-        kernel = starting_kernel(self.kernel, X)
+        random = training.checked_random(self.random_state)
+        kernel = training.starting_kernel(self.kernel, X)
         Z = None
         if self.sparse is not None:
             if kernel.has_white_noise:
@@ -215,10 +209,10 @@ class GPClassifier(ClassifierMixin, Trainable):
                     "kernel: expected no White part in a sparse model, whose inducing points carry "
                     "no noise; leave it out"
                 )
-            Z = inducing_points(X, self.n_inducing, self.inducing, options.random)
+            Z = inducing_points(X, self.n_inducing, self.inducing, random)
             self.inducing_points_ = Z
-        trained = self._train(X, Z, kernel, choices.infer_for(labels), options)
-        self.posterior_ = self._posterior(trained, X, Z)
+        self._train(X, Z, kernel, choices.infer_for(labels), random)
+        self.posterior_ = self._posterior(X, Z)
         return self
 
     def _check_classes(self) -> None:
@@ -235,7 +229,7 @@ class GPClassifier(ClassifierMixin, Trainable):
                 "likelihood='softmax'"
             )
 
-    def _posterior(self, trained: Trained, X: np.ndarray, Z: np.ndarray | None) -> Posterior:
+    def _posterior(self, X: np.ndarray, Z: np.ndarray | None) -> Posterior:
         """The latent functions of several classes, their covariances included; of two classes the
         one whose sign is the second class.
 
@@ -243,9 +237,9 @@ class GPClassifier(ClassifierMixin, Trainable):
         a Gaussian process with kernel 2k, `t = (t_2 - t_1) / 2` and `A = (A_2 - A_1) / 2`: then
         `2k t = k (t_2 - t_1)`, `|A 2k|^2 = k^T (S_22 - S_21 - S_12 + S_11) k`, `S_ab = A_a^T A_b`.
         """
-        kernel, fit, likelihood = trained.kernel, trained.fit, self.likelihood
+        kernel, fit, likelihood = self.kernel_, self.fit_, self.likelihood
         weights, factor = fit.weights, fit.factor
-        noise = white_noise(kernel, X) if Z is None else 0.0
+        noise = training.white_noise(kernel, X) if Z is None else 0.0
         several = len(self.classes_) > 2
         if likelihood == "softmax" and not several:
             assert factor is not None
@@ -282,10 +276,8 @@ class GPClassifier(ClassifierMixin, Trainable):
         classes by a fixed rule, see `gpcert.integrals.plain_probabilities`.
         """
         X = self._checked(X)
-        if len(self.classes_) == 2:
-            second = self.posterior_.prediction(X)[:, 0]
-            return np.stack([1.0 - second, second], axis=1)
-        return self.posterior_.prediction(X)
+        found = self.posterior_.prediction(X)
+        return np.hstack([1.0 - found, found]) if len(self.classes_) == 2 else found
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels (n,): the class of the largest probability.

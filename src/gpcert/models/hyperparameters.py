@@ -142,9 +142,7 @@ class _Ledger:
         self.evaluations: list[Epoch] = []
         self.best: tuple[float, np.ndarray, Any] | None = None
         self.failure: Exception | None = None
-        self.run = 0
-        self.spent = 0
-        self.worst = 0.0
+        self.run, self.spent, self.worst = 0, 0, 0.0
         self.run_best: tuple[float, np.ndarray] | None = None
 
     def minimise_from(self, run: int, start: np.ndarray) -> None:
@@ -212,10 +210,8 @@ class _Ledger:
         return float(value), np.asarray(slope, dtype=np.float64), payload
 
     def _detour(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        """A bowl above everything seen, centred where this run is best: the line search backs off.
-
-        An infinite value would leave the interpolation of the line search without a number.
-        """
+        """A bowl above everything seen, centred where this run is best: the line search backs off,
+        which an infinite value would leave without a number."""
         if self.run_best is None:
             raise _EpochsSpentError  # failed at the start of the run: nowhere to go back to
         away = vector - self.run_best[1]
@@ -246,10 +242,9 @@ def _random_start(search: Search) -> np.ndarray:
 
 def _warn_of_bounds(search: Search, vector: np.ndarray) -> None:
     low, high = search.bounds.T
-    movable = high > low
     ended = []
     for bound, near in ((low, vector <= low + AT_BOUND), (high, vector >= high - AT_BOUND)):
-        for a in np.flatnonzero(near & movable):
+        for a in np.flatnonzero(near & (high > low)):
             value = np.exp(bound[a]) if search.logarithmic[a] else bound[a]
             ended.append(f"{search.names[a]} = {value:.3g}")
     if ended:

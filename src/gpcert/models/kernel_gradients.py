@@ -6,9 +6,8 @@ Positive parameters (variances, length-scales, periods, weights, ...) enter by t
 frequencies and tilts, which have a sign, as they are. Orders, degrees, dimensions, centres and
 phases are no parameters, and a weight or variance of exactly 0 stays 0. Kernels are trees: a sum
 hands W to its parts, a product W times the values of the other factors, and a leaf has a rule,
-which gives the sums for all its parameters at once, without an array of shape (n, p, parameters):
-sums over pairs of points of `(x_i - y_j)^2` and of the other elementary differences are row sums,
-column sums and one matrix product.
+which gives the sums for all its parameters at once, by row sums, column sums and matrix products:
+no array has the shape (n, p, parameters).
 """
 
 from __future__ import annotations
@@ -40,14 +39,15 @@ class Pairs:
 
     X: np.ndarray
     Y: np.ndarray
-    known: tuple[Any, np.ndarray] | None = None
+    known: tuple[Any, np.ndarray | None] = (None, None)
     observed: bool = False
     single: bool = False
 
     def values(self, kernel: Any) -> np.ndarray:
         """`k(x_i, y_j)`."""
-        if self.known is not None and self.known[0] is kernel:
-            return self.known[1]
+        known, values = self.known
+        if values is not None and known is kernel:
+            return values
         return kernel.diagonal(self.X) if self.single else kernel.value(self.X, self.Y)
 
     def covariances(self, kernel: Any) -> np.ndarray:
@@ -56,7 +56,7 @@ class Pairs:
 
     def columns(self, dimensions: Any) -> Pairs:
         """The same points in some of their features."""
-        return replace(self, X=self.X[:, dimensions], Y=self.Y[:, dimensions], known=None)
+        return replace(self, X=self.X[:, dimensions], Y=self.Y[:, dimensions], known=(None, None))
 
     def times(self, W: np.ndarray, b: np.ndarray) -> np.ndarray:
         """`sum_j W_ij b_j`, b (p,) or (p, q); with W^T and b of the points X the other sum."""
@@ -141,14 +141,9 @@ def _radial(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
         return {"length_scale": _scaled_squares(kernel, pairs, V), "variance": variance}
     # F_1 is large between near points: their differences are formed before they are squared
     lengths = np.broadcast_to(kernel.length_scale, (X.shape[1],))
-    parts = [
-        np.vdot(V, np.square((X[:, j, None] - Y[None, :, j]) / lengths[j]))
-        for j in range(X.shape[1])
-    ]
-    return {
-        "length_scale": _shaped(np.asarray(parts), kernel.length_scale),
-        "variance": variance,
-    }
+    differences = ((X[:, j, None] - Y[None, :, j]) / lengths[j] for j in range(X.shape[1]))
+    parts = np.asarray([np.vdot(V, np.square(each)) for each in differences])
+    return {"length_scale": _shaped(parts, kernel.length_scale), "variance": variance}
 
 
 def _periodic(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
@@ -348,26 +343,18 @@ class LogParameters:
             )
         return _rebuilt(self.kernel, iter(vector.tolist()))
 
-    def at(self, vector: Any) -> LogParameters:
-        """The same parameters at another kernel."""
-        return LogParameters.of(self.rebuild(vector))
-
     def gradient(
-        self, X: np.ndarray, Y: np.ndarray, W: np.ndarray, values: np.ndarray | None = None
+        self, X: np.ndarray, Y: np.ndarray, W: np.ndarray, values: Any = None
     ) -> np.ndarray:
         """`sum_ij W_ij dk(x_i, y_j) / dtheta`, W (n, p).
 
         `values`: `kernel.value(X, Y)`, where it is known already.
         """
-        known = None if values is None else (self.kernel, values)
-        return self._contracted(Pairs(X, Y, known), W)
+        return self._contracted(Pairs(X, Y, (self.kernel, values)), W)
 
-    def training_gradient(
-        self, X: np.ndarray, W: np.ndarray, values: np.ndarray | None = None
-    ) -> np.ndarray:
+    def training_gradient(self, X: np.ndarray, W: np.ndarray, values: Any = None) -> np.ndarray:
         """The same for `kernel.training_covariance(X)`, which has white noise too; W (n, n)."""
-        known = None if values is None else (self.kernel, values)
-        return self._contracted(Pairs(X, X, known, observed=True), W)
+        return self._contracted(Pairs(X, X, (self.kernel, values), observed=True), W)
 
     def diagonal_gradient(self, X: np.ndarray, w: np.ndarray) -> np.ndarray:
         """`sum_i w_i dk(x_i, x_i) / dtheta`, w (n,)."""

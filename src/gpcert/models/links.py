@@ -21,7 +21,6 @@ range is centred at the tilted law's mode: as `(log p)'' <= -1 / variance`, the 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -63,25 +62,7 @@ class Moments:
         return np.stack([self.curvature / kept, (self.slope + mean * self.curvature) / kept])
 
 
-class Link(ABC):
-    """A log-concave `p(y | f)` for y in {-1, +1}."""
-
-    name: ClassVar[str]
-
-    @abstractmethod
-    def log_likelihood(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
-        """`log p(y | f)`, elementwise."""
-
-    @abstractmethod
-    def derivatives(self, y: np.ndarray, f: np.ndarray) -> Derivatives:
-        """Derivatives of `log p(y | f)` in f."""
-
-    @abstractmethod
-    def moments(self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> Moments:
-        """Moments of `p(y | f) N(f; mean, variance)`, for variance > 0."""
-
-
-class ProbitLink(Link):
+class ProbitLink:
     """`p(y | f) = Phi(y f)`; moments in closed form.
 
     >>> link = ProbitLink()
@@ -93,6 +74,7 @@ class ProbitLink(Link):
     name: ClassVar[str] = "probit"
 
     def log_likelihood(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """`log p(y | f)`, elementwise."""
         return special.log_ndtr(y * f)
 
     def derivatives(self, y: np.ndarray, f: np.ndarray) -> Derivatives:
@@ -113,12 +95,19 @@ class ProbitLink(Link):
         )
 
 
-class LogisticLink(Link):
-    """`p(y | f) = 1 / (1 + exp(-y f))`; moments by quadrature (`tilted_logistic`)."""
+class LogisticLink:
+    """`p(y | f) = 1 / (1 + exp(-y f))`; moments by quadrature (see the module).
+
+    >>> link = LogisticLink()
+    >>> moments = link.moments(np.array([1.0]), np.array([0.0]), np.array([4.0]))
+    >>> round(float(np.exp(moments.log_z[0])), 12)
+    0.5
+    """
 
     name: ClassVar[str] = "logistic"
 
     def log_likelihood(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """`log p(y | f)`, elementwise."""
         return special.log_expit(y * f)
 
     def derivatives(self, y: np.ndarray, f: np.ndarray) -> Derivatives:
@@ -129,10 +118,16 @@ class LogisticLink(Link):
         return Derivatives(y * other, curvature, y * curvature * np.tanh(0.5 * z))
 
     def moments(self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> Moments:
-        """By quadrature; its accuracy is stated in `tilted_logistic`."""
-        log_z, slope, curvature, shrinkage = tilted_logistic(y * mean, variance)
+        """By quadrature, whose accuracy is stated at `NODES`."""
+        mean, variance = np.broadcast_arrays(y * mean, variance)
+        starts = range(0, len(mean), _BLOCK)
+        parts = [_tilted(mean[i : i + _BLOCK], variance[i : i + _BLOCK]) for i in starts]
+        log_z, slope, curvature, shrinkage = np.concatenate(parts, axis=1)
         return Moments(log_z, y * slope, curvature, shrinkage)
 
+
+Link = ProbitLink | LogisticLink
+"""A log-concave `p(y | f)` for y in {-1, +1}."""
 
 LINKS: dict[str, Link] = {link.name: link for link in (ProbitLink(), LogisticLink())}
 """The links of two-class models by name."""
@@ -146,9 +141,7 @@ _TAIL_TERMS = 64
 error below 1e-14 for `x >= 2` (tested)."""
 
 
-def _log_normal_cdf_derivatives(
-    z: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _log_normal_cdf_derivatives(z: np.ndarray) -> tuple[np.ndarray, ...]:
     """Derivatives of `log Phi` at z: r, `w = r (r + z)`, `1 - w`, `d^3 = r ((r + z)(2r + z) - 1)`.
 
     Left tail, `x = -z`: Laplace's continued fraction gives `r = x + delta`,
@@ -181,11 +174,6 @@ def _log_normal_cdf_derivatives(
     )
 
 
-def softmax_probabilities(f: np.ndarray) -> np.ndarray:
-    """`exp(f_c) / sum_j exp(f_j)` over the first axis."""
-    return special.softmax(f, axis=0)
-
-
 def softmax_log_likelihood(y: np.ndarray, f: np.ndarray) -> np.ndarray:
     """`log p(y_i | f_i)` for classes y (N,) in 0..m-1 and latent values f (m, N)."""
     return f[y, np.arange(len(y))] - special.logsumexp(f, axis=0)
@@ -209,30 +197,12 @@ _MODE_STEPS = 60
 _BLOCK = 4096
 
 
-def tilted_logistic(
-    mean: np.ndarray, variance: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """`log Z`, `d log Z / d mean`, `-d^2 log Z / d mean^2` and tilted variance / variance.
+def _tilted(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """(4, n): `log Z`, `d log Z / d mean`, `-d^2 log Z / d mean^2`, tilted variance / variance.
 
     With E, Var under the tilted law and `g = 1 - sigma`: the slope is `E g`, the curvature
     `E sigma (1 - sigma) - Var g` (integration by parts); neither divides by the variance.
-
-    >>> log_z, slope, _, _ = tilted_logistic(np.array([0.0]), np.array([4.0]))
-    >>> round(float(np.exp(log_z[0])), 12)
-    0.5
     """
-    mean, variance = np.broadcast_arrays(
-        np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64)
-    )
-    parts = [
-        _tilted_block(mean[i : i + _BLOCK], variance[i : i + _BLOCK])
-        for i in range(0, len(mean), _BLOCK)
-    ]
-    log_z, slope, curvature, shrinkage = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return log_z, slope, curvature, shrinkage
-
-
-def _tilted_block(mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
     s = np.sqrt(variance)
     mode = _mode(mean, variance)
     first = _parameter_of(mode / s - HALF_RANGE, s)
@@ -261,7 +231,7 @@ def _tilted_block(mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, .
     small = variance * link_curvature < _CANCELLATION
     shrinkage = np.where(small, 1.0 - variance * np.maximum(curvature, 0.0), shrinkage)
     curvature = np.where(small, np.maximum(curvature, 0.0), (1.0 - shrinkage) / variance)
-    return log_z, slope, curvature, shrinkage
+    return np.stack([log_z, slope, curvature, shrinkage])
 
 
 def _substitution(u: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -294,9 +264,7 @@ def _mode(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         low, high = np.where(excess < 0, f, low), np.where(excess < 0, high, f)
         newton = f - excess / (1.0 + variance * p * (1.0 - p))
         inside = (newton > low) & (newton < high)
-        step = np.where(inside, newton, 0.5 * (low + high))
-        moved = np.abs(step - f)
-        f = step
-        if np.all(moved <= tolerance):
+        f, before = np.where(inside, newton, 0.5 * (low + high)), f
+        if np.all(np.abs(f - before) <= tolerance):
             break
     return f

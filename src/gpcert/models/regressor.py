@@ -11,14 +11,9 @@ from sklearn.utils.validation import validate_data
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.frames import spread_of
+from gpcert.models import training
 from gpcert.models.inference import Fit, exact
-from gpcert.models.training import (
-    Covariances,
-    Trainable,
-    checked_flag,
-    starting_kernel,
-    white_noise,
-)
+from gpcert.models.training import Covariances, Trainable
 from gpcert.posterior import Posterior
 
 
@@ -99,18 +94,21 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
         noise = float(finite_array("noise", self.noise, ndim=0))
         if noise < 0.0:
             raise InputError(f"noise: expected a number >= 0, got {self.noise!r}")
-        options = self._options(noise=noise, noise_bounds=self.noise_bounds)
-        trained = self._train(X, None, starting_kernel(self.kernel, X), infer, options)
-        assert trained.noise is not None
-        self.noise_ = trained.noise
+        random, kernel = (
+            training.checked_random(self.random_state),
+            training.starting_kernel(self.kernel, X),
+        )
+        trained = self._train(X, None, kernel, infer, random, noise, self.noise_bounds)
+        assert trained is not None
+        self.noise_ = trained
         self.posterior_ = Posterior(
-            kernel=trained.kernel,
+            kernel=self.kernel_,
             points=X,
-            weights=trained.fit.weights,
-            factor=trained.fit.factor,
+            weights=self.fit_.weights,
+            factor=self.fit_.factor,
             offset=offset,
             scale=scale,
-            noise=scale**2 * white_noise(trained.kernel, X),
+            noise=scale**2 * training.white_noise(self.kernel_, X),
             feature_names=self.__dict__.get("feature_names_in_"),
             spread=spread_of(X),
         )
@@ -118,7 +116,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
         return self
 
     def _units(self, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if not checked_flag("normalize_y", self.normalize_y):
+        if not training.checked_flag("normalize_y", self.normalize_y):
             return np.zeros(targets.shape[1]), np.ones(targets.shape[1])
         spread = targets.std(axis=0)
         # a target that never varies has no unit of its own (its rounding is none either)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -60,97 +60,31 @@ class Covariances:
             # classes that share a kernel: their contractions add up
             square = gradient.square.reshape(-1, *gradient.square.shape[-2:]).sum(axis=0)
             return parameters.training_gradient(self.X, square, self.square)
-        Z, inducing, cross = self.Z, gradient.inducing, gradient.cross
-        assert Z is not None
-        assert inducing is not None
-        assert cross is not None
+        Z, of = cast(Any, self.Z), cast(Any, gradient)
         K_uu, K_fu, _ = self.sparse
-        total = parameters.gradient(Z, Z, inducing, K_uu)
-        total = total + parameters.gradient(self.X, Z, cross, K_fu)
-        if gradient.diagonal is not None:
-            total = total + parameters.diagonal_gradient(self.X, gradient.diagonal)
-        return total
+        total = parameters.gradient(Z, Z, of.inducing, K_uu)
+        total = total + parameters.gradient(self.X, Z, of.cross, K_fu)
+        return total + parameters.diagonal_gradient(self.X, of.diagonal)
 
 
-@dataclass(frozen=True, eq=False)
-class Options:
-    """How long and where to search; the bounds are of the parameters themselves."""
-
-    max_epochs: int
-    n_restarts: int
-    bounds: Any
-    random: np.random.RandomState
-    verbose: bool
-    noise: float | None = None
-    noise_bounds: Any = "fixed"
-
-    @property
-    def trains_noise(self) -> bool:
-        """Whether the noise is a parameter: noise of exactly 0 stays 0."""
-        fixed = _interval("noise_bounds", self.noise_bounds) is None
-        return not fixed and self.noise is not None and self.noise > 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """The trained kernel and noise, the fit there, and every evaluation on the way."""
-
-    kernel: Kernel
-    noise: float | None
-    fit: Fit
-    trace: Trace
-
-
-def train(kernel: Kernel, X: np.ndarray, Z: np.ndarray | None, infer: Infer, o: Options) -> Trained:
-    """Maximise the evidence over the kernel's parameters (and the noise), then fit there.
-
-    With `max_epochs=0` the parameters stay as they are.
-    """
-    if o.max_epochs == 0:
-        fit = infer(Covariances(kernel, X, Z), o.noise, None, True)
-        trace = Trace((), (), (Epoch(1, 0, fit.evidence, np.zeros(0)),))
-        return Trained(kernel, o.noise, fit.light(), trace)
-    parameters = LogParameters.of(kernel)
-    count = len(parameters.entries)
-    last: list[Any] = [None]  # inference starts where it ended before
-
-    def model(vector: np.ndarray) -> tuple[Covariances, float | None]:
-        noise = float(np.exp(vector[count])) if o.trains_noise else o.noise
-        return Covariances(parameters.rebuild(vector[:count]), X, Z), noise
-
-    def evidence(vector: np.ndarray) -> tuple[float, np.ndarray, Any]:
-        covariances, noise = model(vector)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # only the last fit matters
-            fit = infer(covariances, noise, last[0], False)
-        last[0] = fit.start
-        slope = covariances.gradient(fit.gradient)
-        if o.trains_noise:
-            assert fit.gradient.noise is not None
-            slope = np.append(slope, fit.gradient.noise)
-        return fit.evidence, slope, fit.start
-
-    with progress_bar(o.verbose, o.max_epochs * (1 + o.n_restarts)) as report:
-        optimum = maximise(evidence, replace(_search(parameters, o), report=report))
-    covariances, noise = model(optimum.vector)
-    fit = infer(covariances, noise, optimum.payload, True)
-    return Trained(covariances.kernel, noise, fit.light(), optimum.trace)
-
-
-def _search(parameters: LogParameters, o: Options) -> Search:
-    names, start, logarithmic = parameters.names, parameters.values, parameters.logarithmic
+def _search(
+    kernel: LogParameters, bounds: Any, noise: float | None, noise_bounds: Any, **options: Any
+) -> Search:
+    """Where to search; the bounds are of the parameters themselves, and noise of exactly 0 stays 0,
+    like noise whose bounds are "fixed"."""
+    names, start, logarithmic = kernel.names, kernel.values, kernel.logarithmic
     lower = upper = start
-    interval = _interval("parameter_bounds", o.bounds)
-    if interval is not None:
+    of_noise = _interval("noise_bounds", noise_bounds)
+    if (interval := _interval("parameter_bounds", bounds)) is not None:
         low, high = interval
         lower = np.where(logarithmic, np.log(low), -high)
         upper = np.where(logarithmic, np.log(high), high)
-    bounds = np.stack([lower, upper], axis=1)
-    if o.noise is not None and o.trains_noise:
+    limits = np.stack([lower, upper], axis=1)
+    if of_noise is not None and noise is not None and noise > 0.0:
         names, logarithmic = (*names, "noise"), np.append(logarithmic, True)
-        start = np.append(start, np.log(o.noise))
-        bounds = np.vstack([bounds, np.log(finite_array("noise_bounds", o.noise_bounds))])
-    return Search(names, start, bounds, logarithmic, o.max_epochs, o.n_restarts, o.random)
+        start = np.append(start, np.log(noise))
+        limits = np.vstack([limits, np.log(of_noise)])
+    return Search(names, start, limits, logarithmic, **options)
 
 
 def _interval(name: str, bounds: Any) -> tuple[float, float] | None:
@@ -175,24 +109,54 @@ class Trainable(BaseEstimator):
     fit_: Fit
 
     def _train(
-        self, X: np.ndarray, Z: np.ndarray | None, kernel: Kernel, infer: Infer, options: Options
-    ) -> Trained:
-        """Train, and keep what was found."""
-        trained = train(kernel, X, Z, infer, options)
-        self.kernel_, self.trace_, self.fit_ = trained.kernel, trained.trace, trained.fit
-        self.evidence_ = trained.fit.evidence
-        return trained
-
-    def _options(self, **noise: Any) -> Options:
+        self,
+        X: np.ndarray,
+        Z: np.ndarray | None,
+        kernel: Kernel,
+        infer: Infer,
+        random: np.random.RandomState,
+        noise: float | None = None,
+        noise_bounds: Any = "fixed",
+    ) -> float | None:
+        """Maximise the evidence over the kernel's parameters (and the noise), fit there, and keep
+        what was found; the trained noise. With `max_epochs=0` the parameters stay as they are."""
         own: Any = self
-        return Options(
-            max_epochs=whole_number("max_epochs", own.max_epochs),
-            n_restarts=whole_number("n_restarts", own.n_restarts),
-            bounds=own.parameter_bounds,
-            random=checked_random(own.random_state),
-            verbose=checked_flag("verbose", own.verbose),
-            **noise,
-        )
+        max_epochs, n_restarts = self._counts()
+        verbose, found = checked_flag("verbose", own.verbose), Covariances(kernel, X, Z)
+        if max_epochs == 0:
+            fit = infer(found, noise, None, True)
+            self.trace_ = Trace((), (), (Epoch(1, 0, fit.evidence, np.zeros(0)),))
+        else:
+            parameters = LogParameters.of(kernel)
+            options = {"max_epochs": max_epochs, "n_restarts": n_restarts, "random": random}
+            search = _search(parameters, own.parameter_bounds, noise, noise_bounds, **options)
+            count = len(parameters.entries)
+            last: list[Any] = [None]  # inference starts where it ended before
+
+            def model(vector: np.ndarray) -> tuple[Covariances, float | None]:
+                own_noise = float(np.exp(vector[count])) if len(vector) > count else noise
+                return Covariances(parameters.rebuild(vector[:count]), X, Z), own_noise
+
+            def evidence(vector: np.ndarray) -> tuple[float, np.ndarray, Any]:
+                covariances, own_noise = model(vector)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)  # only the last fit matters
+                    fit = infer(covariances, own_noise, last[0], False)
+                last[0] = fit.start
+                slope = covariances.gradient(fit.gradient)
+                by_noise: Any = [fit.gradient.noise] if len(vector) > count else []
+                return fit.evidence, np.append(slope, by_noise), fit.start
+
+            with progress_bar(verbose, max_epochs * (1 + n_restarts)) as report:
+                optimum = maximise(evidence, replace(search, report=report))
+            found, noise = model(optimum.vector)
+            fit, self.trace_ = infer(found, noise, optimum.payload, True), optimum.trace
+        self.kernel_, self.fit_, self.evidence_ = found.kernel, fit.light(), fit.evidence
+        return noise
+
+    def _counts(self) -> list[int]:
+        names = ("max_epochs", "n_restarts")
+        return [whole_number(name, getattr(self, name)) for name in names]
 
     def _checked(self, X: Any) -> np.ndarray:
         """Inputs (n, d) of a fitted estimator."""
@@ -203,9 +167,9 @@ class Trainable(BaseEstimator):
 def starting_kernel(kernel: Any, X: np.ndarray) -> Kernel:
     """The user's kernel, or a squared exponential with one length-scale per feature.
 
-    The default's length-scales start at `sqrt(d)` standard deviations of their feature: then a
-    typical pair of points has a covariance near exp(-1), whatever the units and the dimension, and
-    the evidence has a slope to follow. (A feature that never varies gets sqrt(d).)
+    The default's length-scales start at `sqrt(d)` standard deviations of their feature (1 where it
+    never varies): then a typical pair of points has a covariance near exp(-1), whatever the units
+    and the dimension, and the evidence has a slope to follow.
     """
     d = X.shape[1]
     if kernel is None:
@@ -257,11 +221,8 @@ def checked_random(random_state: Any) -> np.random.RandomState:
 
 @contextmanager
 def progress_bar(verbose: bool, total: int) -> Iterator[Callable[[float], None] | None]:
-    """Yield `report(evidence)`, called after every evaluation; None where nothing is shown.
-
-    It is drawn on standard error, so that what a program prints stays as it is, and only where
-    that is a terminal.
-    """
+    """Yield `report(evidence)`, called after every evaluation; None where nothing is shown. It is
+    drawn on standard error, and only where that is a terminal."""
     if not verbose or total < 1:
         yield None
         return

@@ -10,13 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gpcert.models.inference.fit import (
-    EvidenceGradient,
-    Fit,
-    checked_covariance,
-    scaled_factor,
-    with_jitter,
-)
+from gpcert.models.inference import fit as fitting
+from gpcert.models.inference.fit import EvidenceGradient, Fit
 from gpcert.models.links import Link, Moments
 from gpcert.rounding import U
 from gpcert.triangular import square, triangular_inverse
@@ -39,6 +34,7 @@ class _State:
     variance: np.ndarray
     cavity_mean: np.ndarray
     cavity_variance: np.ndarray
+    growth: np.ndarray
 
 
 def ep(
@@ -65,7 +61,7 @@ def ep(
     on it.
     """
     y = np.asarray(y, dtype=np.float64)
-    K = checked_covariance(K, (len(y), len(y)))
+    K = fitting.checked_covariance(K, (len(y), len(y)))
 
     def fit(covariance: np.ndarray, jitter: float) -> Fit:
         largest = float(np.diag(covariance).max())
@@ -73,80 +69,81 @@ def ep(
         def at(sites: np.ndarray) -> Sweep:
             state = _posterior(covariance, sites)
             moments = link.moments(y, state.cavity_mean, state.cavity_variance)
-            growth = 1.0 + sites[0] * state.cavity_variance
-            return Sweep(
-                state,
-                evidence=site_evidence(sites, state, growth, moments.log_z),
-                mismatch=_mismatch(state, moments),
-                target=moments.sites(state.cavity_mean),
-                # of `mean = K weights`, the largest of all where K is nearly singular and large
-                rounding=16.0 * U * largest * float(np.abs(state.weights).sum()),
-                spread=float(np.sqrt(state.variance.min())),
-            )
+            # of `mean = K weights`, the largest of all where K is nearly singular and large
+            rounding = 16.0 * U * largest * float(np.abs(state.weights).sum())
+            return Sweep.of(sites, state, moments, rounding=rounding)
 
-        def first() -> np.ndarray:
-            """Of the prior's own marginals: one sweep for K diagonal."""
-            mean, prior = np.zeros_like(y), np.diag(covariance)
-            return link.moments(y, mean, np.maximum(prior, np.finfo(float).tiny)).sites(mean)
+        state, found = propagate("EP", len(y), start, at, tolerance, max_sweeps)
+        W = 0.5 * (np.outer(state.weights, state.weights) - square(state.factor))
+        gradient = EvidenceGradient(square=W)
+        return Fit(state.weights, state.factor, gradient=gradient, jitter=jitter, **found)
 
-        now, sites, converged, sweep = propagate(
-            "EP", len(y), start, first, at, tolerance, max_sweeps
-        )
-        state = now.state
-        W = square(state.factor)
-        np.subtract(np.outer(state.weights, state.weights), W, out=W)
-        W *= 0.5
-        return Fit(
-            evidence=now.evidence,
-            weights=state.weights,
-            factor=state.factor,
-            gradient=EvidenceGradient(square=W),
-            converged=converged,
-            iterations=sweep,
-            jitter=jitter,
-            start=sites,
-        )
-
-    return with_jitter(K, fit)
+    return fitting.with_jitter(K, fit)
 
 
 class Sweep(NamedTuple):
     """What is known at some sites: the Gaussian, its evidence, the largest difference of tilted and
-    Gaussian marginals, the sites that would match them, and what rounding leaves: of the evidence,
-    and of means in units of `spread`."""
+    Gaussian marginals in the latter's own units, the sites that would match them, and what rounding
+    leaves: of the evidence, and of means in units of the smallest deviation."""
 
     state: Any
     evidence: float
     mismatch: float
     target: np.ndarray
-    rounding: float = 0.0
-    spread: float = 1.0
+    rounding: float
+
+    @staticmethod
+    def of(
+        sites: np.ndarray, state: Any, moments: Moments, own: Any = 0.0, rounding: float = 0.0
+    ) -> Sweep:
+        """From the moments of the tilted laws; `own`: see `Moments.sites`.
+
+        The evidence is GPML Eq. 3.65 with every division by a site's precision cancelled by hand:
+
+        E = sum log Z_i + sum log(1 + p v) / 2 - log|B| / 2 + s^T mean / 2
+            + sum (p m^2 - 2 m s - s^2 v) / (1 + p v) / 2,
+
+        p, s precision and shift of the sites, m, v mean and variance of the cavities.
+        """
+        (p, s), growth = sites, state.growth
+        m, v = state.cavity_mean, state.cavity_variance
+        evidence = float(
+            moments.log_z.sum()
+            + 0.5 * np.log(growth).sum()
+            - state.half_log_determinant
+            + 0.5 * (s @ state.mean)
+            + 0.5 * ((p * m * m - 2.0 * m * s - s * s * v) / growth).sum()
+        )
+        of_mean = np.sqrt(v * growth) * np.abs(state.weights - moments.slope)
+        of_variance = np.abs((moments.shrinkage + own * moments.curvature) * growth - 1.0)
+        mismatch = float(np.maximum(of_mean, of_variance).max())
+        return Sweep(state, evidence, mismatch, moments.sites(m, own), rounding)
 
 
 def propagate(
     label: str,
     points: int,
     start: Any,
-    first: Callable[[], np.ndarray],
     at: Callable[[np.ndarray], Sweep],
     tolerance: float,
     max_sweeps: int,
-) -> tuple[Sweep, np.ndarray, bool, int]:
+) -> tuple[Any, dict[str, Any]]:
     """Steps towards the target, damped where the mismatch has grown, until both it and the evidence
-    have settled: the last sweep, its sites, whether they did, and the number of sweeps.
+    have settled: the Gaussian at the last sites, and fields of the `Fit`.
 
     Sites (2, points) and targets have precisions >= 0, so have their means. The first ones are
-    `start`, or, where that is not of their shape, `first()`.
+    `start`, or, where that is not of their shape, those of the prior's own marginals.
     """
     given = start is not None and np.shape(start) == (2, points)
-    sites = np.array(start, dtype=np.float64) if given else first()
+    sites = np.array(start, dtype=np.float64) if given else at(np.zeros((2, points))).target
     damping, mismatch, previous, sweep = 1.0, np.inf, -np.inf, 1
     while True:
         now = at(sites)
         # a warm start may be there at once: then there is no earlier evidence to compare with
         asked = tolerance * (1.0 + abs(now.evidence)) + now.rounding
         settled = sweep == 1 or abs(now.evidence - previous) <= asked
-        converged = now.mismatch <= tolerance + now.rounding / now.spread and settled
+        spread = float(np.sqrt(now.state.variance.min())) if now.rounding else 1.0
+        converged = now.mismatch <= tolerance + now.rounding / spread and settled
         if converged or sweep == max_sweeps:
             break
         worse = now.mismatch > mismatch
@@ -161,7 +158,8 @@ def propagate(
             ConvergenceWarning,
             stacklevel=5,
         )
-    return now, sites, converged, sweep
+    found = {"evidence": now.evidence, "converged": converged, "iterations": sweep}
+    return now.state, found | {"start": sites}
 
 
 def _posterior(K: np.ndarray, sites: np.ndarray) -> _State:
@@ -171,7 +169,7 @@ def _posterior(K: np.ndarray, sites: np.ndarray) -> _State:
     """
     precision, shift = sites
     root = np.sqrt(precision)
-    L = scaled_factor(K, root)
+    L = fitting.scaled_factor(K, root)
     inverse = triangular_inverse(L)
     b = np.einsum("ij,ij->j", inverse, inverse)
     explained = 1.0 - b
@@ -196,32 +194,5 @@ def _posterior(K: np.ndarray, sites: np.ndarray) -> _State:
         variance=variance,
         cavity_mean=mean - cavity_variance * weights,
         cavity_variance=cavity_variance,
-    )
-
-
-def _mismatch(state: _State, moments: Moments) -> float:
-    """Largest difference of tilted and Gaussian marginals, in the latter's own units."""
-    tilted_mean = state.cavity_mean + state.cavity_variance * moments.slope
-    tilted_variance = state.cavity_variance * moments.shrinkage
-    of_mean = np.abs(tilted_mean - state.mean) / np.sqrt(state.variance)
-    of_variance = np.abs(tilted_variance / state.variance - 1.0)
-    return float(np.maximum(of_mean, of_variance).max())
-
-
-def site_evidence(sites: np.ndarray, state: Any, growth: np.ndarray, log_z: np.ndarray) -> float:
-    """GPML Eq. 3.65 with every division by a site's precision cancelled by hand:
-
-    E = sum log Z_i + sum log(1 + p v) / 2 - log|B| / 2 + s^T mean / 2
-        + sum (p m^2 - 2 m s - s^2 v) / (1 + p v) / 2,
-
-    p, s precision and shift of the sites, m, v mean and variance of the cavities, `growth` 1 + p v.
-    """
-    p, s = sites
-    m, v = state.cavity_mean, state.cavity_variance
-    return float(
-        log_z.sum()
-        + 0.5 * np.log(growth).sum()
-        - state.half_log_determinant
-        + 0.5 * (s @ state.mean)
-        + 0.5 * ((p * m * m - 2.0 * m * s - s * s * v) / growth).sum()
+        growth=1.0 + precision * cavity_variance,
     )

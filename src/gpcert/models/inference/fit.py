@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,10 +46,11 @@ class Fit:
     next call may take as its `start`.
     """
 
-    evidence: float
     weights: np.ndarray
     factor: np.ndarray | None
     coupling: np.ndarray | None = None
+    _: KW_ONLY
+    evidence: float
     gradient: EvidenceGradient = field(default_factory=EvidenceGradient)
     converged: bool = True
     iterations: int = 0
@@ -157,9 +158,9 @@ def exact(K: Any, y: Any, noise: float) -> Fit:
         size = float(np.square(white).sum())
         W = 0.5 * (weights.T @ weights - m * square(A))
         return Fit(
+            weights.reshape(y.shape),
+            A,
             evidence=-0.5 * (size + m * log_determinant + m * N * math.log(2.0 * math.pi)),
-            weights=weights.reshape(y.shape),
-            factor=A,
             gradient=EvidenceGradient(square=W, noise=noise * float(np.trace(W))),
             jitter=jitter,
         )

@@ -15,20 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.errors import InputError
-from gpcert.models.inference.fit import (
-    EvidenceGradient,
-    Fit,
-    checked_covariance,
-    lower_factor,
-    lower_solve,
-    scaled_factor,
-    solve,
-    with_jitter,
-)
-from gpcert.models.links import Derivatives, Link, softmax_log_likelihood, softmax_probabilities
+from gpcert.models.inference import fit as fitting
+from gpcert.models.inference.fit import EvidenceGradient, Fit
+from gpcert.models.links import Derivatives, Link, softmax_log_likelihood
 from gpcert.rounding import U
 from gpcert.triangular import square, triangular_inverse
 
@@ -66,19 +59,10 @@ class Problem:
     size: Callable[[Any], float] = lambda local: 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class Mode:
-    """Where Newton stopped: the objective and the likelihood there."""
-
-    objective: float
-    local: Any
-    steps: int
-    converged: bool
-
-
-def find_mode(problem: Problem, start: Any, max_iterations: int) -> Mode:
+def find_mode(problem: Problem, start: Any, max_iterations: int) -> tuple[Any, dict[str, Any]]:
     """Climb from the start, or from 0 where that is higher; steps are halved until the objective
-    does not decrease."""
+    does not decrease. What is told of the likelihood at the mode, and fields of the `Fit`; its
+    evidence is the objective, which lacks the determinant."""
 
     def objective(a: np.ndarray, f: np.ndarray) -> float:
         return float(problem.log_likelihood(f).sum() - 0.5 * np.vdot(a, f))
@@ -115,7 +99,7 @@ def find_mode(problem: Problem, start: Any, max_iterations: int) -> Mode:
             ConvergenceWarning,
             stacklevel=5,
         )
-    return Mode(height, local, steps, converged=gap <= floor)
+    return local, {"evidence": height, "converged": gap <= floor, "iterations": steps}
 
 
 def laplace(K: Any, y: Any, link: Link, start: Any = None, *, max_iterations: int = 100) -> Fit:
@@ -126,17 +110,19 @@ def laplace(K: Any, y: Any, link: Link, start: Any = None, *, max_iterations: in
 
         t = grad log p(y | f),   A = L^-1 W^1/2,   E = log p(y | f) - t^T K t / 2 - log|B| / 2.
 
-    Newton's steps are halved until the objective does not decrease. `start`: weights of a fit to a
-    similar K; only the number of steps depends on it.
+    `start`: weights of a fit to a similar K; only the number of steps depends on it.
     """
     y = np.asarray(y, dtype=np.float64)
-    K = checked_covariance(K, (len(y), len(y)))
+    K = fitting.checked_covariance(K, (len(y), len(y)))
 
     def fit(covariance: np.ndarray, jitter: float) -> Fit:
-        mode = find_mode(_problem(covariance, y, link), start, max_iterations)
-        return _fit_at_mode(covariance, mode, jitter)
+        local, found = find_mode(_problem(covariance, y, link), start, max_iterations)
+        factor, W, half_log_determinant = _at_mode(covariance, local)
+        found["evidence"] -= half_log_determinant
+        t, gradient = local.first, EvidenceGradient(square=W)
+        return Fit(t, factor, gradient=gradient, jitter=jitter, start=t, **found)
 
-    return with_jitter(K, fit)
+    return fitting.with_jitter(K, fit)
 
 
 def _problem(K: np.ndarray, y: np.ndarray, link: Link) -> Problem:
@@ -145,7 +131,7 @@ def _problem(K: np.ndarray, y: np.ndarray, link: Link) -> Problem:
     def step(local: Derivatives, gap: np.ndarray, steps: int) -> np.ndarray:
         """`gap - W^1/2 B^-1 W^1/2 K gap` (GPML Alg. 3.1, lines 5-7)."""
         root = np.sqrt(local.curvature)
-        return gap - root * solve(scaled_factor(K, root), root * (K @ gap))
+        return gap - root * fitting.solve(fitting.scaled_factor(K, root), root * (K @ gap))
 
     return Problem(
         "Laplace",
@@ -160,37 +146,26 @@ def _problem(K: np.ndarray, y: np.ndarray, link: Link) -> Problem:
     )
 
 
-def _fit_at_mode(K: np.ndarray, mode: Mode, jitter: float) -> Fit:
-    """Evidence, posterior and gradient, with `R = W^1/2 B^-1 W^1/2 = A^T A` (GPML 5.20-5.24).
+def _at_mode(K: np.ndarray, local: Derivatives) -> tuple[np.ndarray, np.ndarray, float]:
+    """A, the gradient's W and `log|B| / 2`, `R = W^1/2 B^-1 W^1/2 = A^T A` (GPML 5.20-5.24).
 
     The mode moves with K: `df = (I - K R) dK t`, and `dE/df_i = Sigma_ii d^3_i / 2` with
     `W_ii Sigma_ii = 1 - (B^-1)_ii`, so this part adds `u t^T`, `u = (I - R K) dE/df`, symmetrised.
     """
-    curvature, t = mode.local.curvature, mode.local.first
+    curvature, t = local.curvature, local.first
     root = np.sqrt(curvature)
-    L = scaled_factor(K, root)
+    L = fitting.scaled_factor(K, root)
     inverse = triangular_inverse(L)
-    half_log_determinant = float(np.log(np.diag(L)).sum())
     explained = 1.0 - np.einsum("ij,ij->j", inverse, inverse)
     slope = np.zeros_like(curvature)
-    np.divide(mode.local.third, curvature, out=slope, where=curvature > 0)
+    np.divide(local.third, curvature, out=slope, where=curvature > 0)
     slope *= 0.5 * explained
 
     inverse *= root
     R = square(inverse)
     u = slope - R @ (K @ slope)
     moved = np.outer(u + 0.5 * t, t)
-    W = 0.5 * (moved + moved.T - R)
-    return Fit(
-        evidence=mode.objective - half_log_determinant,
-        weights=t,
-        factor=inverse,
-        gradient=EvidenceGradient(square=W),
-        converged=mode.converged,
-        iterations=mode.steps,
-        jitter=jitter,
-        start=t,
-    )
+    return inverse, 0.5 * (moved + moved.T - R), float(np.log(np.diag(L)).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +184,7 @@ class _Factors:
     def precision_times(self, b: np.ndarray) -> np.ndarray:
         """S b for b (m, N)."""
         c = _each(self.E, b)
-        return c - _each(self.E, np.broadcast_to(solve(self.total, c.sum(0)), c.shape))
+        return c - _each(self.E, np.broadcast_to(fitting.solve(self.total, c.sum(0)), c.shape))
 
 
 def softmax_laplace(
@@ -222,37 +197,27 @@ def softmax_laplace(
     (m, r, N) with `r = (m - 1) N` and `S_cc' = A_c^T A_c'` exactly the full cross-covariances'
     precision; beyond `MOST_JOINT` classes factor and coupling are (m, N, N) with
     `S_cc' = [c = c'] A_c^T A_c - C_c^T C_c'`. Both are None with `factored=False` (training needs
-    only the evidence). Newton's steps are halved until the objective does not decrease.
+    only the evidence).
     """
     y = np.asarray(y)
     Ks = np.asarray(Ks, dtype=np.float64)
     m = int(y.max()) + 1 if len(Ks) == 1 else len(Ks)
     if m < 2 or y.min() < 0 or y.max() >= m:
         raise InputError(f"y: expected classes 0..m-1, m >= 2, got {y.min()}..{y.max()}")
-    Ks = checked_covariance(Ks, (len(Ks), len(y), len(y)))
+    Ks = fitting.checked_covariance(Ks, (len(Ks), len(y), len(y)))
     one_hot = np.zeros((m, len(y)))
     one_hot[y, np.arange(len(y))] = 1.0
 
     def fit(covariances: np.ndarray, jitter: float) -> Fit:
         K = np.broadcast_to(covariances, (m, *covariances.shape[1:]))
-        mode = find_mode(_softmax_problem(K, y, one_hot), start, max_iterations)
-        p, weights = mode.local, one_hot - mode.local
-        factors = _factors(K, p)
-        W = _softmax_gradient(K, weights, p, factors, shared=len(Ks) == 1)
-        factor, coupling = _stored(factors.F) if factored else (None, None)
-        return Fit(
-            evidence=mode.objective - factors.half_log_determinant,
-            weights=weights,
-            factor=factor,
-            coupling=coupling,
-            gradient=EvidenceGradient(square=W),
-            converged=mode.converged,
-            iterations=mode.steps,
-            jitter=jitter,
-            start=weights,
-        )
+        p, found = find_mode(_softmax_problem(K, y, one_hot), start, max_iterations)
+        t, factors = one_hot - p, _factors(K, p)
+        found["evidence"] -= factors.half_log_determinant
+        W = _softmax_gradient(K, t, p, factors, shared=len(Ks) == 1)
+        stored, gradient = _stored(factors.F) if factored else (None,), EvidenceGradient(square=W)
+        return Fit(t, *stored, gradient=gradient, jitter=jitter, start=t, **found)
 
-    return with_jitter(Ks, fit)
+    return fitting.with_jitter(Ks, fit)
 
 
 def _each(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -272,7 +237,7 @@ def _softmax_problem(K: np.ndarray, y: np.ndarray, one_hot: np.ndarray) -> Probl
         variances,
         times=lambda a: _each(K, a),
         log_likelihood=lambda f: softmax_log_likelihood(y, f),
-        at=softmax_probabilities,
+        at=lambda f: special.softmax(f, axis=0),
         gradient=lambda p: one_hot - p,
         step=lambda p, gap, n: gap - _precision_times(_factors(K, p), _each(K, gap), n),
         rounding=rounding,
@@ -284,11 +249,11 @@ def _factors(K: np.ndarray, p: np.ndarray) -> _Factors:
     F, E = np.empty((m, N, N)), np.empty((m, N, N))
     half_log_determinant = 0.0
     for c, root in enumerate(np.sqrt(p)):
-        L = scaled_factor(K[c], root)
+        L = fitting.scaled_factor(K[c], root)
         half_log_determinant += float(np.log(np.diag(L)).sum())
         F[c] = triangular_inverse(L) * root
         E[c] = square(F[c])
-    total = lower_factor(E.sum(0))
+    total = fitting.lower_factor(E.sum(0))
     half_log_determinant += float(np.log(np.diag(total)).sum())
     return _Factors(F, E, total, half_log_determinant)
 
@@ -312,11 +277,15 @@ def _softmax_gradient(
     `W_c = (t_c t_c^T - S_cc) / 2 + (u_c t_c^T + t_c u_c^T) / 2`: the second part is the mode's
     change, `df = (I - K S) dK t`, so `u = (I - S K) dE/df`.
     """
-    slope = _evidence_slope(_point_covariances(K, factors), p)
+    # dE/df = -trace(Sigma dW/df) / 2 with W = diag(p) - p p^T at each point
+    covariance = _point_covariances(K, factors)
+    joint = p * np.einsum("cjn,jn->cn", covariance, p)
+    sensitivity = np.einsum("ccn->cn", covariance) * p - 2.0 * joint
+    slope = -0.5 * (sensitivity - p * sensitivity.sum(0))
     u = slope - factors.precision_times(_each(K, slope))
     W = np.zeros((1 if shared else len(K), *K.shape[1:]))
     for c, E in enumerate(factors.E):
-        V = lower_solve(factors.total, E)
+        V = fitting.lower_solve(factors.total, E)
         moved = np.outer(u[c] + 0.5 * t[c], t[c])
         mine = W[0 if shared else c]
         mine += 0.5 * (moved + moved.T - E + V.T @ V)
@@ -330,20 +299,12 @@ def _point_covariances(K: np.ndarray, factors: _Factors) -> np.ndarray:
     covariance = np.empty((m, m, N))
     for c in range(m):
         whitened = factors.F[c] @ K[c]
-        V[c] = lower_solve(factors.total, factors.F[c].T @ whitened)
+        V[c] = fitting.lower_solve(factors.total, factors.F[c].T @ whitened)
         own = np.diag(K[c]) - np.einsum("ij,ij->j", whitened, whitened)
         for j in range(c + 1):
             covariance[c, j] = covariance[j, c] = np.einsum("ij,ij->j", V[c], V[j])
         covariance[c, c] += own
     return covariance
-
-
-def _evidence_slope(covariance: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """`dE/df = -trace(Sigma dW/df) / 2` with `W = diag(p) - p p^T` at each point (m, N)."""
-    own = np.einsum("ccn->cn", covariance) * p
-    joint = p * np.einsum("cjn,jn->cn", covariance, p)
-    sensitivity = own - 2.0 * joint
-    return -0.5 * (sensitivity - p * sensitivity.sum(0))
 
 
 def _stored(F: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:

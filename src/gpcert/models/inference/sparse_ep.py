@@ -18,6 +18,7 @@ marginals at fixed sites does to J in the end: `dJ = w1 . d mean + w2 . d varian
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,16 +28,10 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.errors import InputError
-from gpcert.models.inference.ep import Sweep, propagate, site_evidence
-from gpcert.models.inference.fit import (
-    EvidenceGradient,
-    Fit,
-    checked_covariance,
-    lower_factor,
-    lower_solve,
-    with_jitter,
-)
-from gpcert.models.links import Link, Moments
+from gpcert.models.inference import fit as fitting
+from gpcert.models.inference.ep import Sweep, propagate
+from gpcert.models.inference.fit import EvidenceGradient, Fit
+from gpcert.models.links import Link
 from gpcert.rounding import U
 
 TOLERANCE = 1e-8
@@ -82,11 +77,15 @@ class SparsePrior:
             raise InputError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
         K_uu, K_fu, k_diag = (np.asarray(K, dtype=np.float64) for K in (K_uu, K_fu, k_diag))
         N, m = K_fu.shape if K_fu.ndim == 2 else (len(k_diag), len(K_uu))
-        K_uu = checked_covariance(K_uu, (m, m), "K_uu")
-        K_fu = checked_covariance(K_fu, (N, m), "K_fu")
-        k_diag = checked_covariance(k_diag, (N,), "k_diag")
-        L, jitter = with_jitter(K_uu, lambda K, jitter: (lower_factor(K), jitter), JITTERS, "K_uu")
-        V = lower_solve(L, K_fu.T)
+        K_uu = fitting.checked_covariance(K_uu, (m, m), "K_uu")
+        K_fu = fitting.checked_covariance(K_fu, (N, m), "K_fu")
+        k_diag = fitting.checked_covariance(k_diag, (N,), "k_diag")
+
+        def factored(K: np.ndarray, jitter: float) -> tuple[np.ndarray, float]:
+            return fitting.lower_factor(K), jitter
+
+        L, jitter = fitting.with_jitter(K_uu, factored, JITTERS, "K_uu")
+        V = fitting.lower_solve(L, K_fu.T)
         explained = np.einsum("ij,ij->j", V, V)
         residual = np.maximum(k_diag - explained, 0.0)  # below 0 by rounding only
         relative = jitter / float(np.diag(K_uu).mean())
@@ -125,8 +124,8 @@ class SparsePosterior:
         V = prior.V
         B = _weighted_gram(V, precision)
         B[np.diag_indices(len(B))] += 1.0
-        R = lower_factor(B.copy())
-        solved = lower_solve(R, V)
+        R = fitting.lower_factor(B.copy())
+        solved = fitting.lower_solve(R, V)
         center = scipy.linalg.solve_triangular(R, solved @ shift, lower=True, trans=1)
         variance = np.einsum("ij,ij->j", solved, solved)
         # a cavity has at most the prior's variance: that bounds what rounding makes of 1 - p v
@@ -149,19 +148,6 @@ class SparsePosterior:
     def cavity_mean(self) -> np.ndarray:
         """Mean of a_i with its own site taken out."""
         return self.mean - self.cavity_variance * self.weights
-
-    def moments(self, y: np.ndarray, link: Link) -> Moments:
-        """Of the tilted laws of f = a + e."""
-        variance = np.maximum(self.cavity_variance + self.prior.own, SMALLEST_VARIANCE)
-        return link.moments(y, self.cavity_mean, variance)
-
-    def mismatch(self, moments: Moments) -> float:
-        """Largest difference of tilted and Gaussian marginals, in the latter's own units."""
-        kept = moments.shrinkage + self.prior.own * moments.curvature
-        c = self.cavity_variance
-        of_mean = np.sqrt(c * self.growth) * np.abs(self.weights - moments.slope)
-        of_variance = np.abs(kept * self.growth - 1.0)
-        return float(np.maximum(of_mean, of_variance).max())
 
     @property
     def half_log_determinant(self) -> float:
@@ -231,57 +217,17 @@ def sparse_ep(
         raise InputError(f"y: expected {len(prior.residual)} targets, got shape {y.shape}")
 
     def at(sites: np.ndarray) -> Sweep:
+        # the link averaged over e is a likelihood of a_i with the same Z, slope and curvature; for
+        # FIC the evidence is that of f ~ N(0, Q + own): `|I + T_f (Q + own)|` factors
         state = SparsePosterior.of(prior, sites)
-        moments = state.moments(y, link)
-        # for FIC it is that of f ~ N(0, Q + own) with sites on f: `|I + T_f (Q + own)|` factors
-        evidence = site_evidence(sites, state, state.growth, moments.log_z)
-        # the link averaged over e is a likelihood of a_i with the same Z, slope and curvature
-        target = moments.sites(state.cavity_mean, prior.own)
-        return Sweep(state, evidence, state.mismatch(moments), target)
+        variance = np.maximum(state.cavity_variance + prior.own, SMALLEST_VARIANCE)
+        return Sweep.of(sites, state, link.moments(y, state.cavity_mean, variance), prior.own)
 
-    def first() -> np.ndarray:
-        """Of the prior's own marginals."""
-        return at(np.zeros((2, len(y)))).target
-
-    now, sites, converged, sweep = propagate(
-        f"sparse EP ({kind})", len(y), start, first, at, TOLERANCE, max_sweeps
-    )
-    state, evidence = now.state, now.evidence
+    state, found = propagate(f"sparse EP ({kind})", len(y), start, at, TOLERANCE, max_sweeps)
     if kind == "var":
-        evidence -= 0.5 * float(state.precision @ prior.residual)
-    weights, factor = state.canonical()
-    return Fit(
-        evidence=evidence,
-        weights=weights,
-        factor=factor,
-        gradient=evidence_gradient(state, y, link),
-        converged=converged,
-        iterations=sweep,
-        jitter=prior.jitter,
-        start=sites,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Local:
-    """How a point's site follows its own marginal at a fixed point of EP.
-
-    With `nu = d shift - mean d precision`:
-    d precision = of_mean d mean + of_variance d variance,
-    nu = slope (d variance growth^2 + c^2 d precision), c the cavity's variance.
-    """
-
-    of_mean: np.ndarray
-    of_variance: np.ndarray
-    slope: np.ndarray
-    growth2: np.ndarray
-    cavity2: np.ndarray
-
-    def transposed(self, on_precision: np.ndarray, on_nu: np.ndarray) -> np.ndarray:
-        """Multipliers of (mean, variance) from those of (precision, nu)."""
-        total = on_precision + self.slope * self.cavity2 * on_nu
-        on_variance = self.of_variance * total + self.slope * self.growth2 * on_nu
-        return np.stack([self.of_mean * total, on_variance])
+        found["evidence"] -= 0.5 * float(state.precision @ prior.residual)
+    gradient = evidence_gradient(state, y, link)
+    return Fit(*state.canonical(), gradient=gradient, jitter=prior.jitter, **found)
 
 
 def site_response(
@@ -293,17 +239,15 @@ def site_response(
     V`; the adjoint `w = local^T (c, 0) + local^T global^T w` is solved by GMRES, whose products
     cost O(N m^2) each.
     """
-    local = _local(state, y, link)
-    N = len(y)
-    right = local.transposed(c, np.zeros(N))
+    transposed, N, solved = _local(state, y, link), len(y), state.solved
+    right = transposed(c, np.zeros(N))
 
     def product(flat: np.ndarray) -> np.ndarray:
         w = flat.reshape(2, N)
-        solved = state.solved
         on_nu = solved.T @ (solved @ w[0])
         gram = (solved * w[1]) @ solved.T
         on_precision = -np.einsum("ij,ij->j", solved, gram @ solved)
-        return (w - local.transposed(on_precision, on_nu)).ravel()
+        return (w - transposed(on_precision, on_nu)).ravel()
 
     operator = LinearOperator((2 * N, 2 * N), matvec=product, dtype=np.float64)  # type: ignore
     found, info = gmres(operator, right.ravel(), rtol=_TOLERANCE, restart=_PRODUCTS, maxiter=1)
@@ -319,8 +263,14 @@ def site_response(
     return w1, w2
 
 
-def _local(state: SparsePosterior, y: np.ndarray, link: Link) -> _Local:
-    """With l3, l4 the derivatives of log Z in the cavity's mean m, and `g = growth = 1 + p c`:
+def _local(
+    state: SparsePosterior, y: np.ndarray, link: Link
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Multipliers of a point's own (mean, variance) from those of (precision, nu), with
+    `nu = d shift - mean d precision`.
+
+    At a fixed point of EP, with l3, l4 the derivatives of log Z in the cavity's mean m, c its
+    variance, and `g = growth = 1 + p c`:
 
         d precision = -l3 g^3 d mean + rho dc,   rho = g^2 (c g l3^2 - l4) / 2,
         nu = l3 g dc / 2,                        dc = g^2 d variance + c^2 d precision.
@@ -332,8 +282,14 @@ def _local(state: SparsePosterior, y: np.ndarray, link: Link) -> _Local:
     third, fourth = _higher(state, y, link)
     g, c = state.growth, state.cavity_variance
     rho = 0.5 * g * g * (c * g * third * third - fourth)
-    solved = 1.0 - rho * c * c
-    return _Local(-third * g**3 / solved, rho * g * g / solved, 0.5 * third * g, g * g, c * c)
+    left, slope = 1.0 - rho * c * c, 0.5 * third * g
+    of_mean, of_variance, c2, g2 = -third * g**3 / left, rho * g * g / left, c * c, g * g
+
+    def transposed(on_precision: np.ndarray, on_nu: np.ndarray) -> np.ndarray:
+        total = on_precision + slope * c2 * on_nu
+        return np.stack([of_mean * total, of_variance * total + slope * g2 * on_nu])
+
+    return transposed
 
 
 def _higher(state: SparsePosterior, y: np.ndarray, link: Link) -> tuple[np.ndarray, np.ndarray]:
@@ -346,25 +302,16 @@ def _higher(state: SparsePosterior, y: np.ndarray, link: Link) -> tuple[np.ndarr
     return third, fourth
 
 
-@dataclass(frozen=True, eq=False)
-class _Whitened:
-    """`rows = G V^T` and `square = V G V^T` of one derivative G."""
-
-    rows: np.ndarray
-    square: np.ndarray
-
-    def __add__(self, other: _Whitened) -> _Whitened:
-        return _Whitened(self.rows + other.rows, self.square + other.square)
-
-
 def evidence_gradient(state: SparsePosterior, y: np.ndarray, link: Link) -> EvidenceGradient:
     """Of the evidence that `sparse_ep` names for each kind.
 
     EP's evidence is stationary in the sites (Seeger 2005), so only its explicit dependence counts:
     `G = (weights weights^T - M) / 2`, `M = T - T V^T B^-1 V T`, as if `a ~ N(0, Q)` were a dense
     prior; FIC: the diagonal of the prior is k(x, x), so that of G goes to `diagonal`. The trace
-    term of VAR is not stationary: the sites' response is added (`sparse_response`).
+    term of VAR is not stationary: the sites' response is added. Last, back from whitened
+    coordinates; the jitter moves with the mean of diag K_uu.
     """
+    N, L = len(y), state.prior.L
     G = _stationary(state)
     diagonal = np.zeros_like(state.mean)
     if state.prior.kind == "fic":
@@ -374,23 +321,31 @@ def evidence_gradient(state: SparsePosterior, y: np.ndarray, link: Link) -> Evid
     elif state.prior.kind == "var":
         diagonal = -0.5 * state.precision
         G = G + _diagonal(state, -diagonal) + _responding(state, y, link)
-    return _contracted(state.prior, G, diagonal)
+    cross = 2.0 * scipy.linalg.solve_triangular(L, G[:N].T, lower=True, trans=1).T
+    half = scipy.linalg.solve_triangular(L, G[N:], lower=True, trans=1)
+    inducing = -scipy.linalg.solve_triangular(L, half.T, lower=True, trans=1)
+    m = len(inducing)
+    inducing[np.diag_indices(m)] += state.prior.relative_jitter * np.trace(inducing) / m
+    return EvidenceGradient(inducing=inducing, cross=cross, diagonal=diagonal)
 
 
-def _stationary(state: SparsePosterior) -> _Whitened:
-    """`V weights = center` and `M V^T = T V^T B^-1`, so V M V^T = I - B^-1."""
+def _stationary(state: SparsePosterior) -> np.ndarray:
+    """(N + m, m): the rows of `G V^T`, then those of `V G V^T`, like the two below.
+
+    `V weights = center` and `M V^T = T V^T B^-1`, so V M V^T = I - B^-1.
+    """
     inverse = _inverse(state)
     rows = np.outer(state.weights, state.center) - _solved_rows(state) * state.precision[:, None]
     square = np.outer(state.center, state.center) - np.eye(len(inverse)) + inverse
-    return _Whitened(0.5 * rows, 0.5 * square)
+    return 0.5 * np.vstack([rows, square])
 
 
-def _diagonal(state: SparsePosterior, values: np.ndarray) -> _Whitened:
+def _diagonal(state: SparsePosterior, values: np.ndarray) -> np.ndarray:
     rows = state.prior.V.T * values[:, None]
-    return _Whitened(rows, state.prior.V @ rows)
+    return np.vstack([rows, state.prior.V @ rows])
 
 
-def _responding(state: SparsePosterior, y: np.ndarray, link: Link) -> _Whitened:
+def _responding(state: SparsePosterior, y: np.ndarray, link: Link) -> np.ndarray:
     """The trace term's derivative through the sites: `G = sym(r weights^T) + H diag(w2) H^T`.
 
     With the multipliers w1, w2 of the posterior's means and variances,
@@ -406,7 +361,7 @@ def _responding(state: SparsePosterior, y: np.ndarray, link: Link) -> _Whitened:
     rows = 0.5 * (np.outer(r, state.center) + np.outer(state.weights, moved))
     rows += scaled - (solved @ middle) * state.precision[:, None]
     outer = np.outer(moved, state.center)
-    return _Whitened(rows, 0.5 * (outer + outer.T) + inverse @ middle)
+    return np.vstack([rows, 0.5 * (outer + outer.T) + inverse @ middle])
 
 
 def _solved_rows(state: SparsePosterior) -> np.ndarray:
@@ -417,13 +372,3 @@ def _solved_rows(state: SparsePosterior) -> np.ndarray:
 def _inverse(state: SparsePosterior) -> np.ndarray:
     """`B^-1` (m, m)."""
     return scipy.linalg.cho_solve((state.R, True), np.eye(len(state.R)))
-
-
-def _contracted(prior: SparsePrior, G: _Whitened, diagonal: np.ndarray) -> EvidenceGradient:
-    """Back from whitened coordinates; the jitter moves with the mean of diag K_uu."""
-    cross = 2.0 * scipy.linalg.solve_triangular(prior.L, G.rows.T, lower=True, trans=1).T
-    half = scipy.linalg.solve_triangular(prior.L, G.square, lower=True, trans=1)
-    inducing = -scipy.linalg.solve_triangular(prior.L, half.T, lower=True, trans=1)
-    m = len(inducing)
-    inducing[np.diag_indices(m)] += prior.relative_jitter * np.trace(inducing) / m
-    return EvidenceGradient(inducing=inducing, cross=cross, diagonal=diagonal)
