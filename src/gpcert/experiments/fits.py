@@ -17,7 +17,6 @@ from gpcert.arrays import finite_array
 from gpcert.datasets import Dataset
 from gpcert.errors import InputError
 from gpcert.experiments.base import SOURCES, Rows, Sources, subset
-from gpcert.experiments.results import Cell, ResultTable
 from gpcert.experiments.statistics import Estimate, bootstrap
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
@@ -142,11 +141,6 @@ def delta_study(
         )
         ends = {"attained": found.delta.lower, "proved": found.delta.upper}
         yield "deltas", {**key, "point": k, **ends}
-
-
-def deltas_of(table: ResultTable, **chosen: Cell) -> np.ndarray:
-    """(points,) the proved deltas of one model, in the order of the points."""
-    return table.where(**chosen).numbers("proved")
 
 
 def ratio_of(middle: Callable[..., np.ndarray], above: np.ndarray, below: np.ndarray) -> Estimate:

@@ -10,7 +10,7 @@ import numpy as np
 
 import gpcert
 from gpcert.datasets import Dataset
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.base import Rows, Sources, Tables, labelled
 from gpcert.experiments.fits import Case, image_shape, trained
 from gpcert.experiments.lime_fits import LIMES, limes
 from gpcert.experiments.pictures import shared_legend
@@ -188,44 +188,37 @@ def _grey(ax: Axes, image: np.ndarray, shape: tuple[int, int]) -> None:
     ax.set(xticks=[], yticks=[])
 
 
-EXPERIMENT = Experiment(
-    name="interpretability-images",
-    title="Images: effects of pixels, and how few of them flip the decision, against LIME",
-    settings={
-        "smallest": Settings(
-            (Case("digits358", 1),), 20, 1, 0.5, (1, 2), samples=100, tol=0.1, boxes=64, gap_boxes=1
-        ),
-        "quick": Settings((Case("digits358"),), train=250, samples=1000, gap_boxes=50),
-        "full": Settings((Case("mnist358"), Case("fashion-tsp"))),
-    },
-    compute=compute,
-    captions={
-        "budgets": "Pixels, the most important first by each ranking: proved not to flip the "
-        "decision up to, known to flip it at (empty: not within the numbers tried)",
-        "gaps": "Proved bounds of the smallest gap, by pixels",
-        "pixels": "Images, effects, weights, adversarial images",
-    },
-    figures={
-        ResultFigure(
-            "images",
-            "Per column a test image; the effect of each pixel on the probability of its class "
-            "(red raises it, blue lowers it); bounds of the smallest gap when the most "
-            "important pixels are free, by three rankings; the adversarial image with the fewest "
-            "pixels that the effects lead to",
-            ("pixels", "gaps", "budgets"),
-        ): draw
-    },
-    findings=findings,
-    notes=(
-        "One test image of each class, the first in random order that the model gets right.",
-        "Pixels move by at most 0.5 within [0, 1], the step of the published scripts; softmax "
-        "Laplace, 10 epochs, 1000 training images (the scripts: 500).",
-        "The gap at a number of pixels is the smallest over all values of these pixels, enclosed, "
-        "not that of one attack; both bounds are proved.",
-        "Pixels are ranked by their effects one by one. Those that are always 0 in the training "
-        "data keep the length-scale 1 and may come first, though all of them together only make "
-        "the model unsure: then more pixels do not help.",
-        "LIME as in interpretability-global; in the version of the scripts black pixels have the "
-        "weight 0, so that it ranks them last.",
+TITLE = "Images: effects of pixels, and how few of them flip the decision, against LIME"
+SETTINGS = {
+    "smallest": Settings(
+        (Case("digits358", 1),), 20, 1, 0.5, (1, 2), samples=100, tol=0.1, boxes=64, gap_boxes=1
     ),
+    "quick": Settings((Case("digits358"),), train=250, samples=1000, gap_boxes=50),
+    "full": Settings((Case("mnist358"), Case("fashion-tsp"))),
+}
+CAPTIONS = {
+    "budgets": "Pixels, the most important first by each ranking: proved not to flip the "
+    "decision up to, known to flip it at (empty: not within the numbers tried)",
+    "gaps": "Proved bounds of the smallest gap, by pixels",
+    "pixels": "Images, effects, weights, adversarial images",
+}
+FIGURE = ResultFigure(
+    "images",
+    "Per column a test image; the effect of each pixel on the probability of its class "
+    "(red raises it, blue lowers it); bounds of the smallest gap when the most "
+    "important pixels are free, by three rankings; the adversarial image with the fewest "
+    "pixels that the effects lead to",
+    ("pixels", "gaps", "budgets"),
+)
+NOTES = (
+    "One test image of each class, the first in random order that the model gets right.",
+    "Pixels move by at most 0.5 within [0, 1], the step of the published scripts; softmax "
+    "Laplace, 10 epochs, 1000 training images (the scripts: 500).",
+    "The gap at a number of pixels is the smallest over all values of these pixels, enclosed, "
+    "not that of one attack; both bounds are proved.",
+    "Pixels are ranked by their effects one by one. Those that are always 0 in the training "
+    "data keep the length-scale 1 and may come first, though all of them together only make "
+    "the model unsure: then more pixels do not help.",
+    "LIME as in interpretability-global; in the version of the scripts black pixels have the "
+    "weight 0, so that it ranks them last.",
 )

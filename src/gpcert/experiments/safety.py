@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.base import Rows, Sources, Tables, labelled
 from gpcert.experiments.fits import ball_words, fit_cells, trained
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure
@@ -169,39 +169,32 @@ def draw(tables: Tables) -> Figure:
     return shared_legend(figure)
 
 
-EXPERIMENT = Experiment(
-    name="safety",
-    title="Local safety: proved bounds as the ball grows, against the attack GPFGS",
-    settings={
-        "smallest": Settings((Case("synthetic2d", 3, 1.0),), train=40, points=2, radii=4, boxes=50),
-        "quick": Settings(QUICK, train=250, points=8, radii=8, boxes=500),
-        "full": Settings(FULL),
-    },
-    compute=compute,
-    captions={
-        "models": "The models: Laplace, probit, test accuracy",
-        "points": "First radius with a proved counter-example, with a successful attack (none: "
-        "empty), and how far the attack stays from the worst value known at the largest radius",
-        "curves": "Bounds and attack at every radius",
-    },
-    figures={
-        ResultFigure(
-            "curves",
-            "Proved (solid) and attained (dashed) bounds of the least and the greatest probability "
-            "in a ball, against its radius, and the attack; one point per data set, the first that "
-            "the attack misses where there is one",
-            ("points", "curves"),
-        ): draw
-    },
-    findings=findings,
-    notes=(
-        "The paper shows one selected point per data set; here the first test points in random "
-        "order are taken, and the figure shows one of them.",
-        "Synthetic2D comes twice: with the accuracy that the paper reports, and as its published "
-        "scripts make it (shift 5, separable). Only the latter has places from which the gradient "
-        "of the mean leads away from the boundary, which is where GPFGS fails.",
-        "Radii and epochs are those of the published scripts (F-MNIST-TS: as MNIST38).",
-        "Images: the ten pixels nearest to the strongest blob take the place of SIFT's, which "
-        "finds no key point in many images of 14x14 pixels.",
-    ),
+TITLE = "Local safety: proved bounds as the ball grows, against the attack GPFGS"
+SETTINGS = {
+    "smallest": Settings((Case("synthetic2d", 3, 1.0),), train=40, points=2, radii=4, boxes=50),
+    "quick": Settings(QUICK, train=250, points=8, radii=8, boxes=500),
+    "full": Settings(FULL),
+}
+CAPTIONS = {
+    "models": "The models: Laplace, probit, test accuracy",
+    "points": "First radius with a proved counter-example, with a successful attack (none: "
+    "empty), and how far the attack stays from the worst value known at the largest radius",
+    "curves": "Bounds and attack at every radius",
+}
+FIGURE = ResultFigure(
+    "curves",
+    "Proved (solid) and attained (dashed) bounds of the least and the greatest probability "
+    "in a ball, against its radius, and the attack; one point per data set, the first that "
+    "the attack misses where there is one",
+    ("points", "curves"),
+)
+NOTES = (
+    "The paper shows one selected point per data set; here the first test points in random "
+    "order are taken, and the figure shows one of them.",
+    "Synthetic2D comes twice: with the accuracy that the paper reports, and as its published "
+    "scripts make it (shift 5, separable). Only the latter has places from which the gradient "
+    "of the mean leads away from the boundary, which is where GPFGS fails.",
+    "Radii and epochs are those of the published scripts (F-MNIST-TS: as MNIST38).",
+    "Images: the ten pixels nearest to the strongest blob take the place of SIFT's, which "
+    "finds no key point in many images of 14x14 pixels.",
 )

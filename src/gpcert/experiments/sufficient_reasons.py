@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.base import Rows, Sources, Tables, labelled
 from gpcert.experiments.fits import Case, image_shape, trained
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import ResultFigure
@@ -90,33 +90,26 @@ def draw(tables: Tables) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment(
-    name="sufficient-reasons",
-    title="Smallest reasons: pixels that prove a decision when kept, or flip it when moved",
-    settings={
-        "smallest": Settings((Case("digits38", 2),), train=30, points=1, radii=(0.1,), boxes=2),
-        "quick": Settings((Case("digits38"),), train=250, points=6, radii=(0.1, 0.3), boxes=4),
-        "full": Settings((Case("mnist38"), Case("fashion-ts"))),
-    },
-    compute=compute,
-    captions={
-        "sizes": "Pixels of the smallest reasons found, their median with its 95 % interval; "
-        "proved minimal: no pixel of the reason can be left out",
-        "reasons": "Reason by reason",
-        "pixels": "The images of the figure",
-    },
-    figures={
-        ResultFigure(
-            "reasons",
-            "Test images with the pixels of a smallest reason: kept as they are they prove the "
-            "decision whatever the others do (sufficient), or moving them flips it (contrastive)",
-            ("pixels",),
-        ): draw
-    },
-    summary=summary,
-    notes=(
-        "Beyond the paper. A sufficient reason is proved by its last certificate; that it is "
-        "minimal is proved but for the pixels counted as maybe superfluous.",
-        "An image without a contrastive reason is robust at that radius, or not decided.",
-    ),
+TITLE = "Smallest reasons: pixels that prove a decision when kept, or flip it when moved"
+SETTINGS = {
+    "smallest": Settings((Case("digits38", 2),), train=30, points=1, radii=(0.1,), boxes=2),
+    "quick": Settings((Case("digits38"),), train=250, points=6, radii=(0.1, 0.3), boxes=4),
+    "full": Settings((Case("mnist38"), Case("fashion-ts"))),
+}
+CAPTIONS = {
+    "sizes": "Pixels of the smallest reasons found, their median with its 95 % interval; "
+    "proved minimal: no pixel of the reason can be left out",
+    "reasons": "Reason by reason",
+    "pixels": "The images of the figure",
+}
+FIGURE = ResultFigure(
+    "reasons",
+    "Test images with the pixels of a smallest reason: kept as they are they prove the "
+    "decision whatever the others do (sufficient), or moving them flips it (contrastive)",
+    ("pixels",),
+)
+NOTES = (
+    "Beyond the paper. A sufficient reason is proved by its last certificate; that it is "
+    "minimal is proved but for the pixels counted as maybe superfluous.",
+    "An image without a contrastive reason is robust at that radius, or not decided.",
 )
