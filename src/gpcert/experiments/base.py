@@ -87,22 +87,17 @@ class Sources:
 
     def digest(self, name: str) -> str:
         """SHA-256 of all numbers and labels of a data set, as the experiments see them."""
-        return _digest(self.load(name))
+        data, found = self.load(name), hashlib.sha256()
+        for part in (data.X_train, data.y_train, data.X_test, data.y_test):
+            array = np.ascontiguousarray(part)
+            found.update(f"{array.dtype.str} {array.shape} ".encode())
+            found.update(array.tobytes())
+        return found.hexdigest()
 
 
 @cache
 def _loaded(name: str, folder: str | None) -> Dataset:
     return SOURCES[name].load(folder)
-
-
-@cache
-def _digest(data: Dataset) -> str:
-    found = hashlib.sha256()
-    for part in (data.X_train, data.y_train, data.X_test, data.y_test):
-        array = np.ascontiguousarray(part)
-        found.update(f"{array.dtype.str} {array.shape} ".encode())
-        found.update(array.tobytes())
-    return found.hexdigest()
 
 
 def subset(data: Dataset, n_train: int, n_test: int, random_state: int) -> Dataset:
@@ -118,13 +113,8 @@ def subset(data: Dataset, n_train: int, n_test: int, random_state: int) -> Datas
     rng = np.random.default_rng(random_state)
     train = rng.permutation(len(data.X_train))[:n_train]
     test = rng.permutation(len(data.X_test))[:n_test]
-    return replace(
-        data,
-        X_train=data.X_train[train],
-        y_train=data.y_train[train],
-        X_test=data.X_test[test],
-        y_test=data.y_test[test],
-    )
+    parts = data.X_train[train], data.y_train[train], data.X_test[test], data.y_test[test]
+    return Dataset(*parts, data.name)
 
 
 Row = Mapping[str, Cell]

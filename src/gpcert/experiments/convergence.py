@@ -100,7 +100,10 @@ def findings(tables: Tables) -> Iterator[Finding]:
         label = labelled(str(data))
         paper = "paper, closed forms"
         done = share(ends.where(method=paper).column("converged"))
-        fallen = share(_falls(tables["gaps"].where(data=data, method=paper)))
+        courses = tables["gaps"].where(data=data, method=paper).groups("point").values()
+        gaps = [own.numbers("gap") for own in courses]
+        ended = [any(own.column("converged")) for own in courses]
+        fallen = share([e or gap[-1] <= 0.5 * gap[0] for e, gap in zip(ended, gaps, strict=True)])
         yield Finding(
             f"{label}: the paper's bounds converge as boxes are split",
             "converge for any tolerance (Theorem 1)",
@@ -119,15 +122,6 @@ def findings(tables: Tables) -> Iterator[Finding]:
             exceeds(saved, 1.0),
             "yes: the interval of the median ratio lies above 1",
         )
-
-
-def _falls(gaps: ResultTable) -> list[bool]:
-    """Of every point: whether its search converged, or at least halved its first gap."""
-    found = []
-    for own in gaps.groups("point").values():
-        column = own.numbers("gap")
-        found.append(bool(any(own.column("converged")) or column[-1] <= 0.5 * column[0]))
-    return found
 
 
 def draw(tables: Tables) -> Figure:

@@ -89,6 +89,13 @@ class Case:
     epochs: int = 10
 
 
+@dataclass(frozen=True)
+class BallCase(Case):
+    """And the largest radius of the balls."""
+
+    largest: float = 1.0
+
+
 def trained(
     settings: Any, arguments: Mapping[str, Any], sources: Sources, points: int | None, **words: Any
 ) -> tuple[Any, Dataset, GPClassifier]:

@@ -10,7 +10,7 @@ import numpy as np
 
 import gpcert
 from gpcert.experiments.base import Rows, Sources, Tables, labelled
-from gpcert.experiments.fits import trained
+from gpcert.experiments.fits import BallCase, trained
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import ResultFigure, ResultTable, fields
 from gpcert.experiments.statistics import median_cells
@@ -19,19 +19,10 @@ from gpcert.plots.curves import plot_accuracy
 
 
 @dataclass(frozen=True)
-class Case:
-    """One data set of two classes, the largest radius, and epochs of training."""
-
-    data: str
-    largest: float
-    epochs: int = 10
-
-
-@dataclass(frozen=True)
 class Settings:
     """`points` random test images per data set; `boxes` per verdict on the way to a radius."""
 
-    cases: tuple[Case, ...]
+    cases: tuple[BallCase, ...]
     train: int = 1000
     points: int = 100
     radii: int = 21
@@ -102,9 +93,11 @@ def _steps(points: ResultTable, end: float) -> tuple[np.ndarray, np.ndarray, np.
 
 TITLE = "Whole images: certified accuracy with every pixel free"
 SETTINGS = {
-    "smallest": Settings((Case("digits38", 0.05, 2),), train=30, points=3, radii=3, boxes=1),
-    "quick": Settings((Case("digits38", 0.4),), train=250, points=20, radii=9, boxes=2),
-    "full": Settings((Case("mnist38", 0.2), Case("fashion-ts", 0.2))),
+    "smallest": Settings(
+        (BallCase("digits38", 2, largest=0.05),), train=30, points=3, radii=3, boxes=1
+    ),
+    "quick": Settings((BallCase("digits38", largest=0.4),), train=250, points=20, radii=9, boxes=2),
+    "full": Settings((BallCase("mnist38", largest=0.2), BallCase("fashion-ts", largest=0.2))),
 }
 CAPTIONS = {
     "tightness": "Median proved radius of the images that are right, and the median ratio of "

@@ -65,9 +65,9 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> Rows:
     limits = gpcert.Budget(seconds=None, boxes=settings.gap_boxes)
     flipped = None
     for name, v in values.items():
-        curve = pixel_budget(
-            model, x, betas, ranking=_order(v), tol=settings.tol, budget=limits, **around
-        )
+        order = np.argsort(-np.abs(v), kind="stable").tolist()  # the largest in size first
+        how: Any = {"ranking": order, "tol": settings.tol, "budget": limits}
+        curve = pixel_budget(model, x, betas, **how, **around)
         flipped = curve.adversarial if name == OURS else flipped
         known = {"proved up to": curve.safe_beta, "flips at": curve.least_beta}
         yield "budgets", {"ranking": name, **known, "boxes": curve.boxes}
@@ -79,11 +79,6 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> Rows:
         row |= {f"effect {end}": float(getattr(found, end)[0, 0, j]) for end in ("lower", "upper")}
         row |= {name: float(values[name][j]) for name in LIMES}
         yield "pixels", {**row, "adversarial": None if flipped is None else float(flipped[j])}
-
-
-def _order(values: np.ndarray) -> list[int]:
-    """Pixels, the largest value in size first."""
-    return [int(j) for j in np.argsort(-np.abs(values), kind="stable")]
 
 
 def findings(tables: Tables) -> Iterator[Finding]:

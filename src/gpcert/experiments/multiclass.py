@@ -65,10 +65,9 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
             yield "decisions", {**head, "right": bool(right[i]), **verdict}
         if i < settings.range_points:
             region = gpcert.Ball(x, settings.range_radius, **where)
+            how: Any = {"tol": settings.tol, "budget": budget}
             for c in data.classes:
-                found = gpcert.prediction_range(
-                    model, region, output=c, tol=settings.tol, budget=budget
-                )
+                found = gpcert.prediction_range(model, region, output=c, **how)
                 bounds = fields(found, "minimum maximum converged boxes")
                 yield "ranges", {**head, "class": c, "radius": settings.range_radius, **bounds}
 

@@ -56,9 +56,8 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     _ = gpcert.prediction_range(model, gpcert.Ball(X[0], 1e-3))  # norms of the model's matrices
     for k, x in enumerate(X):
         start = time.thread_time()
-        found = gpcert.prediction_range(
-            model, gpcert.Ball(x, chosen["radius"]), tol=settings.tol, budget=budget
-        )
+        region = gpcert.Ball(x, chosen["radius"])
+        found = gpcert.prediction_range(model, region, tol=settings.tol, budget=budget)
         seconds = time.thread_time() - start
         row = {"axis": arguments["axis"], "value": float(arguments["value"]), "point": k}
         cost = {"seconds": seconds, "boxes": found.boxes, "converged": found.converged}

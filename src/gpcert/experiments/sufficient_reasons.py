@@ -14,7 +14,7 @@ from gpcert.experiments.fits import Case, image_shape, trained
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import ResultFigure
 from gpcert.experiments.statistics import median_cells
-from gpcert.explain import Reason, contrastive, sufficient
+from gpcert.explain import contrastive, sufficient
 from gpcert.extras import Figure
 from gpcert.plots.explanations import plot_kept_pixels
 
@@ -45,25 +45,22 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
             for what, ask in QUESTIONS.items():
                 found = ask(model, x, radius, domain=(0.0, 1.0), budget=budget)
                 head = {"data": case.data, "point": i, "radius": radius, "what": what}
-                yield "reasons", {**head, **_reason(found)}
+                # a search may find none: nothing flips the decision, or nothing is known
+                none = what == "contrastive" and not found.features
+                about = {
+                    "decision": found.decision,
+                    "pixels": None if none else len(found.features),
+                    "maybe superfluous": len(found.undecided),
+                    "movable": len(found.movable),
+                    "certificates": len(found.steps),
+                    "boxes": found.boxes,
+                }
+                yield "reasons", {**head, **about}
                 if i < SHOWN and radius == settings.radii[-1]:
                     for j, value in enumerate(x.tolist()):
                         part = {"in the reason": j in found.features}
                         part["undecided"] = j in found.undecided
                         yield "pixels", {**head, "pixel": j, "value": value, **part}
-
-
-def _reason(found: Reason) -> dict[str, Any]:
-    """A search that found no reason (nothing flips the decision, or nothing is known) has none."""
-    none = found.what == "contrastive" and not found.features
-    return {
-        "decision": found.decision,
-        "pixels": None if none else len(found.features),
-        "maybe superfluous": len(found.undecided),
-        "movable": len(found.movable),
-        "certificates": len(found.steps),
-        "boxes": found.boxes,
-    }
 
 
 def summary(tables: Tables) -> Rows:

@@ -130,14 +130,8 @@ class Effects(PerFeature, Searched, kind="effects"):
 
     def shown(self) -> Shown:
         """The largest effects at the first point on the last output, rounded outwards."""
-        output = self.outputs[-1]
-        rows = [
-            (
-                self.feature_names[self.features.index(int(j))],
-                interval_text(self.interval(int(j), output=output)),
-            )
-            for j in self.ranking(output=output)[:MOST_ROWS]
-        ]
+        largest = self.largest(MOST_ROWS, output=self.outputs[-1])
+        rows = [(name, interval_text(Interval(*ends))) for name, *ends in largest]
         label = self._label(len(self.outputs) - 1)
         notes = [] if self.averaged else [f"at point {self.labels[0]}"]
         if len(self.features) > MOST_ROWS:

@@ -70,13 +70,10 @@ def _figure(result: ExperimentResult, figure: ResultFigure, folder: Path, place:
 def _table(table: ResultTable, folder: Path, place: Path) -> list[str]:
     rows = [[shown(value) for value in row] for row in table.rows[:MARKDOWN_ROWS]]
     link = _data(table.name, folder, place)
-    more = (
-        f"the first {MARKDOWN_ROWS} of {len(table.rows)} rows, all in {link}"
-        if len(table.rows) > MARKDOWN_ROWS
-        else link
-    )
+    if len(table.rows) > MARKDOWN_ROWS:
+        link = f"the first {MARKDOWN_ROWS} of {len(table.rows)} rows, all in {link}"
     caption = _text(table.caption or table.name)
-    return [f"**{caption}** ({more})", "", *_rows(list(table.columns), rows), ""]
+    return [f"**{caption}** ({link})", "", *_rows(list(table.columns), rows), ""]
 
 
 def _data(table: str, folder: Path, place: Path) -> str:

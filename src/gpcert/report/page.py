@@ -65,12 +65,9 @@ def write_report(
     results = _in_order(read_all(folder))
     path = Path(folder) / FORMATS[format] if output is None else Path(output)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = (
-        html_page(results, title)
-        if format == "html"
-        else markdown_page(results, title, path.parent)
-    )
-    write_whole(path, text)
+    html = format == "html"
+    page = html_page(results, title) if html else markdown_page(results, title, path.parent)
+    write_whole(path, page)
     return path
 
 
@@ -84,8 +81,7 @@ def _in_order(results: dict[Path, ExperimentResult]) -> dict[Path, ExperimentRes
             "`gpcert reproduce --output` at a time"
         )
     rank = {name: place for place, name in enumerate(known_names())}
-    found = sorted(results.items(), key=lambda item: rank.get(item[1].experiment, len(rank)))
-    return dict(found)
+    return dict(sorted(results.items(), key=lambda each: rank.get(each[1].experiment, len(rank))))
 
 
 POLICY = (
@@ -110,10 +106,8 @@ def html_page(results: Mapping[Path, ExperimentResult], title: str) -> str:
         if rows
         else ""
     )
-    css, script = (
-        (files("gpcert.report") / name).read_text(encoding="utf-8")
-        for name in ("page.css", "page.js")
-    )
+    paths = [files("gpcert.report") / name for name in ("page.css", "page.js")]
+    css, script = (path.read_text(encoding="utf-8") for path in paths)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
