@@ -99,6 +99,13 @@ class PerFeature(Record):
     def inputs(self) -> list[np.ndarray]:
         return [self.X]
 
+    def check(self) -> None:
+        super().check()
+        shape = (len(self.X), len(self.outputs), len(self.feature_names))
+        found = [getattr(self, name).shape for name in self.ends]
+        if self.X.ndim != 2 or set(found) != {shape} or len(self.labels) != len(self.X):
+            raise InputError(f"{', '.join(self.ends)}: expected shape {shape}, got {found[0]}")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Attribution(PerFeature, kind="attribution"):
@@ -126,12 +133,6 @@ class Attribution(PerFeature, kind="attribution"):
 
     def _label(self, k: int) -> str:
         return f"{self.method}, output {self.outputs[k]}"
-
-    def check(self) -> None:
-        super().check()
-        shape = (len(self.X), len(self.outputs), len(self.feature_names))
-        if self.X.ndim != 2 or self.values.shape != shape or len(self.labels) != len(self.X):
-            raise InputError(f"values: expected shape {shape}, got {self.values.shape}")
 
     def shown(self) -> Shown:
         """The largest values at the first point on the last output."""

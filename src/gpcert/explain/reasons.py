@@ -89,10 +89,8 @@ class Reason(Searched, kind="reason"):
 
     def to_frame(self) -> DataFrame:
         """One row per step."""
-        rows = [
-            {"free": len(step.free), **cells_of(step, "status margin boxes seconds")}
-            for step in self.steps
-        ]
+        names = "status margin boxes seconds"
+        rows = [{"free": len(step.free), **cells_of(step, names)} for step in self.steps]
         return optional("pandas", "to_frame").DataFrame(rows)
 
     def plot(self, ax: Axes | None = None, *, shape: tuple[int, int] | None = None) -> Axes:
@@ -113,25 +111,25 @@ class Reason(Searched, kind="reason"):
         return f"Reason({self.what}, {len(self.features)} of {len(self.movable)} features{tail})"
 
     def shown(self) -> Shown:
-        rows = [(f"{self.what} reason", self._words())]
+        minimal = "proved: none of them can be left out" if self.found else ""
         if self.undecided:
-            text = f"{len(self.undecided)} of them may be superfluous (undecided)"
-            rows.append(("minimal", text))
-        elif self.found:
-            rows.append(("minimal", "proved: none of them can be left out"))
-        rows += [
-            ("rule", self.rule),
-            ("region", region_text(self.region)),
-            ("cost", f"{len(self.steps)} certificates, {self.boxes} boxes, {self.seconds:.3g} s"),
-        ]
-        return Shown("", (), rows)
+            minimal = f"{len(self.undecided)} of them may be superfluous (undecided)"
+        rows = {
+            f"{self.what} reason": self._words(),
+            "minimal": minimal,
+            "rule": self.rule,
+            "region": region_text(self.region),
+            "cost": f"{len(self.steps)} certificates, {self.boxes} boxes, {self.seconds:.3g} s",
+        }
+        return Shown("", (), [(name, text) for name, text in rows.items() if text])
 
     def _words(self) -> str:
         if not self.found:
             proved = self.steps[-1].status is Status.ROBUST
-            return "none: " + (
+            why = (
                 "the region holds one decision (proved)" if proved else "not decided in the budget"
             )
+            return f"none: {why}"
         what = "kept as they are, prove" if self.what == "sufficient" else "changed alone, flip"
         return f"{shown(self.feature_names)}: {what} the decision {self.decision}"
 
