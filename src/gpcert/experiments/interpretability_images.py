@@ -90,11 +90,7 @@ def findings(tables: Tables) -> Iterator[Finding]:
 
 def _gaps(tables: Tables, name: str) -> Finding:
     """Pairs of gaps whose proved bounds are apart settle who over-estimates."""
-    gaps = {
-        (row["data"], row["image"], row["beta"], row["ranking"]): row
-        for row in tables["gaps"].records()
-    }
-    pairs = [(row, gaps[(*key[:3], name)]) for key, row in gaps.items() if key[3] == OURS]
+    pairs = _pairs(tables["gaps"], name)
     above = sum(lime["lower"] > ours["upper"] for ours, lime in pairs)
     below = sum(lime["upper"] < ours["lower"] for ours, lime in pairs)
     return Finding(
@@ -108,12 +104,8 @@ def _gaps(tables: Tables, name: str) -> Finding:
 
 def _numbers(tables: Tables, name: str) -> Iterator[Finding]:
     """Pixels to an adversarial image: what is proved about the ratio, and its median."""
-    rows = {(r["data"], r["image"], r["ranking"]): r for r in tables["budgets"].records()}
     least, most = [], []
-    for (data, image, ranking), ours in rows.items():
-        if ranking != OURS:
-            continue
-        lime = rows[data, image, name]
+    for ours, lime in _pairs(tables["budgets"], name):
         own, other = (np.inf if r["flips at"] is None else r["flips at"] for r in (ours, lime))
         least.append(_more(lime["proved up to"]) / own)
         most.append(other / _more(ours["proved up to"]))
@@ -131,6 +123,12 @@ def _numbers(tables: Tables, name: str) -> Iterator[Finding]:
         answer(min(least) > 1, min(most) < 1),
         "yes: proved for every image; no: refuted for one",
     )
+
+
+def _pairs(table: ResultTable, name: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Our row and LIME's, image by image (and beta by beta): both rankings have all in order."""
+    ours, lime = (table.where(ranking=each).records() for each in (OURS, name))
+    return list(zip(ours, lime, strict=True))
 
 
 def _more(count: Any) -> int:

@@ -54,13 +54,12 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
 
 
 def summary(tables: Tables) -> Rows:
-    """The models with their mean delta, and how many times less EP's is: the points are resampled,
-    each with both of its deltas."""
+    """The models with their median delta, and how many times less EP's is: the points are
+    resampled, each with both of its deltas."""
     deltas = tables["deltas"]
     for row in tables["models"].records():
         own = deltas.where(**{name: row[name] for name in ("data", "inference", "epochs")})
-        mean = bootstrap(own.numbers("proved"), np.mean).cells("mean delta")
-        yield "models", {**row, **mean, "median delta": float(np.median(own.numbers("proved")))}
+        yield "models", {**row, "median delta": float(np.median(own.numbers("proved")))}
     for (data, epochs), group in deltas.groups("data", "epochs").items():
         columns = [group.where(inference=each).numbers("proved") for each in INFERENCE]
         for name, middle in MIDDLES.items():

@@ -18,8 +18,6 @@ from gpcert.extras import Axes, Figure
 from gpcert.plots.curves import plot_boxes
 
 METHODS = ("fic", "dtc", "var")
-KEY = ("data", "method", "train", "inducing")
-"""What a model is known by."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +53,6 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     kind = {"inference": "ep", "sparse": arguments["method"], "n_inducing": arguments["inducing"]}
     train, epochs = arguments["train"], settings.epochs
     return delta_study(settings, sources, arguments, train, epochs, **kind)
-
-
-def summary(tables: Tables) -> Rows:
-    """The models with their mean delta."""
-    for row in tables["models"].records():
-        own = tables["deltas"].where(**{name: row[name] for name in KEY})
-        yield "models", {**row, **bootstrap(own.numbers("proved"), np.mean).cells("mean delta")}
 
 
 class _Grid:

@@ -179,7 +179,8 @@ def _quantities(model: Model, library: LibraryPrediction) -> dict[QuantityName, 
     if library.probability is not None:
         found["probability"] = library.probability[:, None]
     parts: dict[QuantityName, Any] = {"mean": library.mean, "variance": library.variance}
-    return found | {name: part for name, part in parts.items() if part is not None}
+    found.update({name: part for name, part in parts.items() if part is not None})
+    return found
 
 
 def _outputs(model: Model, quantity: str, count: int) -> list[tuple[int, Any]]:

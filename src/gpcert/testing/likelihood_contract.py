@@ -19,11 +19,9 @@ from hypothesis import strategies as st
 from gpcert.arrays import Array, Backend, to_numpy
 from gpcert.errors import InputError
 from gpcert.likelihoods.base import BinaryLikelihood, ScalarLikelihood, mean_lower, monotone_minimum
+from gpcert.testing.arb_reference import assert_encloses
 from gpcert.testing.balls import BITS
 from gpcert.testing.effort import backend_or_skip, examples
-
-REFERENCE_RADIUS = 1e-18
-"""Radius that a reference ball must stay below: far below every certified width."""
 
 means = st.one_of(
     st.floats(-12.0, 12.0),
@@ -75,14 +73,8 @@ class LikelihoodContract:
     """Largest width of an enclosure for |F| <= 1."""
 
     def reference(self, mu: arb, v: arb) -> arb:
-        """Ball that contains `F(mu, v)`, radius below `REFERENCE_RADIUS` for |F| <= 1."""
+        """Ball that contains `F(mu, v)`, radius below `LARGEST_RADIUS` for |F| <= 1."""
         raise NotImplementedError
-
-    def exact(self, mu: arb, v: arb) -> arb:
-        """`reference` at `BITS` bits, its radius checked."""
-        ball = self.reference(mu, v)
-        assert ball.rad() < REFERENCE_RADIUS * max(1.0, abs(float(ball.mid())))
-        return ball
 
     def _ends(self, backend: Backend, segment: Segment) -> tuple[float, float]:
         """`line_minimum` and `line_maximum`."""
@@ -99,10 +91,8 @@ class LikelihoodContract:
             _scalar, self.likelihood.enclose(*_arrays(backend_or_skip(backend_name), mu, v))
         )
         with ctx.workprec(BITS):
-            exact = self.exact(arb(mu), arb(v))
-            assert not arb(lower) > exact
-            assert not arb(upper) < exact
-        assert lower <= upper <= lower + self.width * max(1.0, abs(lower))
+            assert_encloses(lower, upper, self.reference(arb(mu), arb(v)))
+        assert upper <= lower + self.width * max(1.0, abs(lower))
 
     @settings(deadline=None, max_examples=examples(50))
     @given(segment=segments(), where=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=3))
@@ -117,9 +107,8 @@ class LikelihoodContract:
         inner = [min(v_low + t * (v_high - v_low), v_high) for t in where]
         with ctx.workprec(BITS):
             for v in [v_low, *inner, v_high]:
-                exact = self.exact(arb(alpha) + arb(beta) * arb(v), arb(v))
-                assert not arb(low) > exact
-                assert not arb(high) < exact
+                real = self.reference(arb(alpha) + arb(beta) * arb(v), arb(v))
+                assert_encloses(low, high, real)
 
     @settings(deadline=None, max_examples=examples(80))
     @given(segment=segments())
