@@ -123,9 +123,9 @@ def option(help: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, **more)
 
 
-def table(title: str, columns: Sequence[str], caption: str | None = None) -> Table:
+def table(title: str, columns: Sequence[str]) -> Table:
     """An empty table; its columns are set right, as numbers are."""
-    made = Table(title=Text(title), caption=caption, title_justify="left", caption_justify="left")
+    made = Table(title=Text(title), title_justify="left")
     for column in columns:
         made.add_column(column, justify="right", no_wrap=True)
     return made
