@@ -65,8 +65,7 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> Rows:
     limits = gpcert.Budget(seconds=None, boxes=settings.gap_boxes)
     flipped = None
     for name, v in values.items():
-        order = np.argsort(-np.abs(v), kind="stable").tolist()  # the largest in size first
-        how: Any = {"ranking": order, "tol": settings.tol, "budget": limits}
+        how: Any = {"ranking": _order(v), "tol": settings.tol, "budget": limits}
         curve = pixel_budget(model, x, betas, **how, **around)
         flipped = curve.adversarial if name == OURS else flipped
         known = {"proved up to": curve.safe_beta, "flips at": curve.least_beta}
@@ -79,6 +78,11 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> Rows:
         row |= {f"effect {end}": float(getattr(found, end)[0, 0, j]) for end in ("lower", "upper")}
         row |= {name: float(values[name][j]) for name in LIMES}
         yield "pixels", {**row, "adversarial": None if flipped is None else float(flipped[j])}
+
+
+def _order(values: np.ndarray) -> list[int]:
+    """Pixels, the largest value in size first."""
+    return np.argsort(-np.abs(values), kind="stable").tolist()
 
 
 def findings(tables: Tables) -> Iterator[Finding]:
