@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from gpcert.experiments.base import Experiment, Piece
+from gpcert.experiments.base import Piece
 from gpcert.experiments.results import Finding, ResultFigure
 
 COMPUTED = []
@@ -40,13 +40,7 @@ def draw(tables):
     return figure
 
 
-EXPERIMENT = Experiment(
-    name="toy",
-    title="Squares",
-    settings={"smallest": Settings(2), "quick": Settings(4), "full": Settings(6)},
-    compute=compute,
-    captions={"squares": "Squares"},
-    figures={ResultFigure("curve", "Squares", ("squares",)): draw},
-    pieces=pieces,
-    findings=findings,
-)
+TITLE = "Squares"
+SETTINGS = {"smallest": Settings(2), "quick": Settings(4), "full": Settings(6)}
+CAPTIONS = {"squares": "Squares"}
+FIGURE = ResultFigure("curve", "Squares", ("squares",))

@@ -17,7 +17,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
 from gpcert.plots import decision, plot_decision_regions, plot_range
-from gpcert.plots.decision import surface_of
+from gpcert.plots.decision import areas_of
 from gpcert.plots.style import CLASS_PALETTE, LOOKS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -132,7 +132,7 @@ def test_models_that_have_no_plane_are_refused(ax):
         plot_decision_regions(ax, line)
     targets = gpcert.Posterior(SquaredExponential(1.0), CENTERS, np.eye(3))
     with pytest.raises(InputError, match="one output"):
-        surface_of(targets, None)
+        areas_of(targets, None)
 
 
 def test_ranges_of_classes_are_named_by_their_labels(ax):

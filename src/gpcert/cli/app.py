@@ -7,21 +7,12 @@ from typing import Annotated
 import typer
 
 from gpcert.certificates.io import package_version
+from gpcert.cli import verbs
 from gpcert.cli.boxes import boxes
 from gpcert.cli.demo import demo
 from gpcert.cli.experiments import report, reproduce
 from gpcert.cli.explain import explain
 from gpcert.cli.terminal import Commands, flush, option, prepare_streams, say
-from gpcert.cli.verbs import (
-    accuracy,
-    attack,
-    certify,
-    radius,
-    ranges,
-    robustness,
-    safety,
-    worst_case,
-)
 
 EXAMPLES = (
     "Examples:",
@@ -39,8 +30,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-CALCULATE = (certify, ranges, boxes, radius)
-ANALYSE = (attack, safety, robustness, accuracy, worst_case, explain)
+CALCULATE = (verbs.certify, verbs.ranges, boxes, verbs.radius)
+ANALYSE = (verbs.attack, verbs.safety, verbs.robustness, verbs.accuracy, verbs.worst_case, explain)
 for each in (demo, *CALCULATE, *ANALYSE, report, reproduce):
     app.command(**each.__dict__["registered"])(each)
 

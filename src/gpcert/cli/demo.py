@@ -71,32 +71,23 @@ def _run(output_dir: Path, budget: Budget, quick: bool) -> list[Path]:
     # the most certain ones: their counter-examples are far enough away to be seen
     certainty = np.abs(digits.posterior.prediction(digits.data.X_test[digits.chosen])[:, 0] - 0.5)
     images = [digits.chosen[k] for k in np.argsort(-certainty)[:IMAGES]]
-    found = whole(
-        certified_radius_many(
-            digits.posterior,
-            digits.data.X_test[images],
-            domain=PIXELS,
-            budget=budget,
-            progress=False,
-        )
-    )
+    words: Any = {"domain": PIXELS, "budget": budget, "progress": False}
+    found = whole(certified_radius_many(digits.posterior, digits.data.X_test[images], **words))
     title = f"{digits.data.name}: certified l_inf radii, all 64 pixels, domain [0, 1]"
-    written = [
-        output_dir / name
-        for name in ("demo.png", "synthetic2d.json", "digits.json", "ranges.json", "radii.json")
-    ]
-    draw(written[0], plane, digits, images, found)
-    ranges = RangeTable(tuple(plane.ranges + digits.ranges))
-    radii = RadiusTable(found.rows, labels=tuple(images))
-    for path, each in zip(
-        written[1:], (plane.certificates, digits.certificates, ranges, radii), strict=True
-    ):
-        each.save(path)
+    draw(output_dir / "demo.png", plane, digits, images, found)
+    tables = {
+        "synthetic2d.json": plane.certificates,
+        "digits.json": digits.certificates,
+        "ranges.json": RangeTable(tuple(plane.ranges + digits.ranges)),
+        "radii.json": RadiusTable(found.rows, labels=tuple(images)),
+    }
+    for name, each in tables.items():
+        each.save(output_dir / name)
     rows = table(title, ["point", *RADIUS_COLUMNS])
     for name, item in zip(images, found, strict=True):
         rows.add_row(str(name), *radius_cells(item))
     console().print(rows)
-    return written
+    return [output_dir / name for name in ("demo.png", *tables)]
 
 
 def _show(done: Study) -> None:
@@ -137,17 +128,12 @@ class Study:
     ranges: list[PredictionRange]
 
 
-def fit(data: Dataset) -> GaussianProcessClassifier:
-    """scikit-learn's Laplace classifier with a squared exponential kernel."""
-    kernel = ConstantKernel(10.0) * RBF(2.0)
-    return GaussianProcessClassifier(kernel, random_state=0).fit(data.X_train, data.y_train)
-
-
 def study(
     data: Dataset, radii: tuple[float, ...], count: int, domain: Any, budget: Budget
 ) -> Study:
-    """Fit a model and certify `count` of its test points at each radius."""
-    model = fit(data)
+    """Fit scikit-learn's Laplace classifier, certify `count` of its test points at each radius."""
+    model = GaussianProcessClassifier(ConstantKernel(10.0) * RBF(2.0), random_state=0)
+    model.fit(data.X_train, data.y_train)
     posterior = as_posterior(model)
     assert isinstance(posterior, Posterior), "the demo's problems have two classes"
     chosen = _spread(posterior, data.X_test, count)
@@ -157,15 +143,9 @@ def study(
         words = {"domain": domain, "budget": budget, "progress": False}
         certificates += whole(certify_many(posterior, points, radius, **words))
         ranges += whole(prediction_range_many(posterior, points, radius, **words))
-    return Study(
-        data=data,
-        posterior=posterior,
-        accuracy=float(model.score(data.X_test, data.y_test)),
-        chosen=chosen,
-        radii=radii,
-        certificates=CertificateTable(tuple(certificates)),
-        ranges=ranges,
-    )
+    accuracy = float(model.score(data.X_test, data.y_test))
+    table = CertificateTable(tuple(certificates))
+    return Study(data, posterior, accuracy, chosen, radii, table, ranges)
 
 
 def whole(table: T) -> T:
@@ -196,35 +176,25 @@ def draw(
     figure = new_figure(12.0, 5.4)
     halves: Any = figure.subfigures(1, 2, width_ratios=(1.35, 1.0), wspace=0.03)
     left, right = halves
-    _draw_plane(left, plane)
-    if shown:
-        _draw_digits(right, digits, shown)
-    figure.savefig(path, dpi=PIXELS_AN_INCH)
-
-
-def _draw_plane(figure: Any, plane: Study) -> None:
-    ax = figure.add_subplot()
-    data = plane.data
+    ax, data = left.add_subplot(), plane.data
     plot_decision_regions(ax, plane.posterior, plane.certificates, X=data.X_test, y=data.y_test)
     sizes = " and ".join(f"{radius:g}" for radius in plane.radii)
     ax.set_title(
         f"{data.name}: is the decision the same in the whole box?\n"
         f"(boxes of radius {sizes} around test points)"
     )
+    if shown:
+        _draw_digits(right, digits, shown)
+    figure.savefig(path, dpi=PIXELS_AN_INCH)
 
 
 def _draw_digits(figure: Any, digits: Study, shown: Sequence[tuple[int, Radius]]) -> None:
     grid = figure.subplots(len(shown), 3, squeeze=False)
     first, second = digits.posterior.classes or (0, 1)
     for axes, (index, found) in zip(grid, shown, strict=True):
-        other = second if found.decision == first else first
-        plot_image_counterexample(
-            list(axes),
-            digits.data.X_test[index],
-            found.counterexample,
-            IMAGE_SHAPE,
-            labels=(found.decision, other),
-        )
+        labels = (found.decision, second if found.decision == first else first)
+        images = digits.data.X_test[index], found.counterexample
+        plot_image_counterexample(list(axes), *images, IMAGE_SHAPE, labels=labels)
         axes[0].set_ylabel(
             f"proved to {below(found.lower)}\nrefuted at {above(found.upper)}", fontsize="small"
         )

@@ -11,7 +11,7 @@ from rich.text import Text
 from gpcert.cli.options import Jobs, check_jobs, command
 from gpcert.cli.terminal import console, option, say, say_written, table
 from gpcert.errors import InputError
-from gpcert.experiments import ExperimentResult, experiment_named, names
+from gpcert.experiments import experiment_named, names
 from gpcert.experiments import redraw as drawn_anew
 from gpcert.experiments import reproduce as run
 from gpcert.report import write_report
@@ -60,11 +60,8 @@ def reproduce(
         return
     if name is None:
         raise InputError(f"NAME: expected one of {', '.join(names())} or all, got none")
-    scales = [
-        scale
-        for scale, wanted in (("quick", quick), ("full", full), ("smallest", smallest))
-        if wanted
-    ]
+    wanted = {"quick": quick, "full": full, "smallest": smallest}
+    scales = [scale for scale, given in wanted.items() if given]
     if len(scales) > 1:
         raise InputError(f"expected one of --quick, --full and --smallest, got {scales}")
     check_jobs(jobs)
@@ -76,16 +73,12 @@ def reproduce(
         else:
             scale = scales[0] if scales else "quick"
             result = run(each, scale=scale, data=data, output=output, n_jobs=jobs)
-        _show(result, output / each)
-
-
-def _show(result: ExperimentResult, place: Path) -> None:
-    say(f"{result.title}: {result.scale}, {result.seconds:.1f} s of work", style="bold")
-    for finding in result.findings:
-        line = Text(f"{finding.agrees:>8} ", style=STYLES[finding.agrees])
-        line.append(f"{finding.claim}: {finding.ours}", style="default")
-        console().print(line, soft_wrap=True)
-    say(f"written: {place}")
+        say(f"{result.title}: {result.scale}, {result.seconds:.1f} s of work", style="bold")
+        for finding in result.findings:
+            line = Text(f"{finding.agrees:>8} ", style=STYLES[finding.agrees])
+            line.append(f"{finding.claim}: {finding.ours}", style="default")
+            console().print(line, soft_wrap=True)
+        say_written(output / each)
 
 
 @command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -19,7 +20,6 @@ from gpcert.cli.files import Points, read_points
 from gpcert.cli.options import features_of, named, parts_of, radius_of
 from gpcert.cli.results import Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, option, say, say_written, table
-from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import shown
 from gpcert.explain.rankings import Ranking
@@ -121,7 +121,11 @@ def explain(
     model, points, words = inputs.read(ball, search)
     words["radius"] = radius_of(radius, model)
     if asked.what == "lime":
-        _features(_lime(model, points, asked, search.seed), points, asked, files, picture)
+        how: Any = {"n_samples": asked.samples, "random_state": search.seed}
+        if asked.background is not None:
+            spread = read_points(asked.background, None, model.dim, model.feature_names)
+            how["background"] = spread.X
+        _features(verbs.lime(model, points.X, **how), points, asked, files, picture)
     if asked.what == "effects":
         del words["norm"]
         found = verbs.effects(model, points.X, quantity=asked.quantity, tol=asked.tol, **words)
@@ -145,21 +149,10 @@ def explain(
         return verb(model, x, **words)
 
     work = [(x,) for x in model.check_inputs(points.X)]
-    found, complete = collect(
-        model, ask, work, {"n_jobs": search.jobs, "progress": search.progress}
-    )
+    effort = {"n_jobs": search.jobs, "progress": search.progress}
+    found, complete = collect(model, ask, work, effort)
     labels = tuple(points.labels[row] for row in found)
     _rows(kind(tuple(found.values()), complete, labels), asked, files, picture)
-
-
-def _lime(model: Model, points: Points, asked: Asked, seed: int) -> Any:
-    """LIME's weights at all points."""
-    background = None
-    if asked.background is not None:
-        background = read_points(asked.background, None, model.dim, model.feature_names).X
-    return verbs.lime(
-        model, points.X, background=background, n_samples=asked.samples, random_state=seed
-    )
 
 
 def _counts(text: str) -> list[int]:
@@ -200,10 +193,8 @@ def _features(
         label = named("--class", asked.label, [each for each in found.outputs if each is not None])
     found = found.mean() if asked.mean else found
     files.report(found, lambda files: _show(found, label, files))
-    if asked.image is None:
-        picture.draw(lambda ax: found.plot(ax, output=label), files.place)
-    else:
-        picture.draw(lambda ax: found.heat_map(asked.image, ax, output=label), files.place)
+    drawn = found.plot if asked.image is None else partial(found.heat_map, asked.image)
+    picture.draw(lambda ax: drawn(ax, output=label), files.place)
     settled = asked.what == "lime" or found.converged
     raise typer.Exit(ExitCode.PROVED if settled else ExitCode.UNDECIDED)
 
@@ -247,9 +238,9 @@ def _show(answer: Any, label: Any, files: Files) -> None:
     heads = ["feature", *(["≥", "≤"] if proved else [answer.method])]
     for point, name in enumerate(answer.labels[:MOST_POINTS]):
         rows = table(f"Point {name}" + ("" if label is None else f", {label}"), heads)
-        for feature in answer.ranking(point=point, output=label)[:LARGEST_TABLE]:
-            row = _row(answer, int(feature), point, label)
-            rows.add_row(*map(Text, row))  # names are not read as markup
+        for feature, low, high in answer.largest(LARGEST_TABLE, point=point, output=label):
+            texts = [below(low), above(high)] if proved else [f"{low:.4g}"]
+            rows.add_row(*map(Text, (feature, *texts)))  # names are not read as markup
         files.place.print(rows)
     if len(answer.labels) > MOST_POINTS:
         more = len(answer.labels) - MOST_POINTS
@@ -257,12 +248,3 @@ def _show(answer: Any, label: Any, files: Files) -> None:
     if proved and not answer.converged:
         say(f"some intervals are wider than was asked for: {answer.reason.value}", files.place)
     say_written(*files.written, place=files.place)
-
-
-def _row(answer: Any, feature: int, point: int, label: Any) -> list[str]:
-    if isinstance(answer, verbs.Effects):
-        found = answer.interval(feature, point=point, output=label)
-        name = answer.feature_names[answer.features.index(feature)]
-        return [name, below(found.lower), above(found.upper)]
-    value = answer.values[point, list(answer.outputs).index(label), feature]
-    return [answer.feature_names[feature], f"{value:.4g}"]

@@ -110,12 +110,10 @@ class Ball:
 
     def arguments(self, model: Model) -> dict[str, Any]:
         """`norm`, `features`, `domain` and `scale` of the verbs."""
-        return {
-            "norm": self.norm,
-            "features": None if self.features is None else features_of(self.features, model),
-            "domain": None if self.domain is None else _domain(self.domain, model),
-            "scale": None if self.scale is None else _scale(self.scale, model),
-        }
+        readers = {"features": features_of, "domain": _domain, "scale": _scale}
+        given = {name: text for name, text in vars(self).items() if text is not None}
+        read = {name: readers[name](text, model) for name, text in given.items() if name in readers}
+        return {**vars(self), **read}
 
 
 @dataclass(frozen=True)
@@ -135,18 +133,14 @@ class Decision:
 
     def arguments(self, model: Model) -> dict[str, Any]:
         """The arguments of the verbs that decide."""
-        weights: Any = None
-        if self.class_weight is not None:
-            weights = _numbers("--class-weight", self.class_weight)
-            if not isinstance(weights, list):
-                labels = model.labels
-                weights = {named("--class-weight", name, labels): value for name, value in weights}
-        return {
-            "threshold": self.threshold,
-            "class_weight": weights,
-            "delta": self.delta,
-            "output_norm": self.output_norm,
-        }
+        if self.class_weight is None:
+            return dict(vars(self))
+
+        def label(name: str) -> Any:
+            return named("--class-weight", name, model.labels)
+
+        weights = _numbers("--class-weight", self.class_weight, label)
+        return {**vars(self), "class_weight": weights}
 
 
 @dataclass(frozen=True)
@@ -204,23 +198,15 @@ def radius_of(text: str, model: Model) -> Any:
     >>> radius_of("0.5", model), radius_of("0.5,1", model), radius_of("b=2", model)
     (0.5, [0.5, 1.0], [0.0, 2.0])
     """
-    found = _numbers("--radius", text)
-    if isinstance(found, list):
-        return found[0] if len(found) == 1 else found
-    radii = [0.0] * model.dim
-    for name, value in found:
-        radii[feature_of("--radius", name, model)] = value
-    return radii
+    found = _by_feature("--radius", text, model)
+    if isinstance(found, dict):
+        return [found.get(j, 0.0) for j in range(model.dim)]
+    return found[0] if len(found) == 1 else found
 
 
 def _scale(text: str, model: Model) -> Any:
     """The word std, a list with one number per feature, or a mapping from features."""
-    if parts_of(text) == ["std"]:
-        return "std"
-    found = _numbers("--scale", text)
-    if isinstance(found, list):
-        return found
-    return {feature_of("--scale", name, model): value for name, value in found}
+    return "std" if parts_of(text) == ["std"] else _by_feature("--scale", text, model)
 
 
 def _domain(text: str, model: Model) -> tuple[Any, Any]:
@@ -329,13 +315,17 @@ def parts_of(text: str) -> list[str]:
     return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), None) or [""]]
 
 
-def _numbers(option: str, text: str) -> list[float] | tuple[tuple[str, float], ...]:
-    """Numbers between commas: a list, or pairs of a name and a number where there are names."""
+def _numbers(option: str, text: str, key: Callable[[str], Any]) -> list[float] | dict[Any, float]:
+    """Numbers between commas: a list, or by what their names mean where there are names."""
     parts = parts_of(text)
     if not any("=" in part for part in parts):
         return [_number(option, part) for part in parts]
-    pairs = (_pair(option, part) for part in parts)
-    return tuple((name, _number(option, value)) for name, value in pairs)
+    pairs = [_pair(option, part) for part in parts]
+    return {key(name): _number(option, value) for name, value in pairs}
+
+
+def _by_feature(option: str, text: str, model: Model) -> list[float] | dict[int, float]:
+    return _numbers(option, text, lambda name: feature_of(option, name, model))
 
 
 def _pair(option: str, part: str) -> tuple[str, str]:

@@ -37,12 +37,8 @@ def spelled(text: str) -> str:
     >>> spelled("Matérn ≥ 1 … ✓")
     'Matern >= 1 ... ?'
     """
-    found = []
-    for character in text:
-        plain = SPELLED.get(character, unicodedata.normalize("NFKD", character))
-        ascii_only = plain.encode("ascii", "ignore").decode()
-        found.append(character if character.isascii() else ascii_only or "?")
-    return "".join(found)
+    plain = (SPELLED.get(each, unicodedata.normalize("NFKD", each)) for each in text)
+    return "".join(each.encode("ascii", "ignore").decode() or "?" for each in plain)
 
 
 def prepare_streams() -> None:
@@ -92,9 +88,8 @@ class _Console(Console):
 def console(stderr: bool = False) -> Console:
     """Standard output, or standard error."""
     found = _Console(stderr=stderr, highlight=False)
-    if found.is_terminal:
-        return found
-    return _Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
+    width = None if found.is_terminal else PIPE_WIDTH
+    return _Console(stderr=stderr, highlight=False, width=width)
 
 
 def say(message: str, place: Console | None = None, style: str = "") -> None:
@@ -128,9 +123,9 @@ def option(help: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, **more)
 
 
-def table(title: str, columns: Sequence[str], caption: str | None = None) -> Table:
+def table(title: str, columns: Sequence[str]) -> Table:
     """An empty table; its columns are set right, as numbers are."""
-    made = Table(title=Text(title), caption=caption, title_justify="left", caption_justify="left")
+    made = Table(title=Text(title), title_justify="left")
     for column in columns:
         made.add_column(column, justify="right", no_wrap=True)
     return made

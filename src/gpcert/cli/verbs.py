@@ -20,14 +20,6 @@ from gpcert.attacks import AttackName
 from gpcert.certificates import Certificate, Radius
 from gpcert.cli import options
 from gpcert.cli.files import load_model
-from gpcert.cli.options import (
-    command,
-    exits_within,
-    label_of,
-    named,
-    radii_of,
-    radius_of,
-)
 from gpcert.cli.results import ENDS, Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, exit_code, option
 from gpcert.committee import Committee, Model
@@ -38,7 +30,7 @@ Radii = Annotated[str, option("radii, as in 0.1,0.2 or first:last:count as in 0:
 Tolerance = Annotated[float, option("accuracy at which a search ends")]
 
 
-@command(
+@options.command(
     "certify",
     "Examples:",
     "gpcert certify model.npz points.csv --radius 0.1",
@@ -59,7 +51,7 @@ def certify(
 ) -> None:
     """Prove or refute that the decision at each point holds in a whole ball around it."""
     model, points, words = inputs.read(ball, decision, search)
-    found = certify_many(model, points.X, radius_of(radius, model), **words)
+    found = certify_many(model, points.X, options.radius_of(radius, model), **words)
     columns = ["decision", "status", "margin >=", "margin <=", "moved by", "boxes", "ms"]
     summary = f"{len(found)} points: {found.summary}"
     title = f"Certificates, l_{ball.norm} radius {radius}"
@@ -71,14 +63,14 @@ def _certificate(c: Certificate) -> list[RenderableType]:
     return [*cells(c, "decision status margin"), moved, *cells(c, "boxes ms")]
 
 
-@command(
+@options.command(
     "range",
     "Examples:",
     "gpcert range model.npz points.csv --radius 0.1",
     "gpcert range model.npz points.csv --radius 0.1 --quantity variance --tol 0.001",
     "gpcert range regressor.npz points.csv --radius 0.1 --quantity band --beta 2",
     "gpcert range digits.joblib images.csv --radius 0.05 --domain 0,1 --class 8 --csv ranges.csv",
-    exits_within("ranges", "their bounds"),
+    options.exits_within("ranges", "their bounds"),
 )
 def ranges(
     inputs: options.Inputs,
@@ -104,11 +96,11 @@ def ranges(
     found = prediction_range_many(
         model,
         points.X,
-        radius_of(radius, model),
+        options.radius_of(radius, model),
         tol=tol,
         quantity=quantity,
         beta=beta,
-        output=label_of(label, model, quantity),
+        output=options.label_of(label, model, quantity),
         sides=sides,
         all_outputs=label is None and sides == "both",
         **words,
@@ -121,13 +113,13 @@ def ranges(
     files.end(points.named(found), title, columns, shown, summary)
 
 
-@command(
+@options.command(
     "radius",
     "Examples:",
     "gpcert radius model.npz points.csv",
     "gpcert radius digits.joblib images.csv --domain 0,1 --rtol 0.05 --seconds 20 "
     "--output radii.json",
-    exits_within("radii", "their bounds"),
+    options.exits_within("radii", "their bounds"),
 )
 def radius(
     inputs: options.Inputs,
@@ -164,7 +156,7 @@ def radius_cells(item: Radius) -> list[RenderableType]:
     ]
 
 
-@command(
+@options.command(
     "attack",
     "Examples:",
     "gpcert attack model.npz points.csv --radius 0.1",
@@ -193,7 +185,7 @@ def attack(
     found = analyses.attack(
         model,
         points.X,
-        radius_of(radius, model),
+        options.radius_of(radius, model),
         method=method,
         restarts=restarts,
         iterations=iterations,
@@ -211,13 +203,13 @@ def attack(
     files.end(result, title, columns, shown, summary, picture, code=lambda table: code)
 
 
-@command(
+@options.command(
     "safety",
     "Examples:",
     "gpcert safety model.npz points.csv --radii 0:0.5:11 --plot safety.png",
     "gpcert safety model.npz points.csv --point 3 --radii 0.1,0.2,0.4 --attack best "
     "--csv curve.csv",
-    exits_within("bounds"),
+    options.exits_within("bounds"),
 )
 def safety(
     inputs: options.Inputs,
@@ -237,13 +229,13 @@ def safety(
     model, points, words = inputs.read(ball, decision, search)
     row = 0
     if point is not None:
-        row = points.labels.index(named("--point", point, points.labels))
+        row = points.labels.index(options.named("--point", point, points.labels))
     del words["n_jobs"]  # one point
     result = analyses.safety_curve(
         model,
         model.check_inputs(points.X)[row],
-        radii_of(radii),
-        output=label_of(label, model),
+        options.radii_of(radii),
+        output=options.label_of(label, model),
         attack=attack,
         tol=tol,
         **words,
@@ -263,12 +255,12 @@ def safety(
     files.end(result, f"Safety, l_{ball.norm} balls", columns, shown, summary, picture)
 
 
-@command(
+@options.command(
     "robustness",
     "Examples:",
     "gpcert robustness model.npz points.csv --radius 0.1 --csv deltas.csv",
     "gpcert robustness laplace.npz points.csv --compare ep.npz --radii 0.05,0.1 --plot boxes.png",
-    exits_within("ranges"),
+    options.exits_within("ranges"),
 )
 def robustness(
     inputs: options.Inputs,
@@ -293,10 +285,10 @@ def robustness(
     found = analyses.robustness(
         None if others else model,
         points.X,
-        None if radius is None else radius_of(radius, model),
-        radii=None if radii is None else radii_of(radii),
+        None if radius is None else options.radius_of(radius, model),
+        radii=None if radii is None else options.radii_of(radii),
         compare={inputs.model.stem: model, **others} if others else None,
-        output=label_of(label, model),
+        output=options.label_of(label, model),
         tol=tol,
         **words,
     )
@@ -308,13 +300,13 @@ def robustness(
     files.end(points.named(found), title, columns, shown, summary, picture)
 
 
-@command(
+@options.command(
     "accuracy",
     "Examples:",
     "gpcert accuracy model.npz points.csv --labels labels.csv --radii 0:0.5:11 --plot accuracy.png",
     "gpcert accuracy digits.joblib images.csv --labels digits.csv --radii 0.05,0.1 --domain 0,1 "
     "--jobs 2",
-    exits_within("radii", "their bounds"),
+    options.exits_within("radii", "their bounds"),
 )
 def accuracy(
     inputs: options.Inputs,
@@ -334,7 +326,8 @@ def accuracy(
     """Find the share of the points that are right and proved robust, for every radius."""
     model, points, words = inputs.read(ball, decision, search)
     given = None if labels is None else _labels(labels, model, len(points.X))
-    found = analyses.certified_accuracy(model, points.X, given, radii_of(radii), rtol=rtol, **words)
+    words |= {"radii": options.radii_of(radii), "rtol": rtol}
+    found = analyses.certified_accuracy(model, points.X, given, **words)
     shares = zip(found.radii, found.certified(), found.attacked(), strict=True)
     summary = f"{found.accuracy:.4g} right; right and robust: " + "; ".join(
         f"{below(low)} to {above(high)} at {radius:g}" for radius, low, high in shares
@@ -360,7 +353,7 @@ def _labels(path: Path, model: Model, count: int) -> list[Any]:
             return [float(line) for line in lines]
         except ValueError as error:
             raise InputError(f"{path}: expected numbers, one a line ({error})") from error
-    return [named("--labels", line, model.labels) for line in lines]
+    return [options.named("--labels", line, model.labels) for line in lines]
 
 
 def _test_point(row: TestPoint) -> list[RenderableType]:
@@ -369,12 +362,12 @@ def _test_point(row: TestPoint) -> list[RenderableType]:
     return [*cells(row, "label decision"), right, *radius, *cells(row, "boxes ms")]
 
 
-@command(
+@options.command(
     "worst-case",
     "Examples:",
     "gpcert worst-case regressor.npz points.csv --radius 0.1",
     "gpcert worst-case regressor.npz points.csv --radius bmi=0.02 --beta 3 --plot worst.png",
-    exits_within("ranges"),
+    options.exits_within("ranges"),
 )
 def worst_case(
     inputs: options.Inputs,
@@ -390,7 +383,8 @@ def worst_case(
 ) -> None:
     """Bound a regression's least and greatest mean, and its credible band, around each point."""
     model, points, words = inputs.read(ball, search)
-    words |= {"radius": radius_of(radius, model), "output": label_of(label, model, "mean")}
+    words["radius"] = options.radius_of(radius, model)
+    words["output"] = options.label_of(label, model, "mean")
     found = analyses.worst_case(model, points.X, beta=beta, tol=tol, **words)
     widest = max((row.maximum.upper - row.minimum.lower for row in found), default=0.0)
     summary = f"{len(found)} points: a mean moves by at most {above(widest)}"

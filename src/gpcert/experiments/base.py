@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,22 +87,17 @@ class Sources:
 
     def digest(self, name: str) -> str:
         """SHA-256 of all numbers and labels of a data set, as the experiments see them."""
-        return _digest(self.load(name))
+        data, found = self.load(name), hashlib.sha256()
+        for part in (data.X_train, data.y_train, data.X_test, data.y_test):
+            array = np.ascontiguousarray(part)
+            found.update(f"{array.dtype.str} {array.shape} ".encode())
+            found.update(array.tobytes())
+        return found.hexdigest()
 
 
 @cache
 def _loaded(name: str, folder: str | None) -> Dataset:
     return SOURCES[name].load(folder)
-
-
-@cache
-def _digest(data: Dataset) -> str:
-    found = hashlib.sha256()
-    for part in (data.X_train, data.y_train, data.X_test, data.y_test):
-        array = np.ascontiguousarray(part)
-        found.update(f"{array.dtype.str} {array.shape} ".encode())
-        found.update(array.tobytes())
-    return found.hexdigest()
 
 
 def subset(data: Dataset, n_train: int, n_test: int, random_state: int) -> Dataset:
@@ -116,13 +113,8 @@ def subset(data: Dataset, n_train: int, n_test: int, random_state: int) -> Datas
     rng = np.random.default_rng(random_state)
     train = rng.permutation(len(data.X_train))[:n_train]
     test = rng.permutation(len(data.X_test))[:n_test]
-    return replace(
-        data,
-        X_train=data.X_train[train],
-        y_train=data.y_train[train],
-        X_test=data.X_test[test],
-        y_test=data.y_test[test],
-    )
+    parts = data.X_train[train], data.y_train[train], data.X_test[test], data.y_test[test]
+    return Dataset(*parts, data.name)
 
 
 Row = Mapping[str, Cell]
@@ -167,38 +159,54 @@ def one_per_case(settings: Any) -> list[Piece]:
     return [Piece(case.data, {"case": k}, (case.data,)) for k, case in enumerate(settings.cases)]
 
 
+def one_per(cost: Callable[..., float], **axes: Iterable[Any]) -> list[Piece]:
+    """A piece for every combination of values, named after them; one of them is the data set, and
+    one that costs nothing is none.
+
+    >>> [piece.name for piece in one_per(lambda data, n: n, data=["spam"], n=[0, 1, 2])]
+    ['spam-1', 'spam-2']
+    """
+    every = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    return [
+        Piece(re.sub("[^a-z0-9]+", "-", "-".join(map(str, own.values()))), own, (own["data"],), at)
+        for own in every
+        if (at := cost(**own)) > 0
+    ]
+
+
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """One experiment: a module `gpcert.experiments.NAME` holds it as `EXPERIMENT`.
+    """One experiment, made of the names in its module `gpcert.experiments.NAME`.
 
     Parameters
     ----------
-    name, title : as in `gpcert reproduce NAME`, and a line about it.
-    settings : a frozen dataclass of plain values for each of the scales "smallest" (tests), "quick"
-        (no download, a minute) and "full" (the paper's).
-    compute : `(settings, arguments of a piece, sources) -> rows`; a function of a module, as it may
-        run in another process. Numbers depend on nothing but its arguments.
-    captions : the tables in their order; a setting is named in braces.
-    figures : the figures, and what draws them from the tables.
+    name : as in `gpcert reproduce NAME`.
+    title : TITLE, a line about it.
+    settings : SETTINGS, a frozen dataclass of plain values for each of the scales "smallest"
+        (tests), "quick" (no download, a minute) and "full" (the paper's).
+    captions : CAPTIONS, the tables in their order; a setting is named in braces.
+    figure : FIGURE, which `draw(tables)` draws.
+    compute : `(settings, arguments of a piece, sources) -> rows`; it may run in another process.
+        Numbers depend on nothing but its arguments.
     pieces : `settings -> pieces`; what is computed, taken apart.
     summary : `tables of the computed rows -> rows` that follow from these; a table of the same name
         is replaced.
     findings : `tables -> findings` one by one; the claims of the paper beside our numbers.
-    notes : what a reader should know about the settings and where they differ from the paper's.
-    random_state : the seed that the settings hold, written beside the numbers.
+    notes : NOTES, what a reader should know about the settings and where they differ from the
+        paper's.
     """
 
     name: str
     title: str
     settings: Mapping[str, Any]
-    compute: Callable[[Any, Mapping[str, Any], Sources], Rows]
     captions: Mapping[str, str]
-    figures: Mapping[ResultFigure, Callable[[Tables], Figure]]
+    figure: ResultFigure
+    draw: Callable[[Tables], Figure]
+    compute: Callable[[Any, Mapping[str, Any], Sources], Rows]
     pieces: Callable[[Any], Sequence[Piece]] = one_per_case
     summary: Callable[[Tables], Rows] = lambda tables: ()
     findings: Callable[[Tables], Iterable[Finding]] = lambda tables: ()
     notes: tuple[str, ...] = ()
-    random_state: int = 0
 
     def __post_init__(self) -> None:
         check_name("experiment", self.name)
@@ -237,8 +245,7 @@ class Experiment:
     def judged(self, result: ExperimentResult) -> ExperimentResult:
         """The result with findings, figures and notes made anew from its tables."""
         findings = tuple(self.findings({table.name: table for table in result.tables}))
-        figures = tuple(self.figures)
-        return replace(result, findings=findings, figures=figures, notes=self.notes)
+        return replace(result, findings=findings, figures=(self.figure,), notes=self.notes)
 
 
 NAMES = (
@@ -268,6 +275,8 @@ def experiment_named(name: str) -> Experiment:
     """
     if name not in NAMES:
         raise InputError(f"experiment: expected one of {', '.join(NAMES)}; got {name!r}")
-    found = import_module(f"gpcert.experiments.{name.replace('-', '_')}").EXPERIMENT
-    assert isinstance(found, Experiment)
-    return found
+    parts = vars(import_module(f"gpcert.experiments.{name.replace('-', '_')}"))
+    constants = {key.lower(): part for key, part in parts.items() if key.isupper()}
+    known: dict[str, Any] = {**parts, **constants, "name": name}
+    words = [each.name for each in fields(Experiment) if each.name in known]
+    return Experiment(**{word: known[word] for word in words})

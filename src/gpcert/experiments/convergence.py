@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables, labelled, subset
+from gpcert.experiments.base import Piece, Rows, Sources, Tables, labelled, one_per, subset
 from gpcert.experiments.fits import ball_words, fitted
 from gpcert.experiments.pictures import logarithmic, panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
@@ -51,17 +51,11 @@ class Settings:
 
 def pieces(settings: Settings) -> list[Piece]:
     """One per point and method."""
-    return [
-        Piece(
-            f"{data}-{number}-{point}",
-            {"data": data, "method": method, "point": point},
-            (data,),
-            cost=20.0 if "solvers" in method else 1.0,
-        )
-        for data in settings.data
-        for number, method in enumerate(METHODS)
-        for point in range(settings.points)
-    ]
+
+    def cost(data: str, method: str, point: int) -> float:
+        return 20.0 if "solvers" in method else 1.0
+
+    return one_per(cost, data=settings.data, method=METHODS, point=range(settings.points))
 
 
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
@@ -106,7 +100,10 @@ def findings(tables: Tables) -> Iterator[Finding]:
         label = labelled(str(data))
         paper = "paper, closed forms"
         done = share(ends.where(method=paper).column("converged"))
-        fallen = share(_falls(tables["gaps"].where(data=data, method=paper)))
+        courses = tables["gaps"].where(data=data, method=paper).groups("point").values()
+        gaps = [own.numbers("gap") for own in courses]
+        ended = [any(own.column("converged")) for own in courses]
+        fallen = share([e or gap[-1] <= 0.5 * gap[0] for e, gap in zip(ended, gaps, strict=True)])
         yield Finding(
             f"{label}: the paper's bounds converge as boxes are split",
             "converge for any tolerance (Theorem 1)",
@@ -125,15 +122,6 @@ def findings(tables: Tables) -> Iterator[Finding]:
             exceeds(saved, 1.0),
             "yes: the interval of the median ratio lies above 1",
         )
-
-
-def _falls(gaps: ResultTable) -> list[bool]:
-    """Of every point: whether its search converged, or at least halved its first gap."""
-    found = []
-    for own in gaps.groups("point").values():
-        column = own.numbers("gap")
-        found.append(bool(any(own.column("converged")) or column[-1] <= 0.5 * column[0]))
-    return found
 
 
 def draw(tables: Tables) -> Figure:
@@ -162,40 +150,29 @@ def _courses(table: ResultTable) -> tuple[np.ndarray, np.ndarray]:
     return budgets, np.array(values)
 
 
-EXPERIMENT = Experiment(
-    name="convergence",
-    title="Convergence: bounds against boxes, the paper's method and ours",
-    settings={
-        "smallest": Settings(
-            ("synthetic2d",), train=12, points=1, epochs=2, boxes=8, solver_boxes=1
-        ),
-        "quick": Settings(
-            ("synthetic2d", "digits38"), train=40, points=5, boxes=512, solver_boxes=4, step=4
-        ),
-        "full": Settings(("synthetic2d", "spam", "mnist38")),
-    },
-    compute=compute,
-    captions={
-        "ends": "Boxes until the gap is {tol:g}, or gap where the boxes end before",
-        "gaps": "Bounds of the least probability by boxes spent",
-    },
-    figures={
-        ResultFigure(
-            "gaps",
-            "Median (and quartiles) over test points of the gap between the proved and the "
-            "attained least probability, against the number of boxes",
-            ("gaps",),
-        ): draw
-    },
-    pieces=pieces,
-    findings=findings,
-    summary=summary,
-    notes=(
-        "Beyond the paper, which proves convergence and shows no curve of it.",
-        "Small models, as the paper's variance bound by solvers takes seconds per box.",
-        "Of images four pixels move.",
-        "Where the paper's bounds do not converge it is their lower bound of the variance that "
-        "stays at 0: trained kernel variances are hundreds of times the least posterior variance. "
-        "Their bounds of the mean close within some dozens of boxes in two dimensions.",
+TITLE = "Convergence: bounds against boxes, the paper's method and ours"
+SETTINGS = {
+    "smallest": Settings(("synthetic2d",), train=12, points=1, epochs=2, boxes=8, solver_boxes=1),
+    "quick": Settings(
+        ("synthetic2d", "digits38"), train=40, points=5, boxes=512, solver_boxes=4, step=4
     ),
+    "full": Settings(("synthetic2d", "spam", "mnist38")),
+}
+CAPTIONS = {
+    "ends": "Boxes until the gap is {tol:g}, or gap where the boxes end before",
+    "gaps": "Bounds of the least probability by boxes spent",
+}
+FIGURE = ResultFigure(
+    "gaps",
+    "Median (and quartiles) over test points of the gap between the proved and the "
+    "attained least probability, against the number of boxes",
+    ("gaps",),
+)
+NOTES = (
+    "Beyond the paper, which proves convergence and shows no curve of it.",
+    "Small models, as the paper's variance bound by solvers takes seconds per box.",
+    "Of images four pixels move.",
+    "Where the paper's bounds do not converge it is their lower bound of the variance that "
+    "stays at 0: trained kernel variances are hundreds of times the least posterior variance. "
+    "Their bounds of the mean close within some dozens of boxes in two dimensions.",
 )

@@ -17,7 +17,6 @@ from gpcert.arrays import finite_array
 from gpcert.datasets import Dataset
 from gpcert.errors import InputError
 from gpcert.experiments.base import SOURCES, Rows, Sources, subset
-from gpcert.experiments.results import Cell, ResultTable
 from gpcert.experiments.statistics import Estimate, bootstrap
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
@@ -90,6 +89,13 @@ class Case:
     epochs: int = 10
 
 
+@dataclass(frozen=True)
+class BallCase(Case):
+    """And the largest radius of the balls."""
+
+    largest: float = 1.0
+
+
 def trained(
     settings: Any, arguments: Mapping[str, Any], sources: Sources, points: int | None, **words: Any
 ) -> tuple[Any, Dataset, GPClassifier]:
@@ -127,26 +133,22 @@ SMALLEST = 1e-12
 def delta_study(
     settings: Any, sources: Sources, key: Mapping[str, Any], train: int, epochs: int, **options: Any
 ) -> Rows:
-    """One model, known by `key`, and attained and proved delta around each test point; of images a
-    patch of pixels moves."""
+    """One model, known by `key`, its mean delta, and attained and proved delta around each test
+    point; of images a patch of pixels moves."""
     name = key["data"]
     data = subset(sources.load(name), train, settings.test, settings.random_state)
     model = fitted(data, epochs, settings.random_state, **options)
-    yield "models", {**key, **fit_cells(model, data)}
     posterior = gpcert.as_posterior(model)
-    budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
-    for k, x in enumerate(data.X_test[: settings.points]):
-        words = ball_words(name, x, settings.pixels)
-        (found,) = gpcert.robustness(
-            posterior, x[None], settings.radius, tol=settings.tol, budget=budget, **words
-        )
-        ends = {"attained": found.delta.lower, "proved": found.delta.upper}
+    how = {"tol": settings.tol, "budget": gpcert.Budget(seconds=None, boxes=settings.boxes)}
+    deltas = []
+    for x in data.X_test[: settings.points]:
+        words = how | ball_words(name, x, settings.pixels)
+        (found,) = gpcert.robustness(posterior, x[None], settings.radius, **words)
+        deltas.append({"attained": found.delta.lower, "proved": found.delta.upper})
+    mean = bootstrap([ends["proved"] for ends in deltas], np.mean)
+    yield "models", {**key, **fit_cells(model, data), **mean.cells("mean delta")}
+    for k, ends in enumerate(deltas):
         yield "deltas", {**key, "point": k, **ends}
-
-
-def deltas_of(table: ResultTable, **chosen: Cell) -> np.ndarray:
-    """(points,) the proved deltas of one model, in the order of the points."""
-    return table.where(**chosen).numbers("proved")
 
 
 def ratio_of(middle: Callable[..., np.ndarray], above: np.ndarray, below: np.ndarray) -> Estimate:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
-from gpcert.experiments.fits import trained
+from gpcert.experiments.base import Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import BallCase, trained
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import ResultFigure, ResultTable, fields
 from gpcert.experiments.statistics import median_cells
@@ -19,19 +19,10 @@ from gpcert.plots.curves import plot_accuracy
 
 
 @dataclass(frozen=True)
-class Case:
-    """One data set of two classes, the largest radius, and epochs of training."""
-
-    data: str
-    largest: float
-    epochs: int = 10
-
-
-@dataclass(frozen=True)
 class Settings:
     """`points` random test images per data set; `boxes` per verdict on the way to a radius."""
 
-    cases: tuple[Case, ...]
+    cases: tuple[BallCase, ...]
     train: int = 1000
     points: int = 100
     radii: int = 21
@@ -100,32 +91,27 @@ def _steps(points: ResultTable, end: float) -> tuple[np.ndarray, np.ndarray, np.
     return radii, certified.mean(axis=0), (right & (refuted > radii)).mean(axis=0)
 
 
-EXPERIMENT = Experiment(
-    name="full-image",
-    title="Whole images: certified accuracy with every pixel free",
-    settings={
-        "smallest": Settings((Case("digits38", 0.05, 2),), train=30, points=3, radii=3, boxes=1),
-        "quick": Settings((Case("digits38", 0.4),), train=250, points=20, radii=9, boxes=2),
-        "full": Settings((Case("mnist38", 0.2), Case("fashion-ts", 0.2))),
-    },
-    compute=compute,
-    captions={
-        "tightness": "Median proved radius of the images that are right, and the median ratio of "
-        "proved to refuted radius of those with a counter-example, with 95 % intervals",
-        "curves": "Shares that are right and proved, and right and not refuted",
-        "points": "Radii image by image, every pixel free",
-    },
-    figures={
-        ResultFigure(
-            "accuracy",
-            "Share of test images that are right and proved robust (solid), and right and not "
-            "refuted (dashed), against the l-infinity radius, every pixel free within [0, 1]",
-            ("points", "curves"),
-        ): draw
-    },
-    summary=summary,
-    notes=(
-        "Beyond the paper, which moves ten pixels of an image: here all of them move.",
-        "The true share lies between both curves.",
+TITLE = "Whole images: certified accuracy with every pixel free"
+SETTINGS = {
+    "smallest": Settings(
+        (BallCase("digits38", 2, largest=0.05),), train=30, points=3, radii=3, boxes=1
     ),
+    "quick": Settings((BallCase("digits38", largest=0.4),), train=250, points=20, radii=9, boxes=2),
+    "full": Settings((BallCase("mnist38", largest=0.2), BallCase("fashion-ts", largest=0.2))),
+}
+CAPTIONS = {
+    "tightness": "Median proved radius of the images that are right, and the median ratio of "
+    "proved to refuted radius of those with a counter-example, with 95 % intervals",
+    "curves": "Shares that are right and proved, and right and not refuted",
+    "points": "Radii image by image, every pixel free",
+}
+FIGURE = ResultFigure(
+    "accuracy",
+    "Share of test images that are right and proved robust (solid), and right and not "
+    "refuted (dashed), against the l-infinity radius, every pixel free within [0, 1]",
+    ("points", "curves"),
+)
+NOTES = (
+    "Beyond the paper, which moves ten pixels of an image: here all of them move.",
+    "The true share lies between both curves.",
 )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.base import Rows, Sources, Tables, labelled
 from gpcert.experiments.fits import trained
 from gpcert.experiments.lime_fits import LIMES, limes
 from gpcert.experiments.pictures import panels, shared_legend
@@ -188,45 +188,37 @@ def draw(tables: Tables) -> Figure:
     return shared_legend(figure, columns=2)
 
 
-EXPERIMENT = Experiment(
-    name="interpretability-global",
-    title="Global interpretability: mean effects of features, proved, against LIME",
-    settings={
-        "smallest": Settings(
-            (Case("synthetic2d", 3, 0.02, 2.0),), train=30, points=4, samples=50, tol=0.05
-        ),
-        "quick": Settings(
-            (*PLANE, Case("digits38", 10, 0.02, 0.5)), train=250, points=20, samples=1000
-        ),
-        "full": Settings((*PLANE, Case("spam", 40, 0.02, 1.0))),
-    },
-    compute=compute,
-    captions={
-        "means": "Mean effect of a feature on the probability of the first class: 95 % interval "
-        "over test points (low, high), and for the effects the mean's proved bounds at these "
-        "points",
-        "points": "Effects and LIME's weights, point by point",
-    },
-    figures={
-        ResultFigure(
-            "means",
-            "Mean effect of each feature on the probability of the first class, with 95 % "
-            "intervals over test points; each method in units of its largest mean. At most "
-            f"{MOST_BARS} features, the largest at the large step",
-            ("means",),
-        ): draw
-    },
-    summary=summary,
-    findings=findings,
-    notes=(
-        "Steps (gamma), epochs and tolerance are those of the published scripts; 50 random test "
-        "points as in the text (the scripts use one).",
-        "Synthetic2D is shown with the shift 3, which gives the paper's accuracy of 98 %, and with "
-        "the shift 5 of the published scripts.",
-        "Away from its data a separable model (shift 5) is less sure, so that locally a point's "
-        "feature lowers the probability of its class: that is what the scripts' LIME, with noise "
-        "centred on the point, sees; the package's is spread as the data are and sees the whole.",
-        "LIME is the algorithm of the package lime for tables, written out in lime_fits.py, and "
-        "the variant of the published scripts, with as many samples.",
+TITLE = "Global interpretability: mean effects of features, proved, against LIME"
+SETTINGS = {
+    "smallest": Settings(
+        (Case("synthetic2d", 3, 0.02, 2.0),), train=30, points=4, samples=50, tol=0.05
     ),
+    "quick": Settings(
+        (*PLANE, Case("digits38", 10, 0.02, 0.5)), train=250, points=20, samples=1000
+    ),
+    "full": Settings((*PLANE, Case("spam", 40, 0.02, 1.0))),
+}
+CAPTIONS = {
+    "means": "Mean effect of a feature on the probability of the first class: 95 % interval "
+    "over test points (low, high), and for the effects the mean's proved bounds at these "
+    "points",
+    "points": "Effects and LIME's weights, point by point",
+}
+FIGURE = ResultFigure(
+    "means",
+    "Mean effect of each feature on the probability of the first class, with 95 % "
+    "intervals over test points; each method in units of its largest mean. At most "
+    f"{MOST_BARS} features, the largest at the large step",
+    ("means",),
+)
+NOTES = (
+    "Steps (gamma), epochs and tolerance are those of the published scripts; 50 random test "
+    "points as in the text (the scripts use one).",
+    "Synthetic2D is shown with the shift 3, which gives the paper's accuracy of 98 %, and with "
+    "the shift 5 of the published scripts.",
+    "Away from its data a separable model (shift 5) is less sure, so that locally a point's "
+    "feature lowers the probability of its class: that is what the scripts' LIME, with noise "
+    "centred on the point, sees; the package's is spread as the data are and sees the whole.",
+    "LIME is the algorithm of the package lime for tables, written out in lime_fits.py, and "
+    "the variant of the published scripts, with as many samples.",
 )

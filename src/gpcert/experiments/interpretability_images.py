@@ -10,7 +10,7 @@ import numpy as np
 
 import gpcert
 from gpcert.datasets import Dataset
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.base import Rows, Sources, Tables, labelled
 from gpcert.experiments.fits import Case, image_shape, trained
 from gpcert.experiments.lime_fits import LIMES, limes
 from gpcert.experiments.pictures import shared_legend
@@ -65,9 +65,8 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> Rows:
     limits = gpcert.Budget(seconds=None, boxes=settings.gap_boxes)
     flipped = None
     for name, v in values.items():
-        curve = pixel_budget(
-            model, x, betas, ranking=_order(v), tol=settings.tol, budget=limits, **around
-        )
+        how: Any = {"ranking": _order(v), "tol": settings.tol, "budget": limits}
+        curve = pixel_budget(model, x, betas, **how, **around)
         flipped = curve.adversarial if name == OURS else flipped
         known = {"proved up to": curve.safe_beta, "flips at": curve.least_beta}
         yield "budgets", {"ranking": name, **known, "boxes": curve.boxes}
@@ -83,7 +82,7 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> Rows:
 
 def _order(values: np.ndarray) -> list[int]:
     """Pixels, the largest value in size first."""
-    return [int(j) for j in np.argsort(-np.abs(values), kind="stable")]
+    return np.argsort(-np.abs(values), kind="stable").tolist()
 
 
 def findings(tables: Tables) -> Iterator[Finding]:
@@ -95,11 +94,7 @@ def findings(tables: Tables) -> Iterator[Finding]:
 
 def _gaps(tables: Tables, name: str) -> Finding:
     """Pairs of gaps whose proved bounds are apart settle who over-estimates."""
-    gaps = {
-        (row["data"], row["image"], row["beta"], row["ranking"]): row
-        for row in tables["gaps"].records()
-    }
-    pairs = [(row, gaps[(*key[:3], name)]) for key, row in gaps.items() if key[3] == OURS]
+    pairs = _pairs(tables["gaps"], name)
     above = sum(lime["lower"] > ours["upper"] for ours, lime in pairs)
     below = sum(lime["upper"] < ours["lower"] for ours, lime in pairs)
     return Finding(
@@ -113,12 +108,8 @@ def _gaps(tables: Tables, name: str) -> Finding:
 
 def _numbers(tables: Tables, name: str) -> Iterator[Finding]:
     """Pixels to an adversarial image: what is proved about the ratio, and its median."""
-    rows = {(r["data"], r["image"], r["ranking"]): r for r in tables["budgets"].records()}
     least, most = [], []
-    for (data, image, ranking), ours in rows.items():
-        if ranking != OURS:
-            continue
-        lime = rows[data, image, name]
+    for ours, lime in _pairs(tables["budgets"], name):
         own, other = (np.inf if r["flips at"] is None else r["flips at"] for r in (ours, lime))
         least.append(_more(lime["proved up to"]) / own)
         most.append(other / _more(ours["proved up to"]))
@@ -136,6 +127,12 @@ def _numbers(tables: Tables, name: str) -> Iterator[Finding]:
         answer(min(least) > 1, min(most) < 1),
         "yes: proved for every image; no: refuted for one",
     )
+
+
+def _pairs(table: ResultTable, name: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Our row and LIME's, image by image (and beta by beta): both rankings have all in order."""
+    ours, lime = (table.where(ranking=each).records() for each in (OURS, name))
+    return list(zip(ours, lime, strict=True))
 
 
 def _more(count: Any) -> int:
@@ -188,44 +185,37 @@ def _grey(ax: Axes, image: np.ndarray, shape: tuple[int, int]) -> None:
     ax.set(xticks=[], yticks=[])
 
 
-EXPERIMENT = Experiment(
-    name="interpretability-images",
-    title="Images: effects of pixels, and how few of them flip the decision, against LIME",
-    settings={
-        "smallest": Settings(
-            (Case("digits358", 1),), 20, 1, 0.5, (1, 2), samples=100, tol=0.1, boxes=64, gap_boxes=1
-        ),
-        "quick": Settings((Case("digits358"),), train=250, samples=1000, gap_boxes=50),
-        "full": Settings((Case("mnist358"), Case("fashion-tsp"))),
-    },
-    compute=compute,
-    captions={
-        "budgets": "Pixels, the most important first by each ranking: proved not to flip the "
-        "decision up to, known to flip it at (empty: not within the numbers tried)",
-        "gaps": "Proved bounds of the smallest gap, by pixels",
-        "pixels": "Images, effects, weights, adversarial images",
-    },
-    figures={
-        ResultFigure(
-            "images",
-            "Per column a test image; the effect of each pixel on the probability of its class "
-            "(red raises it, blue lowers it); bounds of the smallest gap when the most "
-            "important pixels are free, by three rankings; the adversarial image with the fewest "
-            "pixels that the effects lead to",
-            ("pixels", "gaps", "budgets"),
-        ): draw
-    },
-    findings=findings,
-    notes=(
-        "One test image of each class, the first in random order that the model gets right.",
-        "Pixels move by at most 0.5 within [0, 1], the step of the published scripts; softmax "
-        "Laplace, 10 epochs, 1000 training images (the scripts: 500).",
-        "The gap at a number of pixels is the smallest over all values of these pixels, enclosed, "
-        "not that of one attack; both bounds are proved.",
-        "Pixels are ranked by their effects one by one. Those that are always 0 in the training "
-        "data keep the length-scale 1 and may come first, though all of them together only make "
-        "the model unsure: then more pixels do not help.",
-        "LIME as in interpretability-global; in the version of the scripts black pixels have the "
-        "weight 0, so that it ranks them last.",
+TITLE = "Images: effects of pixels, and how few of them flip the decision, against LIME"
+SETTINGS = {
+    "smallest": Settings(
+        (Case("digits358", 1),), 20, 1, 0.5, (1, 2), samples=100, tol=0.1, boxes=64, gap_boxes=1
     ),
+    "quick": Settings((Case("digits358"),), train=250, samples=1000, gap_boxes=50),
+    "full": Settings((Case("mnist358"), Case("fashion-tsp"))),
+}
+CAPTIONS = {
+    "budgets": "Pixels, the most important first by each ranking: proved not to flip the "
+    "decision up to, known to flip it at (empty: not within the numbers tried)",
+    "gaps": "Proved bounds of the smallest gap, by pixels",
+    "pixels": "Images, effects, weights, adversarial images",
+}
+FIGURE = ResultFigure(
+    "images",
+    "Per column a test image; the effect of each pixel on the probability of its class "
+    "(red raises it, blue lowers it); bounds of the smallest gap when the most "
+    "important pixels are free, by three rankings; the adversarial image with the fewest "
+    "pixels that the effects lead to",
+    ("pixels", "gaps", "budgets"),
+)
+NOTES = (
+    "One test image of each class, the first in random order that the model gets right.",
+    "Pixels move by at most 0.5 within [0, 1], the step of the published scripts; softmax "
+    "Laplace, 10 epochs, 1000 training images (the scripts: 500).",
+    "The gap at a number of pixels is the smallest over all values of these pixels, enclosed, "
+    "not that of one attack; both bounds are proved.",
+    "Pixels are ranked by their effects one by one. Those that are always 0 in the training "
+    "data keep the length-scale 1 and may come first, though all of them together only make "
+    "the model unsure: then more pixels do not help.",
+    "LIME as in interpretability-global; in the version of the scripts black pixels have the "
+    "weight 0, so that it ranks them last.",
 )

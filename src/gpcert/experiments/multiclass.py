@@ -10,7 +10,7 @@ import numpy as np
 
 import gpcert
 from gpcert.experiments import fits
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.base import Rows, Sources, Tables, labelled
 from gpcert.experiments.fits import ball_words, trained
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, fields
@@ -65,10 +65,9 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
             yield "decisions", {**head, "right": bool(right[i]), **verdict}
         if i < settings.range_points:
             region = gpcert.Ball(x, settings.range_radius, **where)
+            how: Any = {"tol": settings.tol, "budget": budget}
             for c in data.classes:
-                found = gpcert.prediction_range(
-                    model, region, output=c, tol=settings.tol, budget=budget
-                )
+                found = gpcert.prediction_range(model, region, output=c, **how)
                 bounds = fields(found, "minimum maximum converged boxes")
                 yield "ranges", {**head, "class": c, "radius": settings.range_radius, **bounds}
 
@@ -115,37 +114,29 @@ def draw(tables: Tables) -> Figure:
     return shared_legend(figure)
 
 
-EXPERIMENT = Experiment(
-    name="multiclass",
-    title="Several classes: decisions and class probabilities of 3/5/8 over ten pixels",
-    settings={
-        "smallest": Settings(
-            (Case("digits358", 1),), 20, 2, (0.1,), range_points=1, pixels=2, tol=0.2, boxes=1
-        ),
-        "quick": Settings((Case("digits358"),), train=250, points=12, range_points=3, boxes=100),
-        "full": Settings((Case("mnist358", accuracy=0.93), Case("fashion-tsp", accuracy=0.85))),
-    },
-    compute=compute,
-    captions={
-        "models": "Softmax, Laplace: test accuracy with its 95 % interval, and the paper's",
-        "shares": "Verdicts on the decision when ten pixels move, and the share that is proved "
-        "with its 95 % interval",
-        "decisions": "Verdicts point by point",
-        "ranges": "Proved bounds of the least and greatest class probability",
-    },
-    figures={
-        ResultFigure(
-            "verdicts",
-            "Share of test points whose decision is proved, refuted or undecided when the ten "
-            "pixels around the strongest blob move by the radius within [0, 1]",
-            ("shares",),
-        ): draw
-    },
-    summary=summary,
-    findings=findings,
-    notes=(
-        "The paper gives accuracies for these models and analyses their interpretability; the "
-        "verdicts and ranges are what it does for two classes, here for three.",
-        "A verdict counts whether or not the decision is right; the table says which are.",
+TITLE = "Several classes: decisions and class probabilities of 3/5/8 over ten pixels"
+SETTINGS = {
+    "smallest": Settings(
+        (Case("digits358", 1),), 20, 2, (0.1,), range_points=1, pixels=2, tol=0.2, boxes=1
     ),
+    "quick": Settings((Case("digits358"),), train=250, points=12, range_points=3, boxes=100),
+    "full": Settings((Case("mnist358", accuracy=0.93), Case("fashion-tsp", accuracy=0.85))),
+}
+CAPTIONS = {
+    "models": "Softmax, Laplace: test accuracy with its 95 % interval, and the paper's",
+    "shares": "Verdicts on the decision when ten pixels move, and the share that is proved "
+    "with its 95 % interval",
+    "decisions": "Verdicts point by point",
+    "ranges": "Proved bounds of the least and greatest class probability",
+}
+FIGURE = ResultFigure(
+    "verdicts",
+    "Share of test points whose decision is proved, refuted or undecided when the ten "
+    "pixels around the strongest blob move by the radius within [0, 1]",
+    ("shares",),
+)
+NOTES = (
+    "The paper gives accuracies for these models and analyses their interpretability; the "
+    "verdicts and ranges are what it does for two classes, here for three.",
+    "A verdict counts whether or not the decision is right; the table says which are.",
 )

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables, labelled
-from gpcert.experiments.fits import delta_study, deltas_of, ratio_of
+from gpcert.experiments.base import Piece, Rows, Sources, Tables, labelled, one_per
+from gpcert.experiments.fits import delta_study, ratio_of
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.statistics import Estimate, answer, bootstrap, exceeds
@@ -40,17 +40,11 @@ class Settings:
 
 def pieces(settings: Settings) -> list[Piece]:
     """One per model."""
-    return [
-        Piece(
-            f"{data}-{inference}-{epochs}",
-            {"data": data, "inference": inference, "epochs": epochs},
-            (data,),
-            cost=epochs * (5.0 if inference == "ep" else 1.0),
-        )
-        for data in settings.data
-        for inference in INFERENCE
-        for epochs in settings.epochs
-    ]
+
+    def cost(data: str, inference: str, epochs: int) -> float:
+        return epochs * (5.0 if inference == "ep" else 1.0)
+
+    return one_per(cost, data=settings.data, inference=INFERENCE, epochs=settings.epochs)
 
 
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
@@ -60,16 +54,14 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
 
 
 def summary(tables: Tables) -> Rows:
-    """The models with their mean delta, and how many times less EP's is: the points are resampled,
-    each with both of its deltas."""
+    """The models with their median delta, and how many times less EP's is: the points are
+    resampled, each with both of its deltas."""
     deltas = tables["deltas"]
     for row in tables["models"].records():
-        values = deltas_of(deltas, **{name: row[name] for name in ("data", "inference", "epochs")})
-        mean = bootstrap(values, np.mean)
-        median = {"median delta": float(np.median(values))}
-        yield "models", {**row, **mean.cells("mean delta"), **median}
+        own = deltas.where(**{name: row[name] for name in ("data", "inference", "epochs")})
+        yield "models", {**row, "median delta": float(np.median(own.numbers("proved")))}
     for (data, epochs), group in deltas.groups("data", "epochs").items():
-        columns = [deltas_of(group, inference=each) for each in INFERENCE]
+        columns = [group.where(inference=each).numbers("proved") for each in INFERENCE]
         for name, middle in MIDDLES.items():
             ratio = ratio_of(middle, *columns)
             yield "ratios", {"data": data, "epochs": epochs, "of": name, **ratio._asdict()}
@@ -138,7 +130,7 @@ def _epochs(deltas: ResultTable) -> Iterator[Finding]:
     for data in deltas.distinct("data"):
         for inference, label in INFERENCE.items():
             before, after = (
-                deltas_of(deltas, data=data, inference=inference, epochs=epochs)
+                deltas.where(data=data, inference=inference, epochs=epochs).numbers("proved")
                 for epochs in (few, many)
             )
             fall = bootstrap(before - after, np.mean)
@@ -163,7 +155,7 @@ def draw(tables: Tables) -> Figure:
     figure, each_data = panels(tables["deltas"].groups("data").items())
     for ax, (data, deltas) in each_data:
         values = {
-            (label, str(each)): deltas_of(deltas, inference=inference, epochs=each)
+            (label, str(each)): deltas.where(inference=inference, epochs=each).numbers("proved")
             for inference, label in INFERENCE.items()
             for each in epochs
         }
@@ -173,38 +165,29 @@ def draw(tables: Tables) -> Figure:
     return shared_legend(figure)
 
 
-EXPERIMENT = Experiment(
-    name="robustness",
-    title="Local robustness: delta of Laplace and EP after 10, 40 and 100 epochs",
-    settings={
-        "smallest": Settings(("synthetic2d",), train=30, test=20, points=3, epochs=(1, 2)),
-        "quick": Settings(("synthetic2d", "digits38"), train=200, test=100, points=20),
-        "full": Settings(("synthetic2d", "spam", "mnist38", "fashion-ts")),
-    },
-    compute=compute,
-    captions={
-        "models": "Models, and their mean proved delta with its 95 % interval",
-        "ratios": "Delta of Laplace over that of EP, with its 95 % interval",
-        "deltas": "delta at every point: attained and proved",
-    },
-    figures={
-        ResultFigure(
-            "boxes",
-            "Proved delta of random test points, by data set, inference and epochs of training; "
-            "smaller is more robust",
-            ("deltas",),
-        ): draw
-    },
-    pieces=pieces,
-    summary=summary,
-    findings=findings,
-    notes=(
-        "delta is proved to within 0.001 (the paper: 0.01), as most values are smaller than that.",
-        "An epoch is one evaluation of evidence and gradient; training stops earlier where it "
-        "has converged (column evaluations): then more epochs change nothing.",
-        "EP's probabilities are nearer to 0 and 1 than Laplace's. Far from the boundary its delta "
-        "is the smaller one, which rules the median; near it often the larger one, "
-        "which rules the mean. The paper's box plots do not say which is meant.",
-        "Images: the ten pixels nearest to the strongest blob move, within [0, 1].",
-    ),
+TITLE = "Local robustness: delta of Laplace and EP after 10, 40 and 100 epochs"
+SETTINGS = {
+    "smallest": Settings(("synthetic2d",), train=30, test=20, points=3, epochs=(1, 2)),
+    "quick": Settings(("synthetic2d", "digits38"), train=200, test=100, points=20),
+    "full": Settings(("synthetic2d", "spam", "mnist38", "fashion-ts")),
+}
+CAPTIONS = {
+    "models": "Models, and their mean proved delta with its 95 % interval",
+    "ratios": "Delta of Laplace over that of EP, with its 95 % interval",
+    "deltas": "delta at every point: attained and proved",
+}
+FIGURE = ResultFigure(
+    "boxes",
+    "Proved delta of random test points, by data set, inference and epochs of training; "
+    "smaller is more robust",
+    ("deltas",),
+)
+NOTES = (
+    "delta is proved to within 0.001 (the paper: 0.01), as most values are smaller than that.",
+    "An epoch is one evaluation of evidence and gradient; training stops earlier where it "
+    "has converged (column evaluations): then more epochs change nothing.",
+    "EP's probabilities are nearer to 0 and 1 than Laplace's. Far from the boundary its delta "
+    "is the smaller one, which rules the median; near it often the larger one, "
+    "which rules the mean. The paper's box plots do not say which is meant.",
+    "Images: the ten pixels nearest to the strongest blob move, within [0, 1].",
 )

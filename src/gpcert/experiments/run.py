@@ -188,7 +188,7 @@ def reproduce(
         # the folder of the data is nobody's business
         command=f"gpcert reproduce {name} --{scale}" + ("" if data is None else " --data DIR"),
         settings=from_json(to_json(asdict(settings))),
-        environment=environment(digests, experiment.random_state),
+        environment=environment(digests, getattr(settings, "random_state", 0)),
         seconds=sum(part.seconds for part in finished),
         tables=experiment.tables(scale, rows),
     )
@@ -225,6 +225,5 @@ def _written(experiment: Experiment, result: ExperimentResult, place: Path) -> E
     judged = experiment.judged(result)
     judged.write(place)
     tables = {table.name: table for table in judged.tables}
-    for figure, draw in experiment.figures.items():
-        save(draw(tables), place / figure.name)
+    save(experiment.draw(tables), place / experiment.figure.name)
     return judged

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
-from gpcert.experiments.fits import ball_words, fit_cells, trained
+from gpcert.experiments.base import Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import BallCase, ball_words, fit_cells, trained
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure
 from gpcert.experiments.statistics import answer, bootstrap, exceeds, opposite, share
@@ -19,20 +19,11 @@ from gpcert.plots.curves import plot_safety
 
 
 @dataclass(frozen=True)
-class Case:
-    """One data set: epochs of training, and the largest radius."""
-
-    data: str
-    epochs: int
-    largest: float
-
-
-@dataclass(frozen=True)
 class Settings:
     """`points` random test points per data set, `radii` steps of the curve, `boxes` per search
     (boxes, as seconds would make the numbers depend on the machine)."""
 
-    cases: tuple[Case, ...]
+    cases: tuple[BallCase, ...]
     train: int = 1000
     points: int = 20
     radii: int = 15
@@ -42,13 +33,13 @@ class Settings:
     random_state: int = 0
 
 
-QUICK = (Case("synthetic2d", 20, 1.4), Case("digits38", 10, 1.0))
+QUICK = (BallCase("synthetic2d", 20, 1.4), BallCase("digits38", 10, 1.0))
 FULL = (
-    Case("synthetic2d", 20, 1.4),
-    Case("synthetic2d-published", 20, 1.4),
-    Case("spam", 40, 0.14),
-    Case("mnist38", 10, 1.0),
-    Case("fashion-ts", 10, 1.0),
+    BallCase("synthetic2d", 20, 1.4),
+    BallCase("synthetic2d-published", 20, 1.4),
+    BallCase("spam", 40, 0.14),
+    BallCase("mnist38", 10, 1.0),
+    BallCase("fashion-ts", 10, 1.0),
 )
 
 
@@ -169,39 +160,32 @@ def draw(tables: Tables) -> Figure:
     return shared_legend(figure)
 
 
-EXPERIMENT = Experiment(
-    name="safety",
-    title="Local safety: proved bounds as the ball grows, against the attack GPFGS",
-    settings={
-        "smallest": Settings((Case("synthetic2d", 3, 1.0),), train=40, points=2, radii=4, boxes=50),
-        "quick": Settings(QUICK, train=250, points=8, radii=8, boxes=500),
-        "full": Settings(FULL),
-    },
-    compute=compute,
-    captions={
-        "models": "The models: Laplace, probit, test accuracy",
-        "points": "First radius with a proved counter-example, with a successful attack (none: "
-        "empty), and how far the attack stays from the worst value known at the largest radius",
-        "curves": "Bounds and attack at every radius",
-    },
-    figures={
-        ResultFigure(
-            "curves",
-            "Proved (solid) and attained (dashed) bounds of the least and the greatest probability "
-            "in a ball, against its radius, and the attack; one point per data set, the first that "
-            "the attack misses where there is one",
-            ("points", "curves"),
-        ): draw
-    },
-    findings=findings,
-    notes=(
-        "The paper shows one selected point per data set; here the first test points in random "
-        "order are taken, and the figure shows one of them.",
-        "Synthetic2D comes twice: with the accuracy that the paper reports, and as its published "
-        "scripts make it (shift 5, separable). Only the latter has places from which the gradient "
-        "of the mean leads away from the boundary, which is where GPFGS fails.",
-        "Radii and epochs are those of the published scripts (F-MNIST-TS: as MNIST38).",
-        "Images: the ten pixels nearest to the strongest blob take the place of SIFT's, which "
-        "finds no key point in many images of 14x14 pixels.",
-    ),
+TITLE = "Local safety: proved bounds as the ball grows, against the attack GPFGS"
+SETTINGS = {
+    "smallest": Settings((BallCase("synthetic2d", 3, 1.0),), train=40, points=2, radii=4, boxes=50),
+    "quick": Settings(QUICK, train=250, points=8, radii=8, boxes=500),
+    "full": Settings(FULL),
+}
+CAPTIONS = {
+    "models": "The models: Laplace, probit, test accuracy",
+    "points": "First radius with a proved counter-example, with a successful attack (none: "
+    "empty), and how far the attack stays from the worst value known at the largest radius",
+    "curves": "Bounds and attack at every radius",
+}
+FIGURE = ResultFigure(
+    "curves",
+    "Proved (solid) and attained (dashed) bounds of the least and the greatest probability "
+    "in a ball, against its radius, and the attack; one point per data set, the first that "
+    "the attack misses where there is one",
+    ("points", "curves"),
+)
+NOTES = (
+    "The paper shows one selected point per data set; here the first test points in random "
+    "order are taken, and the figure shows one of them.",
+    "Synthetic2D comes twice: with the accuracy that the paper reports, and as its published "
+    "scripts make it (shift 5, separable). Only the latter has places from which the gradient "
+    "of the mean leads away from the boundary, which is where GPFGS fails.",
+    "Radii and epochs are those of the published scripts (F-MNIST-TS: as MNIST38).",
+    "Images: the ten pixels nearest to the strongest blob take the place of SIFT's, which "
+    "finds no key point in many images of 14x14 pixels.",
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables
+from gpcert.experiments.base import Piece, Rows, Sources, Tables
 from gpcert.experiments.pictures import logarithmic, panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, opposite
@@ -56,9 +56,8 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     _ = gpcert.prediction_range(model, gpcert.Ball(X[0], 1e-3))  # norms of the model's matrices
     for k, x in enumerate(X):
         start = time.thread_time()
-        found = gpcert.prediction_range(
-            model, gpcert.Ball(x, chosen["radius"]), tol=settings.tol, budget=budget
-        )
+        region = gpcert.Ball(x, chosen["radius"])
+        found = gpcert.prediction_range(model, region, tol=settings.tol, budget=budget)
         seconds = time.thread_time() - start
         row = {"axis": arguments["axis"], "value": float(arguments["value"]), "point": k}
         cost = {"seconds": seconds, "boxes": found.boxes, "converged": found.converged}
@@ -146,40 +145,29 @@ def draw(tables: Tables) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment(
-    name="scaling",
-    title="Scaling: time of a range against training points, features and radius",
-    settings={
-        "smallest": Settings(
-            (20, 40), (2, 3), (0.05, 0.1), base_train=20, base_features=2, points=2, boxes=50
-        ),
-        "quick": Settings(
-            (125, 250, 500, 1000), (2, 4, 8, 16), (0.05, 0.1, 0.2, 0.4), 250, points=8
-        ),
-        "full": Settings(),
-    },
-    compute=compute,
-    captions={
-        "medians": "Median CPU seconds with their 95 % interval, boxes, and share of converged "
-        "searches",
-        "times": "CPU seconds and boxes of every range, both sides",
-    },
-    figures={
-        ResultFigure(
-            "times",
-            "Median CPU seconds (band: 95 % interval) and boxes (numbers) of the range of a "
-            "probability, both sides, against one quantity while the others are fixed",
-            ("medians",),
-        ): draw
-    },
-    pieces=pieces,
-    summary=summary,
-    findings=findings,
-    notes=(
-        "Beyond the paper, which states orders of growth. Laplace classifiers of generated data "
-        "with fixed kernel parameters, all features free; one BLAS thread; the model's own "
-        "set-up (norms of its matrices) is not counted.",
-        "Up to twelve free features the engine takes third derivatives as whole tensors, beyond it "
-        "takes another way: hence the step between 8 and 16.",
+TITLE = "Scaling: time of a range against training points, features and radius"
+SETTINGS = {
+    "smallest": Settings(
+        (20, 40), (2, 3), (0.05, 0.1), base_train=20, base_features=2, points=2, boxes=50
     ),
+    "quick": Settings((125, 250, 500, 1000), (2, 4, 8, 16), (0.05, 0.1, 0.2, 0.4), 250, points=8),
+    "full": Settings(),
+}
+CAPTIONS = {
+    "medians": "Median CPU seconds with their 95 % interval, boxes, and share of converged "
+    "searches",
+    "times": "CPU seconds and boxes of every range, both sides",
+}
+FIGURE = ResultFigure(
+    "times",
+    "Median CPU seconds (band: 95 % interval) and boxes (numbers) of the range of a "
+    "probability, both sides, against one quantity while the others are fixed",
+    ("medians",),
+)
+NOTES = (
+    "Beyond the paper, which states orders of growth. Laplace classifiers of generated data "
+    "with fixed kernel parameters, all features free; one BLAS thread; the model's own "
+    "set-up (norms of its matrices) is not counted.",
+    "Up to twelve free features the engine takes third derivatives as whole tensors, beyond it "
+    "takes another way: hence the step between 8 and 16.",
 )

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.base import Rows, Sources, Tables, labelled
 from gpcert.experiments.fits import Case, image_shape, trained
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import ResultFigure
 from gpcert.experiments.statistics import median_cells
-from gpcert.explain import Reason, contrastive, sufficient
+from gpcert.explain import contrastive, sufficient
 from gpcert.extras import Figure
 from gpcert.plots.explanations import plot_kept_pixels
 
@@ -45,25 +45,22 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
             for what, ask in QUESTIONS.items():
                 found = ask(model, x, radius, domain=(0.0, 1.0), budget=budget)
                 head = {"data": case.data, "point": i, "radius": radius, "what": what}
-                yield "reasons", {**head, **_reason(found)}
+                # a search may find none: nothing flips the decision, or nothing is known
+                none = what == "contrastive" and not found.features
+                about = {
+                    "decision": found.decision,
+                    "pixels": None if none else len(found.features),
+                    "maybe superfluous": len(found.undecided),
+                    "movable": len(found.movable),
+                    "certificates": len(found.steps),
+                    "boxes": found.boxes,
+                }
+                yield "reasons", {**head, **about}
                 if i < SHOWN and radius == settings.radii[-1]:
                     for j, value in enumerate(x.tolist()):
                         part = {"in the reason": j in found.features}
                         part["undecided"] = j in found.undecided
                         yield "pixels", {**head, "pixel": j, "value": value, **part}
-
-
-def _reason(found: Reason) -> dict[str, Any]:
-    """A search that found no reason (nothing flips the decision, or nothing is known) has none."""
-    none = found.what == "contrastive" and not found.features
-    return {
-        "decision": found.decision,
-        "pixels": None if none else len(found.features),
-        "maybe superfluous": len(found.undecided),
-        "movable": len(found.movable),
-        "certificates": len(found.steps),
-        "boxes": found.boxes,
-    }
 
 
 def summary(tables: Tables) -> Rows:
@@ -90,33 +87,26 @@ def draw(tables: Tables) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment(
-    name="sufficient-reasons",
-    title="Smallest reasons: pixels that prove a decision when kept, or flip it when moved",
-    settings={
-        "smallest": Settings((Case("digits38", 2),), train=30, points=1, radii=(0.1,), boxes=2),
-        "quick": Settings((Case("digits38"),), train=250, points=6, radii=(0.1, 0.3), boxes=4),
-        "full": Settings((Case("mnist38"), Case("fashion-ts"))),
-    },
-    compute=compute,
-    captions={
-        "sizes": "Pixels of the smallest reasons found, their median with its 95 % interval; "
-        "proved minimal: no pixel of the reason can be left out",
-        "reasons": "Reason by reason",
-        "pixels": "The images of the figure",
-    },
-    figures={
-        ResultFigure(
-            "reasons",
-            "Test images with the pixels of a smallest reason: kept as they are they prove the "
-            "decision whatever the others do (sufficient), or moving them flips it (contrastive)",
-            ("pixels",),
-        ): draw
-    },
-    summary=summary,
-    notes=(
-        "Beyond the paper. A sufficient reason is proved by its last certificate; that it is "
-        "minimal is proved but for the pixels counted as maybe superfluous.",
-        "An image without a contrastive reason is robust at that radius, or not decided.",
-    ),
+TITLE = "Smallest reasons: pixels that prove a decision when kept, or flip it when moved"
+SETTINGS = {
+    "smallest": Settings((Case("digits38", 2),), train=30, points=1, radii=(0.1,), boxes=2),
+    "quick": Settings((Case("digits38"),), train=250, points=6, radii=(0.1, 0.3), boxes=4),
+    "full": Settings((Case("mnist38"), Case("fashion-ts"))),
+}
+CAPTIONS = {
+    "sizes": "Pixels of the smallest reasons found, their median with its 95 % interval; "
+    "proved minimal: no pixel of the reason can be left out",
+    "reasons": "Reason by reason",
+    "pixels": "The images of the figure",
+}
+FIGURE = ResultFigure(
+    "reasons",
+    "Test images with the pixels of a smallest reason: kept as they are they prove the "
+    "decision whatever the others do (sufficient), or moving them flips it (contrastive)",
+    ("pixels",),
+)
+NOTES = (
+    "Beyond the paper. A sufficient reason is proved by its last certificate; that it is "
+    "minimal is proved but for the pixels counted as maybe superfluous.",
+    "An image without a contrastive reason is robust at that radius, or not decided.",
 )

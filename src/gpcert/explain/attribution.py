@@ -54,6 +54,16 @@ class PerFeature(Record):
         size = np.abs(self._bounds()[2][point, self._output(output)])
         return np.asarray(self._places())[np.argsort(-size, kind="stable")]
 
+    def largest(
+        self, most: int, *, point: int = 0, output: Any = None
+    ) -> list[tuple[str, float, float]]:
+        """Names and both ends of the features that are largest in size."""
+        k, places = self._output(output), list(self._places())
+        low, high, _ = self._bounds()
+        order = map(places.index, self.ranking(point=point, output=output)[:most])
+        found = [(self.feature_names[j], low[point, k, j], high[point, k, j]) for j in order]
+        return [(name, float(below), float(above)) for name, below, above in found]
+
     def to_frame(self) -> DataFrame:
         """One row per point, output and feature."""
         pandas = optional("pandas", "to_frame")
@@ -89,6 +99,13 @@ class PerFeature(Record):
     def inputs(self) -> list[np.ndarray]:
         return [self.X]
 
+    def check(self) -> None:
+        super().check()
+        shape = (len(self.X), len(self.outputs), len(self.feature_names))
+        found = [getattr(self, name).shape for name in self.ends]
+        if self.X.ndim != 2 or set(found) != {shape} or len(self.labels) != len(self.X):
+            raise InputError(f"{', '.join(self.ends)}: expected shape {shape}, got {found[0]}")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Attribution(PerFeature, kind="attribution"):
@@ -117,18 +134,10 @@ class Attribution(PerFeature, kind="attribution"):
     def _label(self, k: int) -> str:
         return f"{self.method}, output {self.outputs[k]}"
 
-    def check(self) -> None:
-        super().check()
-        shape = (len(self.X), len(self.outputs), len(self.feature_names))
-        if self.X.ndim != 2 or self.values.shape != shape or len(self.labels) != len(self.X):
-            raise InputError(f"values: expected shape {shape}, got {self.values.shape}")
-
     def shown(self) -> Shown:
         """The largest values at the first point on the last output."""
         output = self.outputs[-1]
-        order = self.ranking(output=output)[:MOST_ROWS]
-        values = self.values[0, -1]
-        rows = [(self.feature_names[j], f"{values[j]:.4g}") for j in order]
+        rows = [(name, f"{value:.4g}") for name, value, _ in self.largest(MOST_ROWS, output=output)]
         notes = [f"at point {self.labels[0]}, output {output}; nothing is proved"]
         return Shown(repr(self), ("feature", self.method), rows, notes)
 

@@ -106,12 +106,8 @@ class Effects(PerFeature, Searched, kind="effects"):
 
     def check(self) -> None:
         super().check()
-        shape = (len(self.X), len(self.outputs), len(self.features))
-        if self.X.ndim != 2 or not self.lower.shape == self.upper.shape == shape:
-            raise InputError(f"lower, upper: expected shape {shape}, got {self.lower.shape}")
-        if {len(self.feature_names), len(self.radius)} != {shape[2]} or (
-            len(self.labels) != shape[0] or not set(self.features) <= set(range(self.X.shape[1]))
-        ):
+        inside = set(self.features) <= set(range(self.X.shape[1]))
+        if not inside or not len(self.feature_names) == len(self.radius) == len(self.features):
             raise InputError("expected names and radii of the features, and labels of the points")
         if not np.all(self.lower <= self.upper):
             raise InputError("effects: expected lower <= upper")
@@ -130,14 +126,8 @@ class Effects(PerFeature, Searched, kind="effects"):
 
     def shown(self) -> Shown:
         """The largest effects at the first point on the last output, rounded outwards."""
-        output = self.outputs[-1]
-        rows = [
-            (
-                self.feature_names[self.features.index(int(j))],
-                interval_text(self.interval(int(j), output=output)),
-            )
-            for j in self.ranking(output=output)[:MOST_ROWS]
-        ]
+        largest = self.largest(MOST_ROWS, output=self.outputs[-1])
+        rows = [(name, interval_text(Interval(*ends))) for name, *ends in largest]
         label = self._label(len(self.outputs) - 1)
         notes = [] if self.averaged else [f"at point {self.labels[0]}"]
         if len(self.features) > MOST_ROWS:
@@ -208,9 +198,8 @@ def effects(
     start = time.perf_counter()
     posterior = as_posterior(model)
     points, labels = read_some(posterior, X)
-    chosen, radii, ends = read_moves(
-        posterior, points, Where(radius, features=features, domain=domain, scale=scale)
-    )
+    where = Where(radius, features=features, domain=domain, scale=scale)
+    chosen, radii, ends = read_moves(posterior, points, where)
     if quantity == "band":
         raise InputError(
             "quantity: a band has two ends, two functions whose effects differ; expected 'mean', "
@@ -271,9 +260,9 @@ def _tolerances(question: RangeQuestion, model: Model, tol: float | None) -> np.
 
 def _differences(sides: Sides, quantity: str) -> tuple[np.ndarray, np.ndarray]:
     """(P, F, C) bounds of Delta, rounded outward by the size of what cancels."""
-    limits = (0.0, 1.0) if quantity == "probability" else (-np.inf, np.inf)
-    low, high = (np.maximum(a, limits[0]) for a in (sides.minimum_lower, sides.maximum_lower))
-    low_up, high_up = (np.minimum(a, limits[1]) for a in (sides.minimum_upper, sides.maximum_upper))
+    bottom, top = (0.0, 1.0) if quantity == "probability" else (-np.inf, np.inf)
+    low, high = (np.maximum(a, bottom) for a in (sides.minimum_lower, sides.maximum_lower))
+    low_up, high_up = (np.minimum(a, top) for a in (sides.minimum_upper, sides.maximum_upper))
     above, below = 0, 1
     least = (high[:, :, above], -high_up[:, :, below], low[:, :, above], -low_up[:, :, below])
     most = (high_up[:, :, above], -high[:, :, below], low_up[:, :, above], -low[:, :, below])

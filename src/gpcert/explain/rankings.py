@@ -60,16 +60,9 @@ def ranked_features(
 def _by_effects(model: Model, x: np.ndarray, region: Region, random_state: int | None) -> Effects:
     reach = np.maximum(region.upper - x, x - region.lower)[region.free]
     span = float(reach.max(initial=0.0))
-    found = effects(
-        model,
-        x,
-        span or 1.0,
-        features=region.free,
-        domain=(region.lower, region.upper) if span else None,
-        tol=RANKING_TOLERANCE,
-        random_state=random_state,
-        progress=False,
-    )
+    where: Any = {"domain": (region.lower, region.upper)} if span else {}
+    how: Any = {"tol": RANKING_TOLERANCE, "random_state": random_state, "progress": False}
+    found = effects(model, x, span or 1.0, features=region.free, **where, **how)
     stop_if_interrupted(found.reason)
     return found
 
@@ -104,12 +97,10 @@ def salient_features(
     posterior = as_posterior(model)
     point = read_x(posterior, x, "ask for one point at a time")
     whole_number("count", count, 1)
-    if method == "variance":
-        spread = np.var(posterior.places, axis=0)
-        return np.argsort(-spread, kind="stable")[:count]
-    if method == "sensitivity":
-        slopes = np.abs(decision_gradient(posterior, point))
-        return np.argsort(-slopes, kind="stable")[:count]
+    if method in {"variance", "sensitivity"}:
+        spread = method == "variance"
+        sizes = np.var(posterior.places, axis=0) if spread else decision_gradient(posterior, point)
+        return np.argsort(-np.abs(sizes), kind="stable")[:count]
     if method != "sift":
         raise InputError(f"method: expected 'sift', 'variance' or 'sensitivity', got {method!r}")
     if shape is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -89,10 +89,8 @@ class Reason(Searched, kind="reason"):
 
     def to_frame(self) -> DataFrame:
         """One row per step."""
-        rows = [
-            {"free": len(step.free), **cells_of(step, "status margin boxes seconds")}
-            for step in self.steps
-        ]
+        names = "status margin boxes seconds"
+        rows = [{"free": len(step.free), **cells_of(step, names)} for step in self.steps]
         return optional("pandas", "to_frame").DataFrame(rows)
 
     def plot(self, ax: Axes | None = None, *, shape: tuple[int, int] | None = None) -> Axes:
@@ -113,25 +111,25 @@ class Reason(Searched, kind="reason"):
         return f"Reason({self.what}, {len(self.features)} of {len(self.movable)} features{tail})"
 
     def shown(self) -> Shown:
-        rows = [(f"{self.what} reason", self._words())]
+        minimal = "proved: none of them can be left out" if self.found else ""
         if self.undecided:
-            text = f"{len(self.undecided)} of them may be superfluous (undecided)"
-            rows.append(("minimal", text))
-        elif self.found:
-            rows.append(("minimal", "proved: none of them can be left out"))
-        rows += [
-            ("rule", self.rule),
-            ("region", region_text(self.region)),
-            ("cost", f"{len(self.steps)} certificates, {self.boxes} boxes, {self.seconds:.3g} s"),
-        ]
-        return Shown("", (), rows)
+            minimal = f"{len(self.undecided)} of them may be superfluous (undecided)"
+        rows = {
+            f"{self.what} reason": self._words(),
+            "minimal": minimal,
+            "rule": self.rule,
+            "region": region_text(self.region),
+            "cost": f"{len(self.steps)} certificates, {self.boxes} boxes, {self.seconds:.3g} s",
+        }
+        return Shown("", (), [(name, text) for name, text in rows.items() if text])
 
     def _words(self) -> str:
         if not self.found:
             proved = self.steps[-1].status is Status.ROBUST
-            return "none: " + (
+            why = (
                 "the region holds one decision (proved)" if proved else "not decided in the budget"
             )
+            return f"none: {why}"
         what = "kept as they are, prove" if self.what == "sufficient" else "changed alone, flip"
         return f"{shown(self.feature_names)}: {what} the decision {self.decision}"
 
@@ -269,10 +267,10 @@ def sufficient(
     (0,)
     """
     with progress_line(words.get("progress")) as line:
-        search = _search(model, x, Where.read(words, radius, region), words, line)
+        search = _Search(model, x, Where.read(words, radius, region), words, line)
         items = search.ordered(order)
         if search.status([]) is not Status.ROBUST:
-            if search.stopped:
+            if search.ended is StopReason.INTERRUPTED:
                 raise KeyboardInterrupt
             raise InputError(
                 "x: the decision at x itself is not proved (it lies within rounding of its "
@@ -314,7 +312,7 @@ def contrastive(
     ((0,), True)
     """
     with progress_line(words.get("progress")) as line:
-        search = _search(model, x, Where.read(words, radius, region), words, line)
+        search = _Search(model, x, Where.read(words, radius, region), words, line)
         items = search.ordered(order)
         whole = search.status(items)
         if whole is not Status.NOT_ROBUST:
@@ -327,24 +325,21 @@ def contrastive(
         return search.reason("contrastive", found, items)
 
 
-@dataclass(eq=False)
 class _Search:
     """Certificates with chosen features free; counter-examples are remembered."""
 
-    model: Model
-    x: np.ndarray
-    region: Region
-    ask: Callable[[Region], Certificate]
-    line: Line
-    steps: list[Step] = field(default_factory=list)
-    known: list[tuple[frozenset[int], Certificate]] = field(default_factory=list)
-    last: Certificate | None = None
-    stopped: bool = False
-    """Ctrl-C ended a step: no other is begun."""
-    end: float = np.inf
-    late: bool = False
-    """The time was up before a step."""
-    started: float = field(default_factory=time.perf_counter)
+    def __init__(
+        self, model: Any, x: Any, where: Where, words: Mapping[str, Any], line: Line
+    ) -> None:
+        self.started = time.perf_counter()
+        self.model: Model = as_posterior(model)
+        self.x = read_x(self.model, x, "ask for one point at a time")
+        self.region = region_around(self.model, self.x, where)
+        self.decision, self.means, self.line = read_decision(words), Means.read(words), line
+        self.end = self.means.budget.ends(time.perf_counter())
+        self.ended: StopReason | None = None  # by Ctrl-C or time: no other step is begun
+        self.steps: list[Step] = []
+        self.known: list[tuple[frozenset[int], Certificate]] = []
 
     def ordered(self, order: Any) -> list[int]:
         """The movable features, the least important first."""
@@ -361,11 +356,13 @@ class _Search:
         for moved, _ in self.known:
             if moved <= wanted:
                 return Status.NOT_ROBUST
-        self.late = self.late or bool(self.steps and time.perf_counter() >= self.end)
-        if self.stopped or self.late:
+        if self.ended is None and self.steps and time.perf_counter() >= self.end:
+            self.ended = StopReason.TIME
+        if self.ended is not None:
             return Status.UNKNOWN
-        certificate = self.ask(with_free(self.region, self.x, free))
-        self.stopped = certificate.reason is StopReason.INTERRUPTED
+        certificate = self._ask(with_free(self.region, self.x, free))
+        if certificate.reason is StopReason.INTERRUPTED:
+            self.ended = StopReason.INTERRUPTED
         self.steps.append(like(Step, certificate, free=tuple(sorted(free))))
         self.last = certificate
         self.line.show(f"{len(self.steps)} certificates, {len(free)} features free in the last")
@@ -373,6 +370,16 @@ class _Search:
             moved = frozenset(np.flatnonzero(certificate.counterexample != self.x).tolist())
             self.known.append((moved, certificate))
         return certificate.status
+
+    def _ask(self, part: Region) -> Certificate:
+        """Within a share of the time; the first step is begun however late."""
+        seconds, boxes, memory = astuple(self.means.budget)
+        if seconds is not None:
+            seconds = min(seconds * STEP_SHARE, max(self.end - time.perf_counter(), 1e-6))
+        if boxes is None and len(part.free) > MANY_FEATURES:
+            boxes = STEP_BOXES
+        means = replace(self.means, budget=Budget(seconds, boxes, memory))
+        return certify_region(self.model, self.x, part, self.decision, means)
 
     def proved(self, wanted: Status, free: list[int]) -> Answer:
         """Whether the verdict with these features free is the wanted one or the opposite."""
@@ -383,10 +390,14 @@ class _Search:
         """The record of what was found."""
         names = named(self.model.feature_names, self.model.dim)
         chosen = tuple(sorted(found.kept))
+        reason = StopReason.DECIDED
+        if self.ended is StopReason.INTERRUPTED or (self.ended and found.undecided):
+            reason = self.ended
+        elif found.undecided:
+            reason = next(step.reason for step in self.steps if step.status is Status.UNKNOWN)
         flipped = None
         if kind == "contrastive" and chosen:
             flipped = next(c for moved, c in self.known if moved <= frozenset(chosen))
-        assert self.last is not None, "a step was taken before"
         return Reason(
             what=kind,
             x=self.x,
@@ -397,7 +408,7 @@ class _Search:
             movable=tuple(sorted(items)),
             counterexample=None if flipped is None else flipped.counterexample,
             steps=tuple(self.steps),
-            reason=self._ended(bool(found.undecided)),
+            reason=reason,
             boxes=sum(step.boxes for step in self.steps),
             seconds=time.perf_counter() - self.started,
             rule=self.last.rule,
@@ -406,33 +417,3 @@ class _Search:
             method=self.last.method,
             model=self.last.model,
         )
-
-    def _ended(self, undecided: bool) -> StopReason:
-        if self.stopped:
-            return StopReason.INTERRUPTED
-        if undecided and self.late:
-            return StopReason.TIME
-        unknown = [step.reason for step in self.steps if step.status is Status.UNKNOWN]
-        return unknown[0] if undecided else StopReason.DECIDED
-
-
-def _search(model: Any, x: Any, where: Where, words: Mapping[str, Any], line: Line) -> _Search:
-    posterior = as_posterior(model)
-    point = read_x(posterior, x, "ask for one point at a time")
-    found = region_around(posterior, point, where)
-    options, means = read_decision(words), Means.read(words)
-    limits = means.budget
-    end = limits.ends(time.perf_counter())
-
-    def ask(part: Region) -> Certificate:
-        seconds = None
-        if limits.seconds is not None:
-            left = max(end - time.perf_counter(), 1e-6)  # the first step is begun however late
-            seconds = min(limits.seconds * STEP_SHARE, left)
-        boxes = limits.boxes
-        if boxes is None and len(part.free) > MANY_FEATURES:
-            boxes = STEP_BOXES
-        own = Budget(seconds, boxes, limits.memory)
-        return certify_region(posterior, point, part, options, replace(means, budget=own))
-
-    return _Search(posterior, point, found, ask, line, end=end)

@@ -127,12 +127,10 @@ def one_sided_ranges(
     else:
         found = _by_regions(question, model, goals, intervals, effort, line)
     # goals come in pairs: each output, and its negative
-    lower, upper = (
-        np.reshape(np.concatenate(parts), (*shape, 2))
-        for parts in ([each.lower for each in found], [each.upper for each in found])
-    )
+    lower = np.reshape(np.concatenate([each.lower for each in found]), (*shape, 2))
+    upper = np.reshape(np.concatenate([each.upper for each in found]), (*shape, 2))
     early = [each.reason for each in found if each.reason is not StopReason.CONVERGED]
-    reason = early[0] if early else StopReason.CONVERGED
+    reason = next(iter(early), StopReason.CONVERGED)
     if StopReason.INTERRUPTED in early:
         reason = StopReason.INTERRUPTED
     boxes = sum(each.boxes for each in found)
@@ -153,9 +151,8 @@ def _by_sections(
     ends += [np.where(upward, 0.0, -inner), np.where(upward, inner, 0.0)]
 
     def solved(chunk: slice, report: Callable[[SearchState], None]) -> SharedResult:
-        lines = (rows[chunk], features[chunk])
-        extent = outer[chunk, 0]
-        family = SectionModel.on(parts, intervals.X, lines, extent, effort.means.backend)
+        lines = (rows[chunk], features[chunk]), outer[chunk, 0]
+        family = SectionModel.on(parts, intervals.X, *lines, effort.means.backend)
         return solve_shared(
             SharedProblem(
                 family,
@@ -239,16 +236,10 @@ def _by_regions(
 ) -> list[SharedResult]:
     balls = list(_balls(intervals))
     words: dict[str, Any] = {**effort.words, "budget": effort.share(1, len(balls) or 1)}
+    words |= {"tol": float(effort.tol.min()), "progress": False}
 
     def solved(ball: Ball, _: Callable[[SearchState], None]) -> SharedResult:
-        ranges = prediction_ranges(
-            model,
-            ball,
-            tol=float(effort.tol.min()),
-            quantity=question.quantity,
-            progress=False,
-            **words,
-        )
+        ranges = prediction_ranges(model, ball, quantity=question.quantity, **words)
         own = ranges[-question.searched :]  # of two classes the second
         lower = [end for r in own for end in (r.minimum.lower, -r.maximum.upper)]
         upper = [end for r in own for end in (r.minimum.upper, -r.maximum.lower)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -38,28 +38,32 @@ def plot_decision_regions(
     plain floating point on a grid: only the regions are proved.
     """
     posterior = as_posterior(model)
-    surface = surface_of(posterior, threshold)
+    areas = areas_of(posterior, threshold)
     certificates = list(certificates)
     outlines = [outline(certificate.region) for certificate in certificates]
     points = posterior.places if X is None else posterior.check_inputs(X)
-    surface.draw(ax, np.concatenate([points, *outlines]), threshold)
-    if X is not None:
-        _draw_points(ax, points, y, surface)
+    _draw_surface(ax, posterior, areas, np.concatenate([points, *outlines]), threshold)
+    named = [] if X is None or y is None else np.unique(y).tolist()
+    if X is not None and y is None:
+        ax.scatter(*points.T, s=10, color="#444444", linewidths=0, label="points")
+    elif X is not None:
+        _draw_points(ax, points, np.asarray(y), named, areas)
     for certificate, corners in zip(certificates, outlines, strict=True):
         _draw_region(ax, certificate, corners)
-    named = [] if X is None or y is None else np.unique(y).tolist()
-    areas = surface.area_handles(named)
-    _add_legend(ax, {certificate.status for certificate in certificates}, areas)
+    unnamed = {label: colour for label, colour in areas.items() if label not in named}
+    _add_legend(ax, {certificate.status for certificate in certificates}, unnamed)
     return titled(ax, "feature 1", "feature 2", legend=False)
 
 
-def _draw_points(ax: Axes, X: np.ndarray, y: Any, surface: Surface) -> None:
-    if y is None:
-        ax.scatter(*X.T, s=10, color="#444444", linewidths=0, label="points")
-        return
-    labels = np.unique(y).tolist()
-    for k, (label, (face, edge)) in enumerate(surface.marker_colours(labels).items()):
-        rows, marker = X[np.asarray(y) == label], CLASS_MARKERS[k % len(CLASS_MARKERS)]
+def _draw_points(
+    ax: Axes, X: np.ndarray, y: np.ndarray, labels: Sequence[Any], areas: Mapping[Any, str]
+) -> None:
+    """Every label in the colour of its area, or in white and black in turn."""
+    for k, label in enumerate(labels):
+        face, edge = CLASS_COLOURS if k % 2 == 0 else CLASS_COLOURS[::-1]
+        if areas:
+            face, edge = areas.get(label, CLASS_COLOURS[0]), CLASS_COLOURS[1]
+        rows, marker = X[y == label], CLASS_MARKERS[k % len(CLASS_MARKERS)]
         look: Any = {"color": face, "edgecolors": edge, "linewidths": 0.6, "s": 18}
         # above the regions
         ax.scatter(*rows.T, marker=marker, **look, zorder=3, label=f"class {label}")
@@ -80,11 +84,13 @@ def _draw_region(ax: Axes, certificate: Certificate, corners: np.ndarray) -> Non
     )
 
 
-def _add_legend(ax: Axes, statuses: set[Status], areas: tuple[list[Any], list[str]]) -> None:
+def _add_legend(ax: Axes, statuses: set[Status], areas: Mapping[Any, str]) -> None:
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
     handles, labels = ax.get_legend_handles_labels()
-    handles, labels = areas[0] + handles, areas[1] + labels
+    handles = [*(Patch(color=colour) for colour in areas.values()), *handles]
+    labels = [*(f"class {label}" for label in areas), *labels]
     for status, look in LOOKS.items():
         if status in statuses:
             handles.append(Line2D([], [], color=look.colour, linestyle=look.line, linewidth=1.8))
@@ -154,57 +160,10 @@ SHADES = 5
 PALEST = 0.35
 """How much of its colour a class keeps where it barely leads."""
 
-MarkerColours = tuple[str, str]
-"""Face and edge of the markers of a class."""
 
-
-@dataclass(frozen=True, eq=False)
-class Surface:
-    """A model of two features and how it is drawn.
-
-    `labels` are those of the classes that have a colour of their own in the plane: none where one
-    number, of a regression or of two classes, is shown by a colour bar.
-    """
-
-    model: Model
-    labels: tuple[Any, ...] = ()
-
-    def draw(self, ax: Axes, points: np.ndarray, threshold: float | None) -> None:
-        """Fill the rectangle around the points (n, 2)."""
-        low, high = points.min(0), points.max(0)
-        room = 0.06 * np.maximum(high - low, 1e-9)  # a margin around what is drawn; never empty
-        side = CLASS_GRID if self.labels else GRID
-        axes = np.linspace(low - room, high + room, side).T
-        grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
-        model = self.model
-        scores = model.scores(grid) if isinstance(model, Committee) else model.prediction(grid)
-        values = scores.reshape(side, side, -1)
-        if self.labels:
-            _draw_classes(ax, axes, values)
-        elif isinstance(self.model, Posterior):
-            _draw_number(ax, axes, values[:, :, 0], self.model, threshold)
-
-    def marker_colours(self, labels: Sequence[Any]) -> Mapping[Any, MarkerColours]:
-        """Colours of points with these labels: those of the areas where the model knows them."""
-        if not self.labels:
-            return {
-                label: (CLASS_COLOURS[k % 2], CLASS_COLOURS[(k + 1) % 2])
-                for k, label in enumerate(labels)
-            }
-        known = {label: _class_colour(k) for k, label in enumerate(self.labels)}
-        return {label: (known.get(label, CLASS_COLOURS[0]), CLASS_COLOURS[1]) for label in labels}
-
-    def area_handles(self, named: Sequence[Any]) -> tuple[list[Any], list[str]]:
-        """Patches and names for a legend, of the classes that labelled points do not name yet."""
-        from matplotlib.patches import Patch
-
-        shown = [k for k, label in enumerate(self.labels) if label not in named]
-        handles = [Patch(color=_class_colour(k)) for k in shown]
-        return handles, [f"class {self.labels[k]}" for k in shown]
-
-
-def surface_of(model: Model, threshold: float | None) -> Surface:
-    """How the model is drawn, or an `InputError` where it cannot be."""
+def areas_of(model: Model, threshold: float | None) -> dict[Any, str]:
+    """The colours of the classes, each of which has an area: none where one number, of a regression
+    or of two classes, is shown by a colour bar. An `InputError` for what cannot be drawn."""
     several = is_several(model)
     if model.dim != 2:
         raise InputError(
@@ -215,14 +174,33 @@ def surface_of(model: Model, threshold: float | None) -> Surface:
             "threshold: expected two classes or a regression; of several classes the most probable "
             "one is drawn, drop threshold="
         )
-    if several:
-        return Surface(model, model.labels)
-    if not isinstance(model, Committee) and model.outputs != 1:
+    if not several and not isinstance(model, Committee) and model.outputs != 1:
         raise InputError(
             f"model: expected a classifier or a regression with one output, got {model.outputs} "
             "outputs"
         )
-    return Surface(model)
+    return dict(zip(model.labels, cycle(CLASS_PALETTE), strict=False)) if several else {}
+
+
+def _draw_surface(
+    ax: Axes,
+    model: Model,
+    areas: Mapping[Any, str],
+    points: np.ndarray,
+    threshold: float | None,
+) -> None:
+    """Fill the rectangle around the points (n, 2)."""
+    low, high = points.min(0), points.max(0)
+    room = 0.06 * np.maximum(high - low, 1e-9)  # a margin around what is drawn; never empty
+    side = CLASS_GRID if areas else GRID
+    axes = np.linspace(low - room, high + room, side).T
+    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
+    scores = model.scores(grid) if isinstance(model, Committee) else model.prediction(grid)
+    values = scores.reshape(side, side, -1)
+    if areas:
+        _draw_classes(ax, axes, values, list(areas.values()))
+    elif isinstance(model, Posterior):
+        _draw_number(ax, axes, values[:, :, 0], model, threshold)
 
 
 def _draw_number(
@@ -241,7 +219,7 @@ def _draw_number(
         ax.contour(*axes, values, levels=[level], colors="black", linewidths=1.5)
 
 
-def _draw_classes(ax: Axes, axes: np.ndarray, scores: np.ndarray) -> None:
+def _draw_classes(ax: Axes, axes: np.ndarray, scores: np.ndarray, areas: Sequence[str]) -> None:
     """Every class where it leads, the deeper the further it is ahead of the next one.
 
     Areas are level sets of the lead `score_c - max_{k != c} score_k`, which are as smooth as the
@@ -249,18 +227,14 @@ def _draw_classes(ax: Axes, axes: np.ndarray, scores: np.ndarray) -> None:
     """
     from matplotlib.colors import to_rgb
 
-    for c in range(scores.shape[2]):
+    for c, area in enumerate(areas):
         lead = scores[:, :, c] - np.delete(scores, c, axis=2).max(2)
         if lead.max() <= 0:
             continue
         # probabilities lead by at most 1, votes by more
         levels = np.linspace(0.0, max(1.0, float(lead.max())), SHADES + 1)
         strength = np.linspace(PALEST, 1.0, SHADES)[:, None]
-        colours = 1.0 - strength * (1.0 - np.asarray(to_rgb(_class_colour(c))))
+        colours = 1.0 - strength * (1.0 - np.asarray(to_rgb(area)))
         ax.contourf(*axes, lead, levels=levels, colors=list(map(tuple, colours)), alpha=0.75)
         if lead.min() < 0:
             ax.contour(*axes, lead, levels=[0.0], colors="black", linewidths=1.2)
-
-
-def _class_colour(index: int) -> str:
-    return CLASS_PALETTE[index % len(CLASS_PALETTE)]

@@ -148,20 +148,17 @@ def plot_kept_features(
 
     if not marks.size:
         raise InputError("plot: expected at least one reason and one feature that may move")
-    columns = marks.shape[1]
-    for number, (colour, hatch, _) in enumerate(LOOKS):
+    columns, patches = marks.shape[1], []
+    for number, (colour, hatch, name) in enumerate(LOOKS):
         y, x = np.nonzero(marks == number)
         style: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white"}
         ax.bar(x, np.full(len(x), 0.8), 0.86, y - 0.4, **style)
+        if len(x):
+            patches.append(Patch(facecolor=colour, hatch=hatch, edgecolor="#777777", label=name))
     name_rows(ax, labels)
     step = -(-columns // MOST_COLUMNS)
     shown = np.arange(columns)[::step]
     ax.set_xticks(shown, [short_name(names[j]) for j in shown], rotation=90 if columns > 4 else 0)
     ax.set_xlim(-0.6, columns - 0.4)
-    present = [number for number in range(len(LOOKS)) if np.any(marks == number)]
-    patches = [
-        Patch(facecolor=LOOKS[k][0], hatch=LOOKS[k][1], edgecolor="#777777", label=LOOKS[k][2])
-        for k in present
-    ]
     legend_above(ax, title=title, handles=patches)
     return ax

@@ -107,14 +107,14 @@ def _taylor_curves(
     center = float(region.root().center[0, 0])
     d = (x - center) * float(local.inverse_length[0])
     weight = np.exp(-local.weight_rate * d * d)
-    curves = []
-    for sign, model in ((1.0, enclosure.below), (-1.0, enclosure.above)):
+
+    def curve(model: Any) -> np.ndarray:
         quadratic = model.value[0] + model.gradient[0, 0] * d + 0.5 * model.matrix[0, 0, 0] * d * d
         error = float(model.error[0])
-        known = np.isfinite(error)  # the weight may underflow: 0 times infinity is not a number
-        curve = weight * (quadratic - error) if known else np.full_like(x, -np.inf)
-        curves.append(sign * curve)
-    return curves[0], curves[1]
+        # the weight may underflow: 0 times infinity is not a number
+        return weight * (quadratic - error) if np.isfinite(error) else np.full_like(x, -np.inf)
+
+    return curve(enclosure.below), -curve(enclosure.above)
 
 
 def plot_kernel_lines(

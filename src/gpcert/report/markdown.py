@@ -8,16 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from gpcert.experiments.results import FILE, ExperimentResult, ResultFigure, ResultTable
-from gpcert.report.wording import (
-    CLAIM_HEADS,
-    MARKS,
-    agreement_counts,
-    claims,
-    figure_file,
-    shown,
-    time_taken,
-    where_computed,
-)
+from gpcert.report import wording
 
 MARKDOWN_ROWS = 30
 """Rows of a table in the text; all are in its CSV file."""
@@ -25,12 +16,13 @@ MARKDOWN_ROWS = 30
 
 def markdown_page(results: Mapping[Path, ExperimentResult], title: str, place: Path) -> str:
     """The text of a file in the folder `place`, from which links are taken."""
-    compared = [[*row[:4], f"{MARKS[row[4]]} {row[4]}", row[5]] for row in claims(results.values())]
+    rows = wording.claims(results.values())
+    compared = [[*row[:4], f"{wording.MARKS[row[4]]} {row[4]}", row[5]] for row in rows]
     parts = [f"# {title}", ""]
     if compared:
         parts += ["## The paper's claims beside our numbers", ""]
-        counts = f"{agreement_counts(results.values())}."
-        parts += [counts, "", *_rows(list(CLAIM_HEADS), compared), ""]
+        counts = f"{wording.agreement_counts(results.values())}."
+        parts += [counts, "", *_rows(list(wording.CLAIM_HEADS), compared), ""]
     for folder, result in results.items():
         parts += _experiment(result, folder, place)
     return "\n".join(parts).rstrip() + "\n"
@@ -40,7 +32,7 @@ def _experiment(result: ExperimentResult, folder: Path, place: Path) -> list[str
     lines = [
         f"## {_text(result.title)}",
         "",
-        f"Scale {result.scale}, {time_taken(result.seconds)} of computing; made by "
+        f"Scale {result.scale}, {wording.time_taken(result.seconds)} of computing; made by "
         f"`{result.command}`.",
         "",
         *(f"- {_text(note)}" for note in result.notes),
@@ -51,12 +43,12 @@ def _experiment(result: ExperimentResult, folder: Path, place: Path) -> list[str
     for table in result.tables:
         lines += _table(table, folder, place)
     data = "; ".join(f"{name} `{digest[:12]}`" for name, digest in result.environment.data.items())
-    lines += [_text(where_computed(result)) + (f"; data {data}" if data else "") + ".", ""]
+    lines += [_text(wording.where_computed(result)) + (f"; data {data}" if data else "") + ".", ""]
     return lines
 
 
 def _figure(result: ExperimentResult, figure: ResultFigure, folder: Path, place: Path) -> list[str]:
-    picture = _link(figure_file(result, figure, folder), place)
+    picture = _link(wording.figure_file(result, figure, folder), place)
     data = ", ".join(dict.fromkeys(_data(name, folder, place) for name in figure.tables))
     caption = _text(figure.caption)
     return [
@@ -68,15 +60,12 @@ def _figure(result: ExperimentResult, figure: ResultFigure, folder: Path, place:
 
 
 def _table(table: ResultTable, folder: Path, place: Path) -> list[str]:
-    rows = [[shown(value) for value in row] for row in table.rows[:MARKDOWN_ROWS]]
+    rows = [[wording.shown(value) for value in row] for row in table.rows[:MARKDOWN_ROWS]]
     link = _data(table.name, folder, place)
-    more = (
-        f"the first {MARKDOWN_ROWS} of {len(table.rows)} rows, all in {link}"
-        if len(table.rows) > MARKDOWN_ROWS
-        else link
-    )
+    if len(table.rows) > MARKDOWN_ROWS:
+        link = f"the first {MARKDOWN_ROWS} of {len(table.rows)} rows, all in {link}"
     caption = _text(table.caption or table.name)
-    return [f"**{caption}** ({more})", "", *_rows(list(table.columns), rows), ""]
+    return [f"**{caption}** ({link})", "", *_rows(list(table.columns), rows), ""]
 
 
 def _data(table: str, folder: Path, place: Path) -> str:

@@ -19,18 +19,8 @@ from gpcert.experiments.results import (
     read_all,
     write_whole,
 )
+from gpcert.report import wording
 from gpcert.report.markdown import markdown_page
-from gpcert.report.wording import (
-    CLAIM_HEADS,
-    MARKS,
-    TYPES,
-    agreement_counts,
-    claims,
-    figure_file,
-    shown,
-    time_taken,
-    where_computed,
-)
 
 FORMATS = {"html": "report.html", "markdown": "report.md"}
 """The formats, and the name of the file in the results' folder."""
@@ -65,12 +55,9 @@ def write_report(
     results = _in_order(read_all(folder))
     path = Path(folder) / FORMATS[format] if output is None else Path(output)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = (
-        html_page(results, title)
-        if format == "html"
-        else markdown_page(results, title, path.parent)
-    )
-    write_whole(path, text)
+    html = format == "html"
+    page = html_page(results, title) if html else markdown_page(results, title, path.parent)
+    write_whole(path, page)
     return path
 
 
@@ -84,8 +71,7 @@ def _in_order(results: dict[Path, ExperimentResult]) -> dict[Path, ExperimentRes
             "`gpcert reproduce --output` at a time"
         )
     rank = {name: place for place, name in enumerate(known_names())}
-    found = sorted(results.items(), key=lambda item: rank.get(item[1].experiment, len(rank)))
-    return dict(found)
+    return dict(sorted(results.items(), key=lambda each: rank.get(each[1].experiment, len(rank))))
 
 
 POLICY = (
@@ -97,23 +83,21 @@ POLICY = (
 
 def html_page(results: Mapping[Path, ExperimentResult], title: str) -> str:
     """The page of results in their folders, in the order given."""
-    rows = claims(results.values())
+    rows = wording.claims(results.values())
     contents = "".join(
         f'<li><a href="#{result.experiment}">{escape(result.title)}</a></li>'
         for result in results.values()
     )
     sections = "".join(experiment_html(result, folder) for folder, result in results.items())
-    seconds = sum(result.seconds for result in results.values())
+    taken = wording.time_taken(sum(result.seconds for result in results.values()))
     compared = (
         f"<h2 id='claims'>The paper's claims beside our numbers</h2>"
-        f"<p>{agreement_counts(results.values())}.</p>{claims_html(rows)}"
+        f"<p>{wording.agreement_counts(results.values())}.</p>{claims_html(rows)}"
         if rows
         else ""
     )
-    css, script = (
-        (files("gpcert.report") / name).read_text(encoding="utf-8")
-        for name in ("page.css", "page.js")
-    )
+    paths = [files("gpcert.report") / name for name in ("page.css", "page.js")]
+    css, script = (path.read_text(encoding="utf-8") for path in paths)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -128,7 +112,7 @@ def html_page(results: Mapping[Path, ExperimentResult], title: str) -> str:
 <body>
 <header>
 <h1>{escape(title)}</h1>
-<p>{len(results)} experiments, {time_taken(seconds)} of computing. Every figure names the command
+<p>{len(results)} experiments, {taken} of computing. Every figure names the command
 that made it and links the numbers it shows; tables sort by a click on a heading, and exact
 values appear under the pointer.</p>
 <nav aria-label="contents"><ol>{contents}</ol></nav>
@@ -154,20 +138,20 @@ def claims_html(claims: Sequence[tuple[str, ...]]) -> str:
         if name == "experiment":
             return f'<a href="#{text}">{text}</a>'
         if name == "agrees":
-            return f'<span class="badge {text}">{MARKS[text]} {text}</span>'
+            return f'<span class="badge {text}">{wording.MARKS[text]} {text}</span>'
         return escape(text)
 
     cells = [
         [
             f'<td data-head="{name}" data-value="{escape(text)}">{told(name, text)}</td>'
-            for name, text in zip(CLAIM_HEADS, row, strict=True)
+            for name, text in zip(wording.CLAIM_HEADS, row, strict=True)
         ]
         for row in claims
     ]
-    kinds = ["text" if name in CHOSEN_BY else "prose" for name in CLAIM_HEADS]
+    kinds = ["text" if name in CHOSEN_BY else "prose" for name in wording.CLAIM_HEADS]
     return (
         '<section class="table" id="claims-table"><div class="tools"></div>'
-        f"{_table('claims', CLAIM_HEADS, kinds, cells)}</section>"
+        f"{_table('claims', wording.CLAIM_HEADS, kinds, cells)}</section>"
     )
 
 
@@ -194,12 +178,12 @@ def experiment_html(result: ExperimentResult, folder: Path) -> str:
     return f"""<section class="experiment" id="{result.experiment}">
 <h2>{escape(result.title)}</h2>
 <p class="facts"><span class="badge">{result.scale}</span>
-{time_taken(result.seconds)} of computing; made by <code>{escape(result.command)}</code></p>
+{wording.time_taken(result.seconds)} of computing; made by <code>{escape(result.command)}</code></p>
 {f"<ul>{notes}</ul>" if notes else ""}
 {figures}
 {tables}
 <details><summary>Settings, versions and data</summary>
-<p>{escape(where_computed(result))}</p>
+<p>{escape(wording.where_computed(result))}</p>
 {f"<p>SHA-256 of the data:</p><ul>{data}</ul>" if data else ""}
 <pre>{settings}</pre></details>
 </section>
@@ -208,9 +192,9 @@ def experiment_html(result: ExperimentResult, folder: Path) -> str:
 
 def figure_html(result: ExperimentResult, figure: ResultFigure, folder: Path) -> str:
     """A picture with its caption, the command that made it and its data."""
-    path = figure_file(result, figure, folder)
+    path = wording.figure_file(result, figure, folder)
     # a picture by address cannot run scripts, and its names cannot clash with another picture's
-    address = f"data:{TYPES[path.suffix]};base64,{_encoded(path.read_bytes())}"
+    address = f"data:{wording.TYPES[path.suffix]};base64,{_encoded(path.read_bytes())}"
     caption = escape(figure.caption)
     links = ", ".join(_download(result, result.table(name)) for name in figure.tables)
     return f"""<figure id="{result.experiment}-{figure.name}">
@@ -248,7 +232,7 @@ def _kind(values: Sequence[Cell]) -> str:
 
 def _cell(value: Cell, kind: str) -> str:
     """The exact value travels beside the rounded one, for sorting, drawing and hovering."""
-    text = shown(value)
+    text = wording.shown(value)
     exact = "" if value is None else escape(str(value))
     hover = f' title="{exact}"' if isinstance(value, float) and text != exact else ""
     return f'<td class="{kind}" data-value="{exact}"{hover}>{escape(text)}</td>'

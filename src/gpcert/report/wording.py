@@ -77,14 +77,11 @@ TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 def figure_file(result: ExperimentResult, figure: ResultFigure, folder: Path) -> Path:
     """NAME.svg, or NAME.png where the drawing is larger than that."""
-    found = [folder / f"{figure.name}{ending}" for ending in TYPES]
-    svg, png = (path if path.is_file() else None for path in found)
-    if svg is None and png is None:
+    every = [folder / f"{figure.name}{ending}" for ending in TYPES]
+    found = [path for path in every if path.is_file()]
+    if not found:
         raise InputError(
             f"{folder}: expected {figure.name}.svg or {figure.name}.png, got neither; draw it "
             f"again: gpcert reproduce {result.experiment} --redraw"
         )
-    if svg is None or (png is not None and svg.stat().st_size > LARGEST_SVG):
-        assert png is not None
-        return png
-    return svg
+    return found[-1] if found[0].stat().st_size > LARGEST_SVG else found[0]

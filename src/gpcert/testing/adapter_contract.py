@@ -27,7 +27,7 @@ from gpcert.adapters.measure import check_agreement, probe_points
 from gpcert.adapters.registry import as_posterior
 from gpcert.adapters.registry import convert as registered
 from gpcert.api.ranges import QuantityName
-from gpcert.certificates import PredictionRange, Status
+from gpcert.certificates import Status
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.likelihoods import ClassLikelihood
@@ -59,11 +59,8 @@ class AdapterContract:
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
         """One test a model."""
-        for argument, cases in (
-            ("taken", self.models),
-            ("refusal", self.refused),
-            ("unready", self.not_ready),
-        ):
+        every = {"taken": self.models, "refusal": self.refused, "unready": self.not_ready}
+        for argument, cases in every.items():
             if argument in metafunc.fixturenames:
                 metafunc.parametrize(argument, list(cases.values()), ids=list(cases))
 
@@ -96,7 +93,8 @@ class AdapterContract:
     def test_certified_ranges_contain_the_predictions(self, taken: Build) -> None:
         """Ranges over a region contain what the library says at points of it."""
         conversion = _converted(self.adapter, taken())
-        posterior, region, X = self._region(conversion.posterior)
+        posterior = conversion.posterior
+        region, X = self._region(posterior)
         library = _asked(conversion, X)
         compared = 0
         for quantity, values in _quantities(posterior, library).items():
@@ -105,15 +103,18 @@ class AdapterContract:
                 found = gpcert.prediction_range(
                     posterior, region, quantity=quantity, output=label, budget=Budget(boxes=BOXES)
                 )
+                own, slack = values[:, index], self.tolerance * float(width[index])
                 # the library rounds; what is certified does not
-                _assert_inside(found, values[:, index], self.tolerance * float(width[index]))
+                assert found.minimum.lower - slack <= own.min(), (found, own.min())
+                assert own.max() <= found.maximum.upper + slack, (found, own.max())
                 compared += 1
         assert compared or library.decision is not None
 
     def test_verdicts_are_what_predict_returns(self, taken: Build) -> None:
         """A proved decision is the library's at points of the region; a counter-example is none."""
         conversion = _converted(self.adapter, taken())
-        posterior, region, X = self._region(conversion.posterior)
+        posterior = conversion.posterior
+        region, X = self._region(posterior)
         if _asked(conversion, X[:1]).decision is None:
             pytest.skip("no decisions are reported")
         labels = posterior.labels
@@ -145,17 +146,16 @@ class AdapterContract:
         with pytest.raises((InputError, UnsupportedModelError), match=words):
             self.adapter.to_posterior(model)
 
-    def _region(self, model: Model) -> tuple[Model, Ball, np.ndarray]:
+    def _region(self, model: Model) -> tuple[Ball, np.ndarray]:
         """A box about one of the model's points, and points of it."""
-        random = np.random.default_rng(1)
-        Z = model.places
+        random, Z = np.random.default_rng(1), model.places
         width = np.ptp(Z, axis=0)
         radius = self.radius * np.where(width > 0, width, 1.0)
         center = Z[len(Z) // 2]
         region = Ball(center, radius)
         X = center + radius * random.uniform(-1.0, 1.0, size=(SAMPLES, model.dim))
         X[: SAMPLES // 10] = center + radius * np.sign(X[: SAMPLES // 10] - center)
-        return model, region, X
+        return region, X
 
 
 def _converted(adapter: Any, model: Any) -> Conversion:
@@ -178,10 +178,8 @@ def _quantities(model: Model, library: LibraryPrediction) -> dict[QuantityName, 
         return found
     if library.probability is not None:
         found["probability"] = library.probability[:, None]
-    if library.mean is not None:
-        found["mean"] = library.mean
-    if library.variance is not None:
-        found["variance"] = library.variance
+    parts: dict[QuantityName, Any] = {"mean": library.mean, "variance": library.variance}
+    found.update({name: part for name, part in parts.items() if part is not None})
     return found
 
 
@@ -195,8 +193,3 @@ def _outputs(model: Model, quantity: str, count: int) -> list[tuple[int, Any]]:
     if model.likelihood.classifies:
         return [(0, None if quantity != "probability" else model.labels[1])]
     return [(index, index) for index in range(count)]
-
-
-def _assert_inside(found: PredictionRange, values: np.ndarray, slack: float) -> None:
-    assert found.minimum.lower - slack <= values.min(), (found, values.min())
-    assert values.max() <= found.maximum.upper + slack, (found, values.max())

@@ -18,7 +18,7 @@ from flint import acb, arb, arb_series, ctx
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.posterior import Posterior
-from gpcert.testing.balls import BITS, dot, exact, flint, total
+from gpcert.testing.balls import BITS, dot, exact, flint, series_length, total
 from gpcert.testing.kernel_references import reference_of
 
 LARGEST_RADIUS = 1e-18
@@ -129,10 +129,9 @@ class ArbPosterior:
         matrix, t = self.gram().tolist(), self.weights[output]
         return dot(t, [dot(row, t) for row in matrix])
 
-    def _affine(self, output: int) -> tuple[Any, Any, Any]:
+    def _affine(self, output: int) -> tuple[Any, ...]:
         p = self.posterior
-        offset, scale, noise = exact([p.offset[output], p.scale[output], p.noise[output]])
-        return offset, scale, noise
+        return tuple(exact([p.offset[output], p.scale[output], p.noise[output]]))
 
 
 def assert_encloses(lower: float, upper: float, ball: Any) -> None:
@@ -184,10 +183,10 @@ def logistic_normal(mu: arb, v: arb) -> arb:
 
 def sklearn_probability(mu: arb, v: arb) -> arb:
     """`sum_i C_i Phi(mu / sqrt(1 / (2 L_i^2) + v))` with scikit-learn's constants."""
-    total = arb(0)
-    for scale, weight in zip(_LAMBDAS, _COEFS, strict=True):
-        total += arb(weight) * normal_cdf(mu / (1 / (2 * arb(scale) ** 2) + v).sqrt())
-    return total
+    return total(
+        arb(weight) * normal_cdf(mu / (1 / (2 * arb(scale) ** 2) + v).sqrt())
+        for scale, weight in zip(_LAMBDAS, _COEFS, strict=True)
+    )
 
 
 def largest_on(function: Callable[[arb_series], arb_series], start: arb, end: arb) -> arb:
@@ -198,15 +197,11 @@ def largest_on(function: Callable[[arb_series], arb_series], start: arb, end: ar
     """
     middle, radius = (start + end) / 2, (end - start) / 2
     cell = middle + arb(0, 1) * radius
-    before = ctx.cap
-    ctx.cap = TAYLOR_ORDER + 8  # a function may differentiate up to 7 times
-    try:
+    with series_length(TAYLOR_ORDER + 8):  # a function may differentiate up to 7 times
         polynomial = function(arb_series([middle, 1])).coeffs()[:TAYLOR_ORDER]
         rest = function(arb_series([cell, 1])).coeffs()[TAYLOR_ORDER]
-    finally:
-        ctx.cap = before
-    total = sum((abs(c) * radius**k for k, c in enumerate(polynomial)), arb(0))
-    return total + abs(rest) * radius**TAYLOR_ORDER
+    known = total(abs(c) * radius**k for k, c in enumerate(polynomial))
+    return known + abs(rest) * radius**TAYLOR_ORDER
 
 
 def regression_posterior(

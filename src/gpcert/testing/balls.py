@@ -122,9 +122,6 @@ def remainder_length(
     one, tau = module.arb(1), module.arb_series([0, 1])
     a = diagonal_coefficients(surface) if a is None else a
     at_end = coefficients(surface(tau, one + 0 * tau), 3)
-    total = coefficients(surface(one, one), 1)[0]
-    for i in range(order + 1):
-        total -= 2 * at_end[i]
-        for j in range(order + 1):
-            total += a[i, j]
-    return total.max(module.arb(0)).sqrt()
+    known = total(a[i, j] for i in range(order + 1) for j in range(order + 1))
+    square = coefficients(surface(one, one), 1)[0] - 2 * total(at_end[: order + 1]) + known
+    return square.max(module.arb(0)).sqrt()

@@ -38,17 +38,13 @@ def variants(
     >>> [len(case.marks) for case in mark.args[1]]
     [0, 1]
     """
-    import pytest
-
-    several = len(_split(names)) > 1
-    cases = [
-        pytest.param(*(value if several else [value]), marks=_marks(place < quick))
-        for place, value in enumerate(values)
-    ]
-    return pytest.mark.parametrize(names, cases, **options)
+    axis = names if isinstance(names, str) else ",".join(names)
+    return crossed({axis: values}, quick, **options)
 
 
-def crossed(axes: Mapping[str, Iterable[Any]], quick: int | None = None) -> pytest.MarkDecorator:
+def crossed(
+    axes: Mapping[str, Iterable[Any]], quick: int | None = None, **options: Any
+) -> pytest.MarkDecorator:
     """All combinations of the values of several axes, as a stack of `parametrize` gives them;
     `make test` runs a diagonal, in which every value of every axis comes at least once, or its
     first `quick` combinations.
@@ -59,10 +55,9 @@ def crossed(axes: Mapping[str, Iterable[Any]], quick: int | None = None) -> pyte
     """
     import pytest
 
-    names = [name for axis in axes for name in _split(axis)]
+    names = ",".join(axes).replace(" ", "").split(",")
     values = [
-        [tuple(value) if len(_split(axis)) > 1 else (value,) for value in row]
-        for axis, row in axes.items()
+        [tuple(value) if "," in axis else (value,) for value in row] for axis, row in axes.items()
     ]
     longest = max(len(row) for row in values)
     steps = range(longest if quick is None else quick)
@@ -70,8 +65,9 @@ def crossed(axes: Mapping[str, Iterable[Any]], quick: int | None = None) -> pyte
     cases = []
     for places in product(*(range(len(row)) for row in values)):
         chosen = [part for row, k in zip(values, places, strict=True) for part in row[k]]
-        cases.append(pytest.param(*chosen, marks=_marks(places in diagonal)))
-    return pytest.mark.parametrize(names, cases)
+        marks = [] if places in diagonal else [pytest.mark.slow]
+        cases.append(pytest.param(*chosen, marks=marks))
+    return pytest.mark.parametrize(names, cases, **options)
 
 
 def backend_or_skip(name: str) -> Backend:
@@ -81,15 +77,3 @@ def backend_or_skip(name: str) -> Backend:
 
         pytest.importorskip("torch")
     return backend_from_name(name)
-
-
-def _split(names: str | Sequence[str]) -> list[str]:
-    """The names of the parameters, as pytest reads them."""
-    return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-
-
-def _marks(quick: bool) -> list[pytest.MarkDecorator]:
-    """What a case carries."""
-    import pytest
-
-    return [] if quick else [pytest.mark.slow]

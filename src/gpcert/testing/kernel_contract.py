@@ -145,7 +145,11 @@ class KernelContract(KernelCase):
         c, delta = self.points(2, rng) * [[1.0], [size]]
         bounds = self._bounds(c, delta)
         with module.ctx.workprec(800):  # the lengths cancel for tiny displacements
-            for share, start in self._displacements(rng):
+            corners = rng.choice([-1.0, 1.0], (2, 2, self.dim))
+            inside = rng.uniform(-1.0, 1.0, (2, self.dim))
+            # where to go from the centre, and from where in the box, as shares of delta
+            for pair in ((corners[0, 0], 0 * corners[0, 0]), corners[1], inside):
+                share, start = map(exact, pair)
                 center, step = exact(c), [s * d for s, d in zip(share, exact(delta), strict=True)]
                 real = self._lengths(center, step, "R")
                 moved = [a + s * d for a, s, d in zip(center, start, exact(delta), strict=True)]
@@ -251,9 +255,9 @@ class KernelContract(KernelCase):
         found = self.kernel.feature_sizes(delta[None, :], c[None, :])
         names = {f"R{n}": found.remainder(n) for n in range(3)}
         names |= {f"b{n}": found.lengths[n] for n in range(4)}
-        for n, method in {"R0": "R0", "R1": "R1", "b2": "b2", "b3": "b3"}.items():
-            again = getattr(self.kernel, method)(delta[None, :], c[None, :])
-            assert np.array_equal(np.ravel(again), np.ravel(names[n]))
+        for name in ("R0", "R1", "b2", "b3"):
+            again = getattr(self.kernel, name)(delta[None, :], c[None, :])
+            assert np.array_equal(np.ravel(again), np.ravel(names[name]))
         return {name: float(np.ravel(value)[0]) for name, value in names.items()}
 
     def _lengths(self, center: list[Any], step: list[Any], kind: str) -> dict[str, Any]:
@@ -265,10 +269,3 @@ class KernelContract(KernelCase):
             return {f"R{n}": remainder_length(K, n, a) for n in range(min(2, top) + 1)}
         squares = {n: math.factorial(n) ** 2 * a[n, n] for n in range(top + 1)}
         return {f"b{n}": square.max(flint().arb(0)).sqrt() for n, square in squares.items()}
-
-    def _displacements(self, rng: np.random.Generator) -> list[tuple[list[Any], list[Any]]]:
-        """Shares of delta: where to go from the centre, and from where in the box."""
-        corners = rng.choice([-1.0, 1.0], (2, 2, self.dim))
-        inside = rng.uniform(-1.0, 1.0, (2, self.dim))
-        pairs = [(corners[0, 0], 0 * corners[0, 0]), (corners[1, 0], corners[1, 1]), tuple(inside)]
-        return [(exact(share), exact(start)) for share, start in pairs]

@@ -157,26 +157,9 @@ def _polynomial(config: dict[str, Any], x: Point, z: Point) -> Any:
     return (_linear(config, x, z) + flint().arb(config["offset"])) ** int(config["degree"])
 
 
-def _constant(config: dict[str, Any], x: Point, z: Point) -> Any:
-    return flint().arb(config["variance"])
-
-
-def _white(config: dict[str, Any], x: Point, z: Point) -> Any:
-    """As a function of the inputs it is 0: its noise belongs to the training covariance."""
-    return flint().arb(0)
-
-
-def _sum(config: dict[str, Any], x: Point, z: Point) -> Any:
-    return total(reference_of(*part)(x, z) for part in config["kernels"])
-
-
 def _product(config: dict[str, Any], x: Point, z: Point) -> Any:
     values = (reference_of(*part)(x, z) for part in config["kernels"])
     return math.prod(values, start=flint().arb(1))
-
-
-def _scale(config: dict[str, Any], x: Point, z: Point) -> Any:
-    return flint().arb(config["factor"]) * reference_of(*config["kernel"])(x, z)
 
 
 def _active_dimensions(config: dict[str, Any], x: Point, z: Point) -> Any:
@@ -196,11 +179,12 @@ REFERENCES: dict[str, Formula] = {
     "cosine_pair": _cosine_pair,
     "linear": _linear,
     "polynomial": _polynomial,
-    "constant": _constant,
-    "white": _white,
-    "sum": _sum,
+    "constant": lambda c, x, z: flint().arb(c["variance"]),
+    # as a function of the inputs it is 0: its noise belongs to the training covariance
+    "white": lambda c, x, z: flint().arb(0),
+    "sum": lambda c, x, z: total(reference_of(*part)(x, z) for part in c["kernels"]),
     "product": _product,
-    "scale": _scale,
+    "scale": lambda c, x, z: flint().arb(c["factor"]) * reference_of(*c["kernel"])(x, z),
     "active_dimensions": _active_dimensions,
 }
 """Formulas by `Kernel.name`: a kernel of the registry without one fails the completeness test."""

@@ -19,11 +19,9 @@ from hypothesis import strategies as st
 from gpcert.arrays import Array, Backend, to_numpy
 from gpcert.errors import InputError
 from gpcert.likelihoods.base import BinaryLikelihood, ScalarLikelihood, mean_lower, monotone_minimum
+from gpcert.testing.arb_reference import assert_encloses
 from gpcert.testing.balls import BITS
 from gpcert.testing.effort import backend_or_skip, examples
-
-REFERENCE_RADIUS = 1e-18
-"""Radius that a reference ball must stay below: far below every certified width."""
 
 means = st.one_of(
     st.floats(-12.0, 12.0),
@@ -75,14 +73,8 @@ class LikelihoodContract:
     """Largest width of an enclosure for |F| <= 1."""
 
     def reference(self, mu: arb, v: arb) -> arb:
-        """Ball that contains `F(mu, v)`, radius below `REFERENCE_RADIUS` for |F| <= 1."""
+        """Ball that contains `F(mu, v)`, radius below `LARGEST_RADIUS` for |F| <= 1."""
         raise NotImplementedError
-
-    def exact(self, mu: arb, v: arb) -> arb:
-        """`reference` at `BITS` bits, its radius checked."""
-        ball = self.reference(mu, v)
-        assert ball.rad() < REFERENCE_RADIUS * max(1.0, abs(float(ball.mid())))
-        return ball
 
     def _ends(self, backend: Backend, segment: Segment) -> tuple[float, float]:
         """`line_minimum` and `line_maximum`."""
@@ -99,10 +91,8 @@ class LikelihoodContract:
             _scalar, self.likelihood.enclose(*_arrays(backend_or_skip(backend_name), mu, v))
         )
         with ctx.workprec(BITS):
-            exact = self.exact(arb(mu), arb(v))
-            assert not arb(lower) > exact
-            assert not arb(upper) < exact
-        assert lower <= upper <= lower + self.width * max(1.0, abs(lower))
+            assert_encloses(lower, upper, self.reference(arb(mu), arb(v)))
+        assert upper <= lower + self.width * max(1.0, abs(lower))
 
     @settings(deadline=None, max_examples=examples(50))
     @given(segment=segments(), where=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=3))
@@ -117,9 +107,8 @@ class LikelihoodContract:
         inner = [min(v_low + t * (v_high - v_low), v_high) for t in where]
         with ctx.workprec(BITS):
             for v in [v_low, *inner, v_high]:
-                exact = self.exact(arb(alpha) + arb(beta) * arb(v), arb(v))
-                assert not arb(low) > exact
-                assert not arb(high) < exact
+                real = self.reference(arb(alpha) + arb(beta) * arb(v), arb(v))
+                assert_encloses(low, high, real)
 
     @settings(deadline=None, max_examples=examples(80))
     @given(segment=segments())
@@ -190,13 +179,12 @@ class LikelihoodContract:
         def value(m: float, w: float) -> float:
             return _scalar(self.likelihood.value(*_arrays(backend, m, w)))
 
-        by_mu, by_variance = map(_scalar, self.likelihood.slopes(*_arrays(backend, mu, v)))
-        assert by_mu == pytest.approx(
-            (value(mu + step, v) - value(mu - step, v)) / (2 * step), abs=1e-7
-        )
-        assert by_variance == pytest.approx(
-            (value(mu, v + step) - value(mu, v - step)) / (2 * step), abs=1e-7
-        )
+        slopes = list(map(_scalar, self.likelihood.slopes(*_arrays(backend, mu, v))))
+        rises = [
+            value(mu + step, v) - value(mu - step, v),
+            value(mu, v + step) - value(mu, v - step),
+        ]
+        assert slopes == pytest.approx([rise / (2 * step) for rise in rises], abs=1e-7)
 
     @pytest.mark.parametrize("mu", [-1.2, 0.4, 2.0])
     @pytest.mark.parametrize("v", [0.5, 3.0])
@@ -227,10 +215,9 @@ class LikelihoodContract:
         good = (0.0, 0.0, 1.0, 2.0)
         lines = [(*good[:i], bad, *good[i + 1 :]) for i in range(4)]
         for segment in [*lines, (0.0, 0.0, 2.0, 1.0), (0.0, 0.0, -1.0, 1.0)]:
-            with pytest.raises(InputError):
-                self.likelihood.line_minimum(*_arrays(backend, *segment))
-            with pytest.raises(InputError):
-                self.likelihood.line_maximum(*_arrays(backend, *segment))
+            for line in (self.likelihood.line_minimum, self.likelihood.line_maximum):
+                with pytest.raises(InputError):
+                    line(*_arrays(backend, *segment))
 
     def test_batches_broadcast(self, backend_name: str) -> None:
         """Arrays of any shape, broadcast together, give the numbers of single segments."""

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from gpcert.arrays import Array, Backend, to_numpy
 from gpcert.kernels import Kernel
-from gpcert.kernels.nodes.base import LocalNode, NodeBatch
 from gpcert.regions import Ball, Box, Cells, Region
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.balls import coefficients, exact, flint, series_length
 from gpcert.testing.kernel_references import reference_of
 
-Reference = Callable[[Sequence[Any], Sequence[Any]], Any]
 
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class NodeCase:
-    """A kernel seen from a batch of cells; `rng` draws directions and points."""
+    """A kernel seen from a batch of cells; `rng` draws directions and points.
+
+    `reference` is k in ball arithmetic, `targets` are the points and `centers` the cells' centres,
+    fixed features included, as balls; `shape` is (B, N).
+    """
 
     kernel: Kernel
     points: np.ndarray
@@ -31,40 +31,14 @@ class NodeCase:
     cells: Cells
     rng: np.random.Generator
 
-    @cached_property
-    def reference(self) -> Reference:
-        """`k` in ball arithmetic."""
-        return reference_of(self.kernel.name, self.kernel.config())
-
-    @cached_property
-    def reach(self) -> Reach:
-        """The cells as the kernel sees them."""
-        return Reach.of(self.cells, self.frame)
-
-    @cached_property
-    def node(self) -> LocalNode:
-        """The kernel bound to points and frame."""
-        return self.kernel.node(self.points, self.frame)
-
-    @cached_property
-    def batch(self) -> NodeBatch:
-        """The functions k(., z_i) on the cells."""
-        return self.node.at(self.reach)
-
-    @cached_property
-    def targets(self) -> list[list[Any]]:
-        """The points z_i as balls."""
-        return [exact(z) for z in self.points]
-
-    @cached_property
-    def centers(self) -> list[list[Any]]:
-        """The cells' centres as balls, fixed features included."""
-        return [exact(x) for x in self.cells.points_full(self.cells.center)]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(B, N)."""
-        return len(self.cells), len(self.points)
+    def __post_init__(self) -> None:
+        self.reference = reference_of(self.kernel.name, self.kernel.config())
+        self.reach = Reach.of(self.cells, self.frame)
+        self.node = self.kernel.node(self.points, self.frame)
+        self.batch = self.node.at(self.reach)
+        self.targets = [exact(z) for z in self.points]
+        self.centers = [exact(x) for x in self.cells.points_full(self.cells.center)]
+        self.shape = len(self.cells), len(self.points)
 
     def host(self, values: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
         """Numbers of the node on the host, broadcast to (B, N); a NaN fails."""
@@ -80,9 +54,7 @@ class NodeCase:
         """Points of cell b and of the region: centre, corners, random ones, training points."""
         near = self.points[:, self.frame.free]
         found = cell_points(self.cells, b, self.rng, near)
-        if len(found) <= most:
-            return found
-        return found[self.rng.permutation(len(found))[:most]]
+        return found if len(found) <= most else found[self.rng.permutation(len(found))[:most]]
 
     def directions(self, count: int) -> list[np.ndarray]:
         """Random directions in frame coordinates (f,), each with its opposite."""
@@ -147,11 +119,8 @@ def cell_points(
     corners = np.where(rng.random((3, f)) < 0.5, low, high)
     inside = low + rng.random((2, f)) * (high - low)
     near = center + rng.uniform(-1.0, 1.0, (2, f)) * 1e-3 * (high - low)
-    rows = [center[None], corners, inside, near]
-    if extra is not None:
-        rows.append(extra)
-    free = np.clip(np.concatenate(rows), low, high)
-    points = cells.points_full(free)
+    rows = [center[None], corners, inside, near, *([] if extra is None else [extra])]
+    points = cells.points_full(np.clip(np.concatenate(rows), low, high))
     region = cells.region
     if region.norm_constraint is not None:  # corners lie outside a ball: go to its sphere instead
         drawn = region.project(points)

@@ -27,6 +27,7 @@ from gpcert.testing.balls import (
     line_surface,
     remainder_length,
     series_length,
+    total,
 )
 from gpcert.testing.node_case import NodeCase
 
@@ -47,8 +48,8 @@ def check_values(case: NodeCase) -> None:
     f = len(case.frame.free)
     value, gradients = case.host(case.batch.value), case.host(case.batch.gradients(), (B, f, N))
     sizes, errors = ([case.host(part) for part in t] for t in (case.batch.sizes, case.batch.errors))
-    for array in (value, gradients):
-        assert np.all(np.isfinite(array))
+    assert np.all(np.isfinite(value))
+    assert np.all(np.isfinite(gradients))
     for b, i in np.ndindex(B, N):
         x, z = case.centers[b], case.targets[i]
         real = case.reference(x, z)
@@ -70,28 +71,31 @@ def check_contraction(case: NodeCase) -> None:
     """`contract` within `sum |a_i| errors + gamma(N + 4f + 32) sum |a_i| sizes`."""
     arb = flint().arb
     B, N = case.shape
-    f = len(case.frame.free)
     a = case.rng.normal(size=(B, N)) * 10.0 ** case.rng.uniform(-3, 3)
     if case.rng.random() < 0.5:
         a = a * (np.arange(N) == case.rng.integers(N, size=(B, 1)))
-    jet = case.batch.contract(case.place(a))
+    rounding = arb(gamma(N + 4 * len(case.frame.free) + 32))
+    pairs = zip(case.batch.errors, case.batch.sizes, strict=True)
+    parts = [(case.host(error), case.host(size)) for error, size in pairs]
+    for b, jet in enumerate(_jets(case, case.batch.contract(case.place(a)))):
+        sums = (
+            total(
+                abs(arb(a[b, i])) * (arb(error[b, i]) + rounding * arb(size[b, i]))
+                for i in np.flatnonzero(a[b])
+            )
+            for error, size in parts
+        )
+        allowed = [arb(TINY) + each for each in sums]  # what `up` adds on the caller's side
+        _check_jet(case, b, case.targets, exact(a[b]), jet, allowed)
+
+
+def _jets(case: NodeCase, jet: Any) -> list[tuple[Any, np.ndarray, np.ndarray]]:
+    """Value, gradient and symmetric Hessian of every cell."""
+    B, f = len(case.cells), len(case.frame.free)
     value, gradient = case.host(jet.value, (B,)), case.host(jet.gradient, (B, f))
     hessian = case.host(jet.hessian, (B, f, f))
     assert np.array_equal(hessian, np.swapaxes(hessian, 1, 2)), "Hessian not symmetric"
-    rounding = arb(gamma(N + 4 * f + 32))
-    used = a != 0.0
-    allowed = np.empty((B, 3), dtype=object)
-    for n in range(3):
-        error, size = case.host(case.batch.errors[n]), case.host(case.batch.sizes[n])
-        for b in range(B):
-            total = arb(TINY)  # what `up` adds on the caller's side
-            for i in np.flatnonzero(used[b]):
-                part = arb(error[b, i]) + rounding * arb(size[b, i])
-                total = total + abs(arb(a[b, i])) * part
-            allowed[b, n] = total
-    for b in range(B):
-        jet_b = (value[b], gradient[b], hessian[b])
-        _check_jet(case, b, case.targets, exact(a[b]), jet_b, allowed[b])
+    return list(zip(value, gradient, hessian, strict=True))
 
 
 def _check_jet(
@@ -124,17 +128,14 @@ def check_itself(case: NodeCase) -> None:
     """`itself` within its errors, and `mixed`, the derivatives' inner products."""
     arb = flint().arb
     B, f = len(case.cells), len(case.frame.free)
-    jet, parts = case.batch.itself()
+    itself, parts = case.batch.itself()
     errors = [case.host(part, (B,)) for part in parts]
-    value, gradient = case.host(jet.value, (B,)), case.host(jet.gradient, (B, f))
-    hessian = case.host(jet.hessian, (B, f, f))
-    assert np.array_equal(hessian, np.swapaxes(hessian, 1, 2)), "Hessian not symmetric"
     matrix, error = case.batch.mixed()
     matrix, error = case.host(matrix, (B, f, f)), case.host(error, (B,))
     assert np.all(np.isfinite(matrix))
-    for b in range(B):
+    for b, jet in enumerate(_jets(case, itself)):
         here, allowed = case.centers[b], [arb(part[b]) for part in errors]
-        _check_jet(case, b, [here], [arb(1)], (value[b], gradient[b], hessian[b]), allowed)
+        _check_jet(case, b, [here], [arb(1)], jet, allowed)
         for e in case.directions(1) if math.isfinite(error[b]) else []:
             direction = exact(e)
             found = _form(matrix[b], direction)
@@ -218,8 +219,7 @@ def check_beyond_second(case: NodeCase) -> None:
         for b in range(len(case.cells)):
             for x in case.inside(b, 3):
                 targets = [(w, z) for w, z in zip(a[b], case.targets, strict=True) if w != 0]
-                weighted = [arb(float(w)) * _third_order(case, b, x, z) for w, z in targets]
-                left = sum(weighted, arb(0))
+                left = total(arb(float(w)) * _third_order(case, b, x, z) for w, z in targets)
                 assert not abs(left) > arb(bound[b]), "what degree 2 leaves"
                 if cubic is not None and rest is not None and math.isfinite(rest[b]):
                     left = left - _cubic(case, b, x, to_numpy(cubic.tensor)[b])
@@ -231,15 +231,12 @@ def check_beyond_second(case: NodeCase) -> None:
 
 def _cubic(case: NodeCase, b: int, x: np.ndarray, tensor: np.ndarray) -> Any:
     """`T[d, d, d] / 6` at x, d in the units of the frame."""
-    d = [
-        (s - case.centers[b][j]) / flint().arb(float(u))
-        for s, j, u in zip(exact(x[case.frame.free]), case.frame.free, case.frame.unit, strict=True)
-    ]
+    at, free = exact(x), case.frame.free
+    units = zip(free, exact(case.frame.unit), strict=True)
+    d = [(at[j] - case.centers[b][j]) / unit for j, unit in units]
     entries, orders = sorted_index(len(d), 3)
-    total = flint().arb(0)
-    for (j, k, m), order, t in zip(entries, orders, tensor, strict=True):
-        total += flint().arb(float(order * t)) * d[j] * d[k] * d[m] / 6
-    return total
+    terms = zip(entries, exact(orders * tensor), strict=True)
+    return total(t * d[j] * d[k] * d[m] / 6 for (j, k, m), t in terms)
 
 
 def _third_order(case: NodeCase, b: int, x: np.ndarray, z: list[Any]) -> Any:
@@ -280,7 +277,7 @@ def lines_minimum(case: NodeCase, t: np.ndarray) -> list[Any]:
     """
     arb = flint().arb
     enclosed = case.batch.enclosed()
-    total = [arb(0)] * len(case.cells)
+    sums = [arb(0)] * len(case.cells)
     found: dict[int, tuple[Any, np.ndarray]] = {}
     for weights, line in (
         (np.maximum(t, 0.0), enclosed.under),
@@ -288,7 +285,7 @@ def lines_minimum(case: NodeCase, t: np.ndarray) -> list[Any]:
     ):
         intercept = case.host(line.intercept)
         for b, i in np.argwhere(weights != 0.0):
-            total[b] = total[b] + arb(weights[b, i]) * arb(intercept[b, i])
+            sums[b] = sums[b] + arb(weights[b, i]) * arb(intercept[b, i])
         assert len({id(carrier) for carrier, _ in line.slopes}) == len(line.slopes)
         for carrier, slope in line.slopes:
             part = np.where(weights == 0.0, 0.0, weights * case.host(slope))
@@ -296,8 +293,8 @@ def lines_minimum(case: NodeCase, t: np.ndarray) -> list[Any]:
             found[id(carrier)] = (carrier, before + part)  # no point is in both: exact
     for carrier, slope in found.values():
         least = case.host(carrier.minimum(case.place(slope)), (len(case.cells),))
-        total = [a + arb(m) for a, m in zip(total, least, strict=True)]
-    return [arb.neg_inf() if a.is_nan() else a for a in total]
+        sums = [a + arb(m) for a, m in zip(sums, least, strict=True)]
+    return [arb.neg_inf() if a.is_nan() else a for a in sums]
 
 
 def check_lines_at_points(case: NodeCase) -> None:

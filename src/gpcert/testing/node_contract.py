@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
-from gpcert.kernels import Kernel, kernel_from_config
+from gpcert.kernels import kernel_from_config
 from gpcert.regions import Box, Cells
 from gpcert.regions.frame import Frame
 from gpcert.testing.effort import backend_or_skip, variants
@@ -68,10 +68,9 @@ class NodeContract(KernelContract):
         if "kernel" in vars(cls) and vars(cls).get("compose", True):
             cls.compose = TESTED.setdefault(cls.kernel.name, cls) is cls
 
-    def case(self, seed: int, backend: str = "numpy", kernel: Kernel | None = None) -> NodeCase:
-        """A random case of this kernel, or of another on the same inputs."""
-        chosen = self.kernel if kernel is None else kernel
-        return node_case(chosen, self.units, seed, backend_or_skip(backend), self.huge)
+    def case(self, seed: int, backend: str = "numpy") -> NodeCase:
+        """A random case."""
+        return node_case(self.kernel, self.units, seed, backend_or_skip(backend), self.huge)
 
     @pytest.mark.parametrize("check", sorted(CHECKS))
     @drawn(20)
@@ -88,11 +87,14 @@ class NodeContract(KernelContract):
             pytest.skip("tested as sums only")
         check_lines_at_points(self.case(seed))
 
-    def small_case(self, half: float, seed: int = 3) -> NodeCase:
+    def small_case(self, half: float) -> NodeCase:
         """One cell of half-width `half`, in typical lengths, near the points."""
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(3)
         points, at = self.points(4, rng), self.points(1, rng)[0]
-        region = Box(at - half * self.units, at + half * self.units)
+        return self._whole(points, Box(at - half * self.units, at + half * self.units), rng)
+
+    def _whole(self, points: np.ndarray, region: Box, rng: np.random.Generator) -> NodeCase:
+        """The region as one cell."""
         frame = Frame.of(region, self.kernel.typical_lengths(self.dim), Backend())
         return NodeCase(self.kernel, points, frame, region.root(), rng)
 
@@ -143,9 +145,7 @@ class NodeContract(KernelContract):
         """A region that is one point: values, no derivatives."""
         rng = np.random.default_rng(5)
         points = self.points(3, rng)
-        region = Box(points[0], points[0])
-        frame = Frame.of(region, self.kernel.typical_lengths(self.dim), Backend())
-        case = NodeCase(self.kernel, points, frame, region.root(), rng)
+        case = self._whole(points, Box(points[0], points[0]), rng)
         for check in CHECKS.values():
             check(case)
 
