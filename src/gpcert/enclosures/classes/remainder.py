@@ -64,12 +64,9 @@ def higher_degrees(
 
 
 def shrunk_bounds(bounds: Sequence[Array | float], operator: PerCell) -> list[PerCell]:
-    """Bounds of |D_j| in the metric of V_0 for every covariance between V_0 and V on the line.
-
-    `|V - V_0| <= operator V_0` gives `V_s >= (1 - operator) V_0`, and a Gaussian with covariance
-    V_s is one with (1 - operator) V_0 plus an independent one: averages only shrink derivatives,
-    and `|D_j| <= b_j (1 - operator)^(-j/2)`. Infinite where operator >= 1.
-    """
+    """Bounds of |D_j| in the metric of V_0 for every covariance between V_0 and V on the line,
+    `b_j (1 - operator)^(-j/2)` where `|V - V_0| <= operator V_0` (Statement 10.4): averages only
+    shrink derivatives. Infinite where operator >= 1."""
     xp = namespace(operator)
     left = nonnegative(1.0 - up(operator, 2))
     usable = left > 1e-12
@@ -84,10 +81,9 @@ def orthogonal_rest(jet: ClassJet, sizes: Sizes) -> PerCell:
     all of second degree in da and dV where D_4 is known, else without D_3 and D_4.
 
     Statement: at most the known degrees 3, 4, ..., `jet.order` by their norms, and `unexplained`
-    times `hermite_tail`, Cauchy-Schwarz between the sum's part beyond these and the density's.
-    Needs `jet.square`. Unlike the bounds of `remainder` it measures dV in the Frobenius norm and
-    knows how little of the sum the known degrees leave; it is infinite where the law changes by
-    more than about a standard deviation.
+    times `hermite_tail`, Cauchy-Schwarz between the sum's part beyond these and the density's
+    (Statement 10.12). Needs `jet.square`; infinite where the law changes by more than about a
+    standard deviation.
     """
     xp = namespace(sizes.mean)
     length = unexplained(jet)

@@ -6,12 +6,9 @@ a the latent differences, V their covariance. About a reference (a_0, V_0) of th
 
     G = G_0 + p.da + <Q, dV> / 2 + (D2[da, da] + D3[da, dV] + D4[dV, dV] / 4) / 2 + rest,
 
-p and Q the first two derivatives in a (Price's theorem turns dF/dV into half of the second one).
-The first-order part is one function of x: the sum of the outputs' means and variances with known
-coefficients, each with its quadratic model, so that it is minimised over the cell jointly. The
-second-order part takes the linear parts of da and dV; the rest is bounded in standard deviations
-of the latent differences (`remainder`), or by the links' own smoothness if that is less. Where the
-latent variance changes a lot the expansion is made about several covariances.
+p and Q the first two derivatives in a. The first-order part is one sum of the outputs' means and
+variances, minimised over the cell jointly; the second-order part takes the linear parts of da and
+dV. Where the latent variance changes a lot the expansion is made about several covariances.
 
 Proofs: docs/mathematics.md, statements 10.5 and 10.7.
 """
@@ -134,9 +131,10 @@ def lost_beyond(place: Reference, jet: ClassJet) -> PerCell:
     known = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
     missed = missed_bends(jet, sizes)
     rest = higher_degrees(known, gaussian_bounds(jet, place), sizes.mean, sizes.spread)
-    smooth = _link_bounds(place, jet)
-    if smooth is not None:
-        # nearly singular covariances: the links themselves are smoother than their averages tell
+    smooth = [jet.total * place.likelihood.link_bound(order) for order in range(1, 7)]
+    if math.isfinite(smooth[-1]):
+        # nearly singular covariances: the links themselves, in the metric of `plain_sizes`, are
+        # smoother than their averages tell
         plain = place.plain_sizes
         other = _bent(smooth, plain, jet.order) + _tensor_errors(jet, sizes)
         missed = xp.minimum(missed, up(other, 32))
@@ -145,12 +143,6 @@ def lost_beyond(place: Reference, jet: ClassJet) -> PerCell:
     if jet.square is not None:
         rest = xp.minimum(rest, orthogonal_rest(jet, sizes))
     return up(jet.errors[:, 0] + missed + rest, 4)
-
-
-def _link_bounds(place: Reference, jet: ClassJet) -> list[float] | None:
-    """Bounds of the derivatives 1..6 by the links' own, in the metric of `plain_sizes`."""
-    own = [jet.total * place.likelihood.link_bound(order) for order in range(1, 7)]
-    return own if math.isfinite(own[-1]) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,11 +255,8 @@ def _with_curvature(model: Enclosure, jet: ClassJet, place: Reference) -> tuple[
         M = M + 0.5 * (cross + xp.matrix_transpose(cross))
         M = M + 0.25 * (xp.matrix_transpose(spread) @ fourth @ spread)
         widened = xp.sum(root(xp.sum(spread**2, axis=1)) * geometry.half, axis=1)
-        terms = (
-            terms
-            + derivative_norm(jet, 3) * moved * widened
-            + 0.25 * derivative_norm(jet, 4) * widened**2
-        )
+        terms = terms + derivative_norm(jet, 3) * moved * widened
+        terms = terms + 0.25 * derivative_norm(jet, 4) * widened**2
     M = 0.5 * (M + xp.matrix_transpose(M))
     growth = growth_chord(model.rate, geometry.rho2) * geometry.rho2 if model.rate > 0 else 0.0
     size = reach(M, geometry)
@@ -321,7 +310,6 @@ def variance_pieces_bound(
         half = up(0.5 * (ends[1] - ends[0]), 4) + gamma(16) * (xp.abs(low) + high)
         found = _piece(latent, _moved(place, middle, half), jet_at)
         best = found if best is None else xp.minimum(best, found)
-    assert best is not None
     return xp.where(usable, best, xp.full_like(best, -math.inf))
 
 
@@ -405,9 +393,8 @@ def _moved(place: Reference, middle: Array, half: Array) -> Reference:
     )
     square = L @ xp.matrix_transpose(L)
     before = place.L @ xp.matrix_transpose(place.L)
-    size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L))
-    size = size + xp.abs(place.L) @ xp.matrix_transpose(xp.abs(place.L)) + xp.abs(square)
-    error = gamma(n + 8) * root(xp.sum(size * size, axis=(1, 2)))
+    both = [xp.abs(x) @ xp.matrix_transpose(xp.abs(x)) for x in (L, place.L)]
+    error = gamma(n + 8) * frobenius(both[0] + both[1] + xp.abs(square))
     change = replace(
         place.change,
         offset=place.change.offset + (square - before),
