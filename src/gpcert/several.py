@@ -3,7 +3,6 @@ their own."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +26,7 @@ from gpcert.posterior_parts import (
 
 
 @dataclass(frozen=True, eq=False)
-class Several(ABC):
+class Several:
     """Posteriors of the same features: their inputs, and the file that holds them all."""
 
     members: tuple[Posterior, ...]
@@ -88,10 +87,10 @@ class Several(ABC):
         }
         write_arrays(path, header, arrays)
 
-    @abstractmethod
     def _described(self, written: bool) -> dict[str, Any]:
         """What a file says besides the members, or, not written, what a fingerprint sees: labels
         and functions that no file can hold, too."""
+        return {}
 
     @cached_property
     def fingerprint(self) -> str:
@@ -121,9 +120,9 @@ class Several(ABC):
             raise InputError(f"{path}: {error}") from error
 
     @classmethod
-    @abstractmethod
     def _fields(cls, header: dict[str, Any]) -> dict[str, Any]:
         """The other fields of the record, from a file's header."""
+        return {}
 
     @classmethod
     def check_arrays(cls, header: dict[str, Any], shapes: Mapping[str, Shape]) -> None:

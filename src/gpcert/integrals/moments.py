@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from gpcert.arrays import Array, PerCell
+from gpcert.arrays import Array, Gaps, PerCell
 from gpcert.errors import InputError
 
 HIGHEST_ORDER = 4
@@ -42,7 +42,7 @@ class IndependentMoments:
     errors: Annotated[Array, "B 3"]
 
 
-def check_law(name: str, a: Array, L: Array, order: int, most: int) -> None:
+def check_law(name: str, a: Gaps, L: Array, order: int, most: int) -> None:
     """An `InputError` unless a (B, n) and L (B, n, n) are of 2 to `most` classes, order 0..4."""
     if a.ndim != 2 or tuple(L.shape) != (*a.shape, a.shape[1]) or a.shape[0] < 1:
         raise InputError(

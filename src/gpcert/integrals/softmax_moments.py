@@ -32,10 +32,9 @@ LOGISTIC_ERROR = 6e-14
 """`|sigma(x) - (1 + sum_i c_i erf(x / sqrt d_i)) / 2| <= 6e-14` for all x and `LOGISTIC_TERMS`.
 
 Reason: the logistic law is a scale mixture of normal laws (Andrews & Mallows 1974), cut here to 18
-geometrically spaced scales, weights by least squares in 40 digits. How the terms were found does
-not matter: the tests prove the bound for these floats in interval arithmetic, with Taylor models on
-[0, 64] and monotonicity beyond. Reference: Monahan & Stefanski 1992, "Normal scale mixture
-approximations to F*(z) and computation of the logistic-normal integral", with eight terms."""
+geometrically spaced scales, weights by least squares in 40 digits; the tests prove the bound for
+these floats in interval arithmetic (Statement 8.5). Reference: Monahan & Stefanski 1992, "Normal
+scale mixture approximations to F*(z)...", with eight terms."""
 
 LOGISTIC_TERMS = (
     (0.4802, 7.258174699161886e-08),

@@ -178,7 +178,7 @@ class _Norms(NamedTuple):
     skew: Array
 
     @staticmethod
-    def of(coordinates: Array, n: int) -> _Norms:
+    def of(coordinates: Annotated[Array, "B K"], n: int) -> _Norms:
         """From bounds (B, K) of the coordinates' sizes: by the eigenvalues for n = 2, nuclear norm
         `|t + s| / 2 + |t - s| / 2 = max(|t|, s)`; else by the length of all entries."""
         trace, length = coordinates[:, 0], euclidean(coordinates)

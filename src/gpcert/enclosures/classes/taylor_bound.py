@@ -288,9 +288,8 @@ def variance_pieces_bound(
 
     Most of the change of the covariance on a cell is a common factor: every x has its
     `t(x) = trace(V_0^-1 (V(x) - V_0))`, at least -n, in one of a few pieces. For the points of a
-    piece around t_k the expansion about `V_k = (1 + t_k / n) V_0` holds with a small rest, and the
-    cell's bound is the least of the pieces'. They cost integrals and quadratics, but no product
-    with the kernel matrix, as splitting the cell would (Statement 10.7).
+    piece around t_k the expansion is about `V_k = (1 + t_k / n) V_0` (Statement 10.7), which costs
+    integrals and quadratics, but no product with the kernel matrix, as splitting the cell would.
 
     Where the pieces so far, those at the ends first, surpass `known` bounds on no cell, the least
     of all does not either: then nothing is claimed, and the others are not computed.
