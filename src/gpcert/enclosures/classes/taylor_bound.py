@@ -131,10 +131,9 @@ def lost_beyond(place: Reference, jet: ClassJet) -> PerCell:
     known = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
     missed = missed_bends(jet, sizes)
     rest = higher_degrees(known, gaussian_bounds(jet, place), sizes.mean, sizes.spread)
-    smooth = [jet.total * place.likelihood.link_bound(order) for order in range(1, 7)]
-    if math.isfinite(smooth[-1]):
-        # nearly singular covariances: the links themselves, in the metric of `plain_sizes`, are
-        # smoother than their averages tell
+    smooth = _link_bounds(place, jet)
+    if smooth is not None:
+        # nearly singular covariances: the links themselves are smoother than their averages tell
         plain = place.plain_sizes
         other = _bent(smooth, plain, jet.order) + _tensor_errors(jet, sizes)
         missed = xp.minimum(missed, up(other, 32))
@@ -143,6 +142,12 @@ def lost_beyond(place: Reference, jet: ClassJet) -> PerCell:
     if jet.square is not None:
         rest = xp.minimum(rest, orthogonal_rest(jet, sizes))
     return up(jet.errors[:, 0] + missed + rest, 4)
+
+
+def _link_bounds(place: Reference, jet: ClassJet) -> list[float] | None:
+    """Bounds of the derivatives 1..6 by the links' own, in the metric of `plain_sizes`."""
+    own = [jet.total * place.likelihood.link_bound(order) for order in range(1, 7)]
+    return own if math.isfinite(own[-1]) else None
 
 
 @dataclass(frozen=True, eq=False)
