@@ -88,7 +88,7 @@ class MultinomialProbit(ClassLikelihood):
         In the whitened coordinates z the differences `d = a + L z` of three classes cut the plane
         into three sectors, one for each class.
         """
-        check_law("multinomial probit", a, L, order, self.largest_coupled)
+        check_law("multinomial probit", a, L, order, MultinomialProbit.largest_coupled)
         xp = namespace(a)
         good = bool(xp.all(abs(a) <= LARGEST_MEAN)) and bool(xp.all(abs(L) <= LARGEST_SCALE))
         if not good or not bool(xp.all(xp.linalg.diagonal(L) >= 1.0 / LARGEST_SCALE)):
