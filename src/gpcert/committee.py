@@ -13,14 +13,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gpcert.archive import plain_label, read_arrays
+from gpcert.archive import read_arrays
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, MeanOnly, ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.posterior_parts import FORMAT as POSTERIOR_FORMAT
-from gpcert.posterior_parts import check_labels, check_shapes, checked_classes, written_labels
-from gpcert.several import SeparateOutputs, Several
+from gpcert.posterior_parts import check_labels, check_shapes, checked_classes
+from gpcert.several import SeparateOutputs, Several, described_labels
 
 Scheme = Literal["one_vs_rest", "one_vs_one", "pair_votes"]
 
@@ -72,20 +72,29 @@ class Committee(Several):
                 f"members: expected {counts[self.scheme]} for {m} classes, got {len(self.members)}"
             )
         if self.shared:
-            _check_shared(self.members[0], pairs)
-        elif not all(_is_binary(member) for member in self.members):
-            raise InputError("members: expected binary classifiers")
+            member = self.members[0]
+            if not isinstance(member.likelihood, MeanOnly) or member.likelihood.classifies:
+                raise InputError(
+                    "members: expected a posterior with the likelihood MeanOnly(), "
+                    f"got {member.likelihood}"
+                )
+            if member.outputs != pairs:
+                raise InputError(
+                    f"members: expected {pairs} outputs, one per pair of classes, "
+                    f"got {member.outputs}"
+                )
+        for member in () if self.shared else self.members:
+            own = member.likelihood
+            if not (isinstance(own, ScalarLikelihood) and own.classifies and member.outputs == 1):
+                raise InputError("members: expected binary classifiers")
 
     @property
     def shared(self) -> bool:
         """Whether one member holds all pairs, as several outputs over the same points."""
         return self.scheme == "pair_votes"
 
-    def _written(self) -> dict[str, Any]:
-        return {"scheme": self.scheme, "classes": written_labels(self.classes)}
-
-    def _identity(self) -> dict[str, Any]:
-        return {"scheme": self.scheme, "classes": [plain_label(label) for label in self.classes]}
+    def _described(self, written: bool) -> dict[str, Any]:
+        return {"scheme": self.scheme, "classes": described_labels(self.classes, written)}
 
     @classmethod
     def _fields(cls, header: dict[str, Any]) -> dict[str, Any]:
@@ -110,18 +119,13 @@ class Committee(Several):
 
     def scores(self, X: Any) -> np.ndarray:
         """(n, m): what is compared between the classes, in plain floating point."""
-        if self.shared:
-            return vote_scores(self.members[0].mean(self.check_inputs(X)), len(self.classes))
-        F = self.member_probabilities(X)
         if self.scheme == "one_vs_rest":
-            return F
-        X, m = self.check_inputs(X), len(self.classes)
-        second = np.concatenate([member.predict(X)[0] > 0 for member in self.members], axis=1)
-        weights = np.stack([pair_weights(m, c) for c in range(m)])
-        sums = F @ weights.T
-        # a class has as many votes as it wins pairs: it starts with those in which it is the first
-        votes = second @ weights.T + np.arange(m)[::-1]
-        return votes + sums / (3.0 * (np.abs(sums) + 1.0))
+            return self.member_probabilities(X)
+        X = self.check_inputs(X)
+        means = np.concatenate([member.mean(X) for member in self.members], axis=1)
+        return vote_scores(
+            means, len(self.classes), None if self.shared else self.member_probabilities(X)
+        )
 
     def check_has_probabilities(self) -> None:
         """An `InputError` where no class probabilities are defined."""
@@ -151,15 +155,20 @@ def is_several(model: Model) -> bool:
     return isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood)
 
 
-def vote_scores(means: np.ndarray, m: int) -> np.ndarray:
-    """(n, m): votes less c / m from the means (n, pairs) of all pairs; see `Committee`.
+def vote_scores(means: np.ndarray, m: int, F: np.ndarray | None = None) -> np.ndarray:
+    """(n, m): votes less c / m from the means (n, pairs) of all pairs; with their probabilities F
+    (n, pairs) ties are broken by confidences instead. See `Committee`.
 
     >>> vote_scores(np.array([[0.0, -1.0, -2.0]]), 3).round(2).tolist()
     [[1.0, 1.67, -0.67]]
     """
     weights = np.stack([pair_weights(m, c) for c in range(m)])
     # a class has as many votes as it wins pairs: it starts with those in which it is the first
-    return (means >= 0) @ weights.T + np.arange(m)[::-1] - np.arange(m) / m
+    votes = (means >= 0 if F is None else means > 0) @ weights.T + np.arange(m)[::-1]
+    if F is None:
+        return votes - np.arange(m) / m
+    sums = F @ weights.T
+    return votes + sums / (3.0 * (np.abs(sums) + 1.0))
 
 
 def committee_decision(
@@ -201,24 +210,6 @@ def class_weights(
     if found.shape != (len(labels),) or np.any(found <= 0):
         raise InputError(f"class_weight: expected {len(labels)} positive weights, got {weight!r}")
     return tuple(found.tolist())
-
-
-def _is_binary(member: Posterior) -> bool:
-    likelihood = member.likelihood
-    return (
-        isinstance(likelihood, ScalarLikelihood) and likelihood.classifies and member.outputs == 1
-    )
-
-
-def _check_shared(member: Posterior, pairs: int) -> None:
-    if not isinstance(member.likelihood, MeanOnly) or member.likelihood.classifies:
-        raise InputError(
-            f"members: expected a posterior with the likelihood MeanOnly(), got {member.likelihood}"
-        )
-    if member.outputs != pairs:
-        raise InputError(
-            f"members: expected {pairs} outputs, one per pair of classes, got {member.outputs}"
-        )
 
 
 Model = Posterior | SeparateOutputs | Committee

@@ -59,8 +59,7 @@ class Several:
     def spread(self) -> np.ndarray | None:
         """The features' standard deviations in the training data of all, or None."""
         first = self.members[0].spread
-        same = all(_equal(first, member.spread) for member in self.members)
-        return first if same else None
+        return first if all(np.array_equal(first, each.spread) for each in self.members) else None
 
     @property
     def places(self) -> np.ndarray:
@@ -80,29 +79,25 @@ class Several:
     def save(self, path: str | Path) -> None:
         """Write a `.npz` file that holds numbers and text only (no code), for `load`."""
         members = [member.header() for member in self.members]
-        header = {"format": self.FORMAT, **self._written(), "members": members}
-        write_arrays(path, header, self._arrays())
-
-    def _written(self) -> dict[str, Any]:
-        """What the header of a file says besides the members."""
-        return {}
-
-    def _identity(self) -> dict[str, Any]:
-        """The same as plain text, for the fingerprint."""
-        return self._written()
-
-    def _arrays(self) -> dict[str, np.ndarray]:
-        return {
+        header = {"format": self.FORMAT, **self._described(True), "members": members}
+        arrays = {
             f"{index}.{name}": array
             for index, member in enumerate(self.members)
             for name, array in member.arrays().items()
         }
+        write_arrays(path, header, arrays)
+
+    def _described(self, written: bool) -> dict[str, Any]:
+        """What a file says besides the members, or, not written, what a fingerprint sees: labels
+        and functions that no file can hold, too."""
+        return {}
 
     @cached_property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that tell this model from others: a hash of all that is saved."""
         members = [member.fingerprint for member in self.members]
-        return fingerprint({"format": self.FORMAT, **self._identity(), "members": members}, {})
+        header = {"format": self.FORMAT, **self._described(False), "members": members}
+        return fingerprint(header, {})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -114,12 +109,13 @@ class Several:
         cls, header: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path
     ) -> Self:
         """What a file holds, once read; `path` is named in errors."""
-        members = tuple(
-            Posterior.from_arrays(own, _numbered(arrays, index), path)
-            for index, own in enumerate(header["members"])
-        )
+        members = []
+        for index, own in enumerate(header["members"]):
+            parts = _starting(arrays, f"{index}.").items()
+            numbered = {name.partition(".")[2]: array for name, array in parts}
+            members.append(Posterior.from_arrays(own, numbered, path))
         try:
-            return cls(members, **cls._fields(header))
+            return cls(tuple(members), **cls._fields(header))
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
 
@@ -185,17 +181,13 @@ class SeparateOutputs(Several):
                 f"as Softmax(), got {self.likelihood!r} and classes {self.classes!r}"
             )
 
-    def _written(self) -> dict[str, Any]:
-        if not isinstance(self.likelihood, ClassLikelihood):
+    def _described(self, written: bool) -> dict[str, Any]:
+        own = self.likelihood
+        if not isinstance(own, ClassLikelihood):
             return {}
-        described = [self.likelihood.name, self.likelihood.config()]
-        return {"likelihood": described, "classes": written_labels(self.classes)}
-
-    def _identity(self) -> dict[str, Any]:
-        if not isinstance(self.likelihood, ClassLikelihood):
-            return {}
-        labels = self.classes and [plain_label(label) for label in self.classes]
-        return {"likelihood": [self.likelihood.name, self.likelihood.identity()], "classes": labels}
+        parameters = own.config() if written else own.identity()
+        labels = described_labels(self.classes, written)
+        return {"likelihood": [own.name, parameters], "classes": labels}
 
     @classmethod
     def _fields(cls, header: dict[str, Any]) -> dict[str, Any]:
@@ -258,16 +250,12 @@ Outputs = Posterior | SeparateOutputs
 """Latent functions, one per output, with or without a kernel of their own."""
 
 
-def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
-    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+def described_labels(classes: tuple[Any, ...] | None, written: bool) -> list[Any] | None:
+    """Labels of classes for a file, which holds plain ones only, or for a fingerprint."""
+    if written or classes is None:
+        return written_labels(classes)
+    return [plain_label(label) for label in classes]
 
 
 def _starting(items: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {name: item for name, item in items.items() if name.startswith(prefix)}
-
-
-def _numbered(arrays: dict[str, np.ndarray], index: int) -> dict[str, np.ndarray]:
-    """The arrays of one member."""
-    prefix = f"{index}."
-    found = _starting(arrays, prefix)
-    return {name.removeprefix(prefix): array for name, array in found.items()}

@@ -9,8 +9,8 @@ Proofs: docs/mathematics.md, statements 1.4, 1.5, 1.9 and 1.11.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -74,11 +74,10 @@ def absolute_norm(A: np.ndarray, *, lower: bool | None = None) -> float:
 def largest_eigenvalue(factors: Sequence[np.ndarray], K: np.ndarray, errors: np.ndarray) -> float:
     """Upper bound of the largest eigenvalue of `sum_c A_c K A_c^T`; K is known up to `errors`.
 
-    Reason: if Cholesky of `H = h I - M` ends, `R^T R = H + E` with
-    `|E|_2 <= gamma(r+1)/(1 - gamma(r+1)) trace H` (Demmel 1989; Rump 2006), so
-    `lambda_max(M) <= h + |E|_2`; the rounding of M itself is bounded in Frobenius norm. Whatever
-    LAPACK does, no eigenvalue exceeds the largest row sum of |M| (Gershgorin), the last resort.
-    All on factors of size one: a power of two 2^e of A is one of 2^(2e) of M.
+    Reason: if Cholesky of `H = h I - M` ends, its backward error E has
+    `|E|_2 <= gamma(r+1)/(1 - gamma(r+1)) trace H` (Statement 1.4; Demmel 1989; Rump 2006). No
+    eigenvalue exceeds the largest row sum of |M| (Gershgorin), the last resort. All on factors of
+    size one: a power of two 2^e of A is one of 2^(2e) of M.
     """
     r, N = factors[0].shape
     if r == 0:
@@ -112,10 +111,8 @@ def triangular_eigenvalue(inverse: Inverse, gram: Iterable[GramBlock]) -> float:
         lambda_max(A K A^T) <= (1 + f)^2 - mu ((1 - f) / |L|_2)^2   if mu >= 0 and f < 1,
         lambda_max(A K A^T) <= (1 + f)^2 - mu |A|_2^2               if mu < 0.
 
-    Reason: `A K A^T <= A L L^T A^T - mu A A^T`, `A L = I + F`, and the least singular value of
-    `A = (I + F) L^-1` is at least `(1 - f) / |L|_2` (Statement 1.9). f is proved with the inverse,
-    mu found by Gershgorin's circles of the computed residual: a factor of `(K + D)^-1` has
-    `L L^T - K` about the diagonal D.
+    Reason: `A K A^T <= A L L^T A^T - mu A A^T`, `A L = I + F` (Statement 1.9). f is proved with the
+    inverse, mu found by Gershgorin's circles of the computed residual.
     """
     f = inverse.residual
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -168,7 +165,9 @@ def _proved_height(M: np.ndarray, row_sum: float) -> float:
     r = len(M)
     diagonal = np.diag(M)
     # between the largest diagonal entry and the row sum lies the truth, and so does the estimate
-    estimate = min(max(_estimated_eigenvalue(M, row_sum), float(diagonal.max())), row_sum)
+    found = _tried(scipy.linalg.eigvalsh, M)
+    about = row_sum if found is None else float(found[-1])
+    estimate = min(max(about, float(diagonal.max())), row_sum)
     margin = max(16 * gamma(r + 2) * abs(estimate) * r, TINY)
     while estimate + margin < row_sum:
         height = estimate + margin
@@ -184,16 +183,16 @@ def _proved_height(M: np.ndarray, row_sum: float) -> float:
     return row_sum
 
 
-def _estimated_eigenvalue(M: np.ndarray, otherwise: float) -> float:
-    """About the largest eigenvalue, or `otherwise` where LAPACK finds none."""
+def _tried(routine: Callable[..., Any], M: np.ndarray) -> Any:
+    """What LAPACK finds by the first driver that gives numbers, or None."""
     for driver in DRIVERS:
         try:
-            found = float(scipy.linalg.eigvalsh(M, driver=driver)[-1])
+            found = routine(M, driver=driver)
         except np.linalg.LinAlgError:
             continue
-        if math.isfinite(found):
+        if all(np.all(np.isfinite(part)) for part in found):
             return found
-    return otherwise
+    return None
 
 
 def frobenius(matrix: np.ndarray) -> float:
@@ -211,13 +210,9 @@ def frobenius(matrix: np.ndarray) -> float:
 def symmetric_eigh(S: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and eigenvectors in plain floating point, or an `InputError` that names S."""
     unit, exponent = scaled_to_one(S)
-    for driver in DRIVERS if np.all(np.isfinite(unit)) else ():
-        try:
-            values, vectors = scipy.linalg.eigh(unit, driver=driver)
-        except np.linalg.LinAlgError:
-            continue
-        if np.all(np.isfinite(values)) and np.all(np.isfinite(vectors)):
-            return np.ldexp(values, exponent), vectors
+    found = _tried(scipy.linalg.eigh, unit) if np.all(np.isfinite(unit)) else None
+    if found is not None:
+        return np.ldexp(found[0], exponent), found[1]
     raise InputError(
         f"{name}: LAPACK found no eigenvalues of this {S.shape} matrix; expected a symmetric one "
         "that can be factored: pass a factor A with S = A^T A instead"
@@ -237,8 +232,8 @@ def coupling_excess(
     Statement: for any H_c let `R_c = C_c - H_c A_c`, `|[H_1 ... H_m]|_2^2 <= 1 + eta` and
     `rho^2 >= trace(K) sum_c |R_c|_F^2`. If `A_c K A_c^T <= 1 + kappa`, the bound is
     `((1 + rho) (1 + eta) - 1) (1 + kappa) + (1 + rho) rho`.
-    Reason: `|C u| <= |H| |A u| + |R u|`, and Young with the ratio rho. Of C made of an orthonormal
-    basis, H is that basis; it is found by solving, and both residuals are computed.
+    Reason: `|C u| <= |H| |A u| + |R u|`, and Young with the ratio rho (Statement 1.11). H is found
+    by solving, and both residuals are computed.
     """
     if not all(is_triangular(A) for A in factors):
         return math.inf

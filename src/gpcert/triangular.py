@@ -158,14 +158,13 @@ def _right_inverse(T: np.ndarray, X: np.ndarray, *, lower: bool) -> float:
     """Fill X, zero so far, with about `T^-1`; a bound of `|T X - I|_2` but for `gamma(N) |T| |X|`.
 
     Grain i of X (a few rows) is `-D P` beside the diagonal block D: D is about `T_ii^-1`, P the
-    product of what is left of (in an upper triangle: right of) T_ii with the rows found before.
-    With `R = T_ii D - I`, grain i of `T X - I` is R on the diagonal and `-R P` beside it, but for
-    roundings: `gamma |T_ii| |D| |P|` of the product with D, and those of P, which the caller adds.
+    product of what is left of (in an upper triangle: right of) T_ii with the rows found before
+    (Statement 1.10); the roundings of P are those that the caller adds.
     """
     N, beside = len(T), 0.0
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         left, lost = _block_inverses(T, X, lower=lower)
-        for strip in _in_order(slice(0, N), STRIP, lower=lower):
+        for strip in blocks(N, STRIP) if lower else reversed(blocks(N, STRIP)):
             checkpoint()
             known = slice(0, strip.start) if lower else slice(strip.stop, N)
             P = _with_known(T, X, strip, known, lower=lower)
@@ -210,13 +209,6 @@ def _within(part: slice, whole: slice) -> slice:
     return slice(part.start - whole.start, part.stop - whole.start)
 
 
-def _in_order(whole: slice, side: int, *, lower: bool) -> list[slice]:
-    """The pieces of `whole` as they are found: downwards, in an upper triangle upwards."""
-    pieces = blocks(whole.stop - whole.start, side)
-    found = [slice(whole.start + p.start, whole.start + p.stop) for p in pieces]
-    return found if lower else found[::-1]
-
-
 def _with_known(
     T: np.ndarray, X: np.ndarray, rows: slice, known: slice, *, lower: bool
 ) -> np.ndarray:
@@ -233,7 +225,8 @@ def _block_inverses(T: np.ndarray, X: np.ndarray, *, lower: bool) -> tuple[float
     """Fill in the diagonal blocks D of X, about the inverses of those of T; upper bounds of all
     `|T_ii D - I|_2`, and of that and of what T_ii makes of the rounding of a product with D,
     relative to what D is multiplied with, by the start of the block."""
-    grains = [g for strip in blocks(len(T), STRIP) for g in _in_order(strip, GRAIN, lower=True)]
+    strips = (range(s.start, s.stop, GRAIN) for s in blocks(len(T), STRIP))
+    grains = [slice(i, min(i + GRAIN, s.stop)) for s in strips for i in s]
     largest, lost = 0.0, {}
     for size in {g.stop - g.start for g in grains}:  # blocks of one size are multiplied together
         own = [g for g in grains if g.stop - g.start == size]

@@ -7,14 +7,7 @@ from flint import acb, arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.integrals.independent_maximum import (
-    REACH,
-    TAIL,
-    _aliasing,
-    _assembled,
-    _integrate,
-    _Problem,
-)
+from gpcert.integrals.independent_maximum import REACH, TAIL, _aliasing, _assembled, _integrate
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
 from gpcert.testing.effort import examples, variants
 from tests.likelihoods.normal_references import DIFFERENCES, END, cdf, density, hermite, integral
@@ -106,9 +99,9 @@ def test_error_of_coarse_steps(scales):
     s = np.tile(np.array(scales), (300, 1))
     mu = rng.uniform(-3.0, 0.0, (300, classes))
     weights = np.eye(classes)[rng.integers(classes, size=300)]
-    size, step = np.ones(300), np.ones(300)
-    coarse = _integrate(_Problem(mu, s, weights, size), step, np.full(300, -60.0), 120)
-    fine = _integrate(_Problem(mu, s, weights, size), step / 16.0, np.full(300, -960.0), 1920)
+    step = np.ones(300)
+    coarse = _integrate((mu, s, weights), step, np.full(300, -60.0), 120)
+    fine = _integrate((mu, s, weights), step / 16.0, np.full(300, -960.0), 1920)
     bound = 2.0 * _aliasing(s, step, np.ones(300))
     gaps = [
         np.abs(coarse.value - fine.value),

@@ -1,8 +1,7 @@
 """Certified softmax probabilities of independent latent outputs, in time linear in the classes.
 
 With independent Gumbel noise g_k, `softmax_c(f) = P(f_c + g_c is the largest)`: one integral over t
-of a product over the classes, whatever their number. The derivatives are integrals of such products
-too, `E p_c1 ... p_cn = 1 / (n-1)! integral E(y_c1 ... y_cn exp(-S)) dt`, `y_k = exp(f_k - t)`.
+of a product over the classes, whatever their number, and so are all derivatives (`gumbel_rule`).
 
 Proofs: docs/mathematics.md, statements 9.9 and 9.10.
 """
@@ -10,8 +9,6 @@ Proofs: docs/mathematics.md, statements 9.9 and 9.10.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 
@@ -52,78 +49,40 @@ def gumbel_moments(
     (0.6750567023, True)
     """
     xp, place = namespace(mu), mu.device
-    scaled = _Weights.of(finite_array("weights", to_numpy(weights), ndim=1))
+    weights = finite_array("weights", to_numpy(weights), ndim=1)
+    low, high = float(np.min(weights)), float(np.max(weights))
+    middle = 0.5 * low + 0.5 * high
+    # a power of two >= the range, so that scaling is exact; above TINY: nothing underflows
+    scale = math.ldexp(1.0, math.frexp(max(0.5 * high - 0.5 * low, TINY))[1] + 1)
+    w = xp.asarray((weights - middle) / scale, device=place)
     host_mu, host_v = to_numpy(mu), to_numpy(v)
-    chosen = plan(host_mu, host_v)
-    lost = np.flatnonzero(chosen.step <= 0)
-    order = [lost]
-    results = [_nothing_known(mu[xp.asarray(lost, device=place)], host_mu[lost], host_v[lost])]
-    w = xp.asarray(scaled.unit, device=place)
-    for grid, rows in chosen.groups():
+    # where nothing is known, zeros that err by the range, taken as 1; infinitely if not a number
+    good = np.all(np.isfinite(host_mu) & np.isfinite(host_v) & (host_v >= 0), axis=1)
+    errors = xp.asarray(np.where(good, 1.0, math.inf)[:, None] * np.ones(3), device=place)
+    zero = xp.zeros_like(mu)
+    found = (xp.sum(zero, axis=1), zero, zero[:, :, None] + zero[:, None, :], errors)
+    for grid, rows, start in plan(host_mu, host_v):
         size = max(1, CHUNK // (mu.shape[1] * grid.nodes))
         for first in range(0, len(rows), size):
             checkpoint()
-            part = rows[first : first + size]
-            index = xp.asarray(part, device=place)
-            d = mu[index] - xp.asarray(chosen.start[part], device=place)[:, None]
-            results.append(_grid_moments(d, xp.sqrt(v[index]), w, grid))
-            order.append(part)
-    back = xp.asarray(np.argsort(np.concatenate(order)), device=place)
-    return scaled.restored(
-        *(xp.concat([result[i] for result in results], axis=0)[back] for i in range(4))
-    )
-
-
-def _nothing_known(
-    mu: Array, host_mu: np.ndarray, host_v: np.ndarray
-) -> tuple[Array, Array, Array, Array]:
-    """Zeros that err by the weights' range, which is taken as 1; infinitely if not a number."""
-    xp = namespace(mu)
-    good = np.all(np.isfinite(host_mu) & np.isfinite(host_v) & (host_v >= 0), axis=1)
-    errors = np.where(good, 1.0, math.inf)[:, None] * np.ones((1, 3))
-    gradient = xp.zeros_like(mu)
-    hessian = gradient[:, :, None] + gradient[:, None, :]
-    return xp.sum(gradient, axis=1), gradient, hessian, xp.asarray(errors, device=mu.device)
-
-
-@dataclass(frozen=True, eq=False)
-class _Weights:
-    """Weights as `middle + scale * unit`, with a power of two `scale` >= their range low..high."""
-
-    middle: float
-    scale: float
-    unit: np.ndarray
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, weights: PerClass) -> _Weights:
-        low, high = float(np.min(weights)), float(np.max(weights))
-        middle = 0.5 * low + 0.5 * high
-        # a power of two, so that scaling is exact; above TINY, so that nothing underflows
-        scale = math.ldexp(1.0, math.frexp(max(0.5 * high - 0.5 * low, TINY))[1] + 1)
-        return cls(middle, scale, (weights - middle) / scale, low, high)
-
-    def restored(
-        self, value: Annotated[Array, "B"], gradient: PerCellAndClass, hessian: Array, errors: Array
-    ) -> IndependentMoments:
-        """Moments of the weights from those of `unit`, whose errors are in units of the range.
-
-        G lies within the weights' range, the entries of gradient and Hessian within half of it on
-        either side of 0; so clipped values err by at most the range.
-        """
-        xp = namespace(value)
-        width = up_float(self.high - self.low, 2)
-        value = xp.clip(self.middle + self.scale * value, self.low, self.high)
-        gradient = xp.clip(self.scale * gradient, -0.5 * width, 0.5 * width)
-        hessian = xp.clip(self.scale * hessian, -0.5 * width, 0.5 * width)
-        # w - middle, and the sum above: one rounding each, and as many again
-        largest = max(abs(self.low), abs(self.high))
-        rounding = np.array([largest, 0.0, 0.0]) + self.scale
-        rounding = xp.asarray(4.0 * U * rounding + TINY, device=value.device)
-        # inputs that are no numbers have infinite errors, which a width of 0 must not undo
-        bounds = xp.where(xp.isfinite(errors), width * errors, errors)
-        return IndependentMoments(value, gradient, hessian, up(bounds + rounding, 4))
+            index = xp.asarray(rows[first : first + size], device=place)
+            d = mu[index] - xp.asarray(start[first : first + size], device=place)[:, None]
+            parts = _grid_moments(d, xp.sqrt(v[index]), w, grid)
+            for whole, part in zip(found, parts, strict=True):
+                whole[index] = part
+    value, gradient, hessian, errors = found
+    # G lies within the weights' range, the entries of gradient and Hessian within half of it on
+    # either side of 0: clipped values err by at most the range
+    width = up_float(high - low, 2)
+    value = xp.clip(middle + scale * value, low, high)
+    gradient = xp.clip(scale * gradient, -0.5 * width, 0.5 * width)
+    hessian = xp.clip(scale * hessian, -0.5 * width, 0.5 * width)
+    # w - middle, and the sum above: one rounding each, and as many again
+    rounding = np.array([max(abs(low), abs(high)), 0.0, 0.0]) + scale
+    rounding = xp.asarray(4.0 * U * rounding + TINY, device=place)
+    # inputs that are no numbers have infinite errors, which a width of 0 must not undo
+    bounds = xp.where(xp.isfinite(errors), width * errors, errors)
+    return IndependentMoments(value, gradient, hessian, up(bounds + rounding, 4))
 
 
 def _grid_moments(d: Array, s: Array, w: Array, grid: Grid) -> tuple[Array, Array, Array, Array]:
@@ -168,31 +127,24 @@ def _errors(single: Transforms, M0: Array, grid: Grid) -> Array:
     Reason: replace one thing after the other; each mean of products of up to three probabilities
     that occurs here is at most 0.55. (1) One latent value after the other by its lattice: `rule`.
     (2) The integral over t by a sum over an infinite grid: `theta`, at every f. (3) Nodes on the
-    far right go to minus infinity: `moved`. (4) The sum ends on the left: with Y the value of S at
-    the start, what lies beyond is at most `exp(-Y) sum_{i<n} Y^i / i! <= 1.91 exp(-Y/2)` if
-    `Y >= n`, since integrands increase in t there, and `(1 + theta) exp(3/2 - Y/2)` else; and on
-    the right: `2.1 (1 + theta)` times S at the last node. (5) y below `exp(-BELOW)` becomes 0: in
-    the exponent and as a factor it counts once each, and its sum over t is geometric. (6) Rounding:
-    all terms are positive but for differences of weights, and `r^2 <= q` by Cauchy-Schwarz.
-    Reference: Trefethen & Weideman 2014 for (1) and (2).
+    far right go to minus infinity: `moved`. (4) The sum ends on either side (Statement 9.10). (5) y
+    below `exp(-BELOW)` becomes 0: in the exponent and as a factor it counts once each, and its sum
+    over t is geometric. (6) Rounding: all terms are positive but for differences of weights, and
+    `r^2 <= q` by Cauchy-Schwarz.
     """
     xp = namespace(M0)
     B, m, T = M0.shape
     theta = aliasing(grid.step)
-
-    def by_class(x: Array) -> Array:
-        return xp.reshape(x, (B, m))
-
-    rule, moved = by_class(single.rule), by_class(single.moved)
+    rule, moved, last, shift = (xp.reshape(x, (B, m)) for x in single[1:])
     # lattices weigh at most 1 + rule each, so products of them at most this
     mass = xp.exp(xp.sum(up(rule + moved, 4), axis=1)) * (1.0 + max(theta)) * 1.01
     near = math.ceil(math.log(2.0) / grid.step)
     # y itself, an exponential, has an error of 64 units and of the length of a block
     y_rounding = U * (64.0 + BLOCK * grid.step)
     left = xp.prod(up(M0[:, :, near], grid.lattice + 100) + (moved + y_rounding), axis=1)
-    each = rule + moved + 2.0 * by_class(single.shift)
+    each = rule + moved + 2.0 * shift
     each = xp.sum(each, axis=1) + 3.0 * m * (1.0 + grid.step) * math.exp(-BELOW)
-    ends = 4.5 * left + 2.1 * xp.sum(by_class(single.last), axis=1)
+    ends = 4.5 * left + 2.1 * xp.sum(last, axis=1)
     # M_0..2 lose lattice + 40 units each, in m + 6 factors at most, the sums the rest; an error of
     # y counts n times in y^n and S <= n times, on average over the grid, in exp(-S)
     rounding = 3.0 * gamma((m + 6) * (grid.lattice + 40) + T + 4 * m + 100)

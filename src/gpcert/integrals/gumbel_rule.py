@@ -7,7 +7,7 @@ in for integrals: one in t, with the step of a `Grid`, and one for each latent v
 finitely many nodes with positive weights and one at minus infinity that takes what is missing to 1;
 all sums then have positive terms only.
 
-Proofs: docs/mathematics.md, statement 9.10.
+Proofs: docs/mathematics.md, statements 9.9 and 9.10.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -87,27 +87,11 @@ class Grid:
         return self.nodes + self.below + self.above
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """Where the grid of every box begins, its step and its blocks; heuristic, on the host.
-
-    `step` is 0 where no grid is long enough or the inputs are not finite.
-    """
-
-    start: np.ndarray
-    step: np.ndarray
-    blocks: np.ndarray
-
-    def groups(self) -> Iterator[tuple[Grid, Index]]:
-        """Every grid in use, with the indices of its boxes."""
-        for step, blocks in sorted({*zip(self.step.tolist(), self.blocks.tolist(), strict=True)}):
-            if step > 0:
-                rows = np.flatnonzero((self.step == step) & (self.blocks == blocks))
-                yield Grid(step, blocks), rows
-
-
-def plan(mu: PerCellAndClass, v: PerCellAndClass) -> Plan:
-    """Grids for means and variances (B, m), box by box: no box depends on another.
+def plan(
+    mu: PerCellAndClass, v: PerCellAndClass
+) -> Iterator[tuple[Grid, Index, Annotated[np.ndarray, "n"]]]:
+    """Grids for means and variances (B, m), box by box, heuristic, on the host: each with the
+    indices of its boxes and where it begins. None for boxes that are not finite, or too long.
 
     A grid begins where the product of all `E exp(-y_k)` is about `exp(-CUT)`, and ends where
     `E S` is. For the lognormal transform the saddle point `-log E exp(-y) ~ (w^2 / 2 + w) / v +
@@ -124,14 +108,19 @@ def plan(mu: PerCellAndClass, v: PerCellAndClass) -> Plan:
         small = _exponent(mu - middle[:, None], v) >= CUT
         low, high = np.where(small, middle, low), np.where(small, high, middle)
     length = end - low + 2.0
-    step = _steps(length / MAX_NODES)
+    # of three significant bits, so that boxes share their grids: steps, and numbers of blocks
+    step = np.maximum(length / MAX_NODES, FINEST)
+    unit = np.exp2(np.floor(np.log2(step)) - 2.0)
+    step = np.ceil(step / unit) * unit
     blocks = np.ceil((length / step + 3.0) / BLOCK)
-    # few different numbers of blocks, so that boxes share their grids: three significant bits
     unit = np.exp2(np.maximum(np.floor(np.log2(blocks)) - 2.0, 0.0))
     blocks = np.ceil(blocks / unit) * unit
     known &= np.isfinite(length) & (step <= COARSEST)
-    start = np.where(known, low - math.log(2.0) - step, 0.0)
-    return Plan(start, np.where(known, step, 0.0), np.where(known, blocks, 0.0).astype(int))
+    start = low - math.log(2.0) - step
+    kinds = np.stack([step, blocks], axis=1)
+    for kind in np.unique(kinds[known], axis=0):
+        rows = np.flatnonzero(known & (kinds == kind).all(axis=1))
+        yield Grid(float(kind[0]), int(kind[1])), rows, start[rows]
 
 
 def _exponent(gap: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -142,13 +131,6 @@ def _exponent(gap: np.ndarray, v: np.ndarray) -> np.ndarray:
     # for wide values the saddle point says too much: f + g is nearly normal, with g's two moments
     normal = -special.log_ndtr((-0.5772 - gap) / np.sqrt(v + 1.645))
     return np.sum(np.where(v > REACH, np.minimum(saddle, normal), saddle), axis=1)
-
-
-def _steps(least: np.ndarray) -> np.ndarray:
-    """The smallest step of three significant bits that is >= `least` and FINEST."""
-    least = np.maximum(least, FINEST)
-    unit = np.exp2(np.floor(np.log2(least)) - 2.0)
-    return np.ceil(least / unit) * unit
 
 
 def aliasing(step: float) -> tuple[float, float, float, float]:
@@ -304,7 +286,7 @@ def _narrow(d: Array, s: Array, grid: Grid) -> Transforms:
     starts = xp.asarray(grid.step * BLOCK * np.arange(grid.blocks), device=d.device)
     decay = xp.asarray(np.exp(-grid.step * np.arange(BLOCK)), device=d.device)
     end = grid.step * (grid.nodes - 1)
-    sums = [xp.full_like(d, c)[:, None] for c in (rest, 0.0, 0.0)]
+    sums = [xp.full((N, grid.nodes), c, device=d.device) for c in (rest, 0.0, 0.0)]
     last = xp.zeros_like(d)
     for node, weight in zip(NODES.tolist(), weights.tolist(), strict=True):
         f = d + node * s
@@ -316,8 +298,7 @@ def _narrow(d: Array, s: Array, grid: Grid) -> Transforms:
         term = weight * xp.exp(-y)
         for n in range(3):
             sums[n] = sums[n] + term
-            if n < 2:
-                term = term * y
+            term = term * y
         last = last + weight * xp.exp(xp.clip(f - end, None, 700.0))
     rule = lattice_error(s, xp.full_like(s, SPACING))
     beyond = 4.0 * float(normal_cdf_bounds(np.array([-NODES[-1]]))[1][0])

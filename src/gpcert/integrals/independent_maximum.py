@@ -1,16 +1,16 @@
 """Which of many independent Gaussians is the largest: one integral, with a certified error.
 
 For `y_k ~ N(mu_k, s_k^2)` with densities g_k and distribution functions Phi_k, `P = prod_k Phi_k`,
-`r_k = g_k / Phi_k`, `R = sum r_k`, `S = sum w_k r_k`, `x_k = (t - mu_k) / s_k`, the value, gradient
-and Hessian in mu of `sum_c w_c pi_c` are the integrals of P times `S`, `r_j (w_j R - S)`,
-`r_j (x_j / s_j) (w_j R - S)` on the diagonal, and else `r_j r_i ((w_j - w_i)(x_i / s_i + r_i) -
-(w_j R - S))`: sums over c cost O(m) and the Hessian one matrix product.
+`r_k = g_k / Phi_k`, `R = sum r_k`, `S = sum w_k r_k`, `x_k = (t - mu_k) / s_k`, value, gradient and
+Hessian of `sum_c w_c pi_c` are integrals of P times sums of these in O(m), and a matrix product.
 
 Proofs: docs/mathematics.md, statement 9.11.
 """
 
 from __future__ import annotations
 
+import operator
+from functools import reduce
 from typing import NamedTuple
 
 import array_api_compat
@@ -72,7 +72,7 @@ def independent_maximum(mu: Array, s: Array, weights: PerCellAndClass) -> Indepe
     classes = mu.shape[1]
     smallest = xp.min(s, axis=1)
     count = int(xp.max(xp.where(usable, counts, xp.ones_like(counts))))
-    sums = _integrate(_Problem(shift, s, weights, size), step, start, count)
+    sums = _integrate((shift, s, weights), step, start, count)
     rule = _aliasing(s, step, smallest) + (classes + 3.0) * TAIL + shift_error
     rule = xp.where(usable, rule, xp.full_like(rule, float("inf")))
     units = xp.stack([xp.ones_like(smallest), 1.0 / smallest, 1.0 / smallest**2], axis=1)
@@ -86,15 +86,6 @@ def independent_maximum(mu: Array, s: Array, weights: PerCellAndClass) -> Indepe
         xp.where(good[:, 2][:, None, None], hessian, xp.zeros_like(hessian)),
         xp.where(good, errors, trivial),
     )
-
-
-class _Problem(NamedTuple):
-    """Means below 0, standard deviations, weights (B, m) and the largest |weight| (B,)."""
-
-    mu: Array
-    s: Array
-    weights: Array
-    size: Array
 
 
 class _Sums(NamedTuple):
@@ -150,29 +141,22 @@ def _nodes(mu: Array, s: Array) -> tuple[Array, Array, Array]:
     return step, start, counts
 
 
-def _integrate(problem: _Problem, step: Array, start: Array, count: int) -> _Sums:
-    """Sums over all nodes, in chunks."""
+def _integrate(law: tuple[Array, Array, Array], step: Array, start: Array, count: int) -> _Sums:
+    """Sums over all nodes, in chunks; of means below 0, deviations and weights (B, m)."""
     xp = namespace(step)
-    batch, classes = problem.mu.shape
-    length = max(8, int(CHUNK / (batch * classes + 1)))
-    device = array_api_compat.device(step)
-    index = xp.arange(count, dtype=step.dtype, device=device)
-    parts = (
-        _chunk(problem, (start[:, None] + index[None, i : i + length]) * step[:, None], step, count)
-        for i in range(0, count, length)
-    )
-    total = next(parts)
-    for part in parts:
-        total = _Sums(*(a + b for a, b in zip(total, part, strict=True)))
-    return total
+    length = max(8, int(CHUNK / (law[0].shape[0] * law[0].shape[1] + 1)))
+    index = xp.arange(count, dtype=step.dtype, device=array_api_compat.device(step))
+    nodes = (start[:, None] + index[None, i : i + length] for i in range(0, count, length))
+    parts = (_chunk(*law, t * step[:, None], step, count) for t in nodes)
+    return reduce(lambda total, part: _Sums(*map(operator.add, total, part)), parts)
 
 
-def _chunk(problem: _Problem, t: Array, step: Array, count: int) -> _Sums:
+def _chunk(mu: Array, s: Array, weights: Array, t: Array, step: Array, count: int) -> _Sums:
     """Sums over the nodes t (B, T)."""
     checkpoint()
-    xp = namespace(t)
-    s, w = problem.s[:, None, :], problem.weights[:, None, :]
-    x = (t[:, :, None] - problem.mu[:, None, :]) / s
+    xp = namespace(mu)
+    s, w = s[:, None, :], weights[:, None, :]
+    x = (t[:, :, None] - mu[:, None, :]) / s
     kept = xp.min(x, axis=2) >= LEFT_END
     x = xp.clip(x, LEFT_END, None)
     below = normal_cdf(x)
@@ -190,7 +174,7 @@ def _chunk(problem: _Problem, t: Array, step: Array, count: int) -> _Sums:
         diagonal=xp.sum(pulled * (x / s), axis=1),
         bend=xp.matmul(xp.matrix_transpose(outer), lean + r * r),
         turn=xp.matmul(xp.matrix_transpose(pulled), r),
-        errors=_rounding(x, r, lean, product, problem.size[:, None], count),
+        errors=_rounding(x, r, lean, product, xp.max(xp.abs(w), axis=2), count),
     )
 
 
@@ -199,9 +183,8 @@ def _rounding(x: Array, r: Array, lean: Array, product: Array, size: Array, coun
     xp = namespace(x)
     left = xp.clip(x, None, 0.0)
     classes = x.shape[2]
-    base = xp.sum(NORMAL_CDF_ULPS + 6.0 + 8.0 * left * left, axis=2) + (
-        count + 8.0 * classes + 80.0
-    )
+    base = xp.sum(NORMAL_CDF_ULPS + 6.0 + 8.0 * left * left, axis=2)
+    base = base + (count + 8.0 * classes + 80.0)
     square = xp.clip(x * x, None, 1600.0)  # phi(40) underflows
     inflate = 1.0 + (26.0 + 5.0 * square) / base[:, :, None]
     r, lean = r * inflate, xp.abs(lean) * inflate

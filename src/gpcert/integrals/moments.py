@@ -6,7 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from gpcert.arrays import Array, PerCell
+from gpcert.arrays import Array, Gaps, PerCell
+from gpcert.errors import InputError
+
+HIGHEST_ORDER = 4
+"""Of the derivatives of class probabilities that are known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +42,27 @@ class IndependentMoments:
     errors: Annotated[Array, "B 3"]
 
 
+def check_law(name: str, a: Gaps, L: Array, order: int, most: int) -> None:
+    """An `InputError` unless a (B, n) and L (B, n, n) are of 2 to `most` classes, order 0..4."""
+    if a.ndim != 2 or tuple(L.shape) != (*a.shape, a.shape[1]) or a.shape[0] < 1:
+        raise InputError(
+            f"{name}: expected a (B, n) and L (B, n, n), got {tuple(a.shape)}, {tuple(L.shape)}"
+        )
+    if not 2 <= a.shape[1] + 1 <= most:
+        raise InputError(
+            f"{name}: expected 2 to {most} classes, got {a.shape[1] + 1}; at most {most} classes "
+            "may be coupled: use independent outputs (independent_moments) or merge classes"
+        )
+    if order not in range(HIGHEST_ORDER + 1):
+        raise InputError(f"{name}: expected an order in 0..{HIGHEST_ORDER}, got {order!r}")
+
+
 UNIMODAL_BOUNDS = (0.39895, 0.48395, 0.57703, 1.10121, 1.93695, 4.61448)
 """`e_j >= max phi^(j-1) - min phi^(j-1)`, j = 1..6, phi the standard normal density.
 
 Statement: let `F(t) = E s(t + z)`, z standard normal, with s in [0, 1] rising first and falling
 then (or only one of these). Then `|F^(j)| <= e_j`. The same for `E s(a + L (z + t u))`, |u| = 1, in
-several dimensions, if s is so along every line: condition on the part of z orthogonal to u.
+several dimensions, if s is so along every line, and for mixed derivatives (Banach 1938).
 Reason: the rising and the falling part of ds have mass at most 1 each (Statement 9.3); log-concave
-functions are of this kind. Mixed derivatives along several unit vectors have the same bound (Banach
-1938: a symmetric multilinear form on a Euclidean space attains its norm on the diagonal).
+functions are of this kind.
 """

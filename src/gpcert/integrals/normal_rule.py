@@ -18,10 +18,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from gpcert.integrals.moments import HIGHEST_ORDER
 from gpcert.rounding import gamma, up, up_float
-
-LARGEST_ORDER = 4
-"""Largest |alpha|."""
 
 REACH = 7.0
 """Nodes lie in the ball of this radius: the normal has mass 3e-12 (k = 1), 3e-11 (k = 2) beyond."""
@@ -48,14 +46,8 @@ _BEYOND = 1e-21
 """`>= h sum phi |He_r|` over the nodes beyond `_LONG_END`, both sides, r <= 4 and h <= 1: there
 `|He_r(x)| <= x^4` and `phi(x) x^4` falls, so the sum is at most its integral from 11."""
 
-_HERMITE = (
-    (1.0,),
-    (0.0, 1.0),
-    (-1.0, 0.0, 1.0),
-    (0.0, -3.0, 0.0, 1.0),
-    (3.0, 0.0, -6.0, 0.0, 1.0),
-)
-"""Coefficients of He_0..He_6, rising powers."""
+_HERMITE = ((1.0,), (0.0, 1.0), (-1.0, 0.0, 1.0), (0.0, -3.0, 0.0, 1.0), (3.0, 0.0, -6.0, 0.0, 1.0))
+"""Coefficients of He_0..He_4, rising powers."""
 
 _WEIGHT_ROUNDINGS = 256
 """For a product of two factors `h phi(x) He_r(x)`, |x| <= 12, x exact, relative to the sizes of the
@@ -107,9 +99,8 @@ def trapezoid_error(degree: int, step: float, spread: float) -> float:
         y = min(angle / up_float(spread, 4), _LARGEST_SHIFT, 2.0 * math.pi / step)
         exponent = min(2.0 * math.pi * y / step, 600.0)
         if exponent > 1e-6:
-            best = min(
-                best, 2.0 / math.expm1(exponent) * _strip_factor(degree, y) / math.sin(angle)
-            )
+            decay = 2.0 / math.expm1(exponent)
+            best = min(best, decay * _strip_factor(degree, y) / math.sin(angle))
     # the exponent's relative error of a few U moves the exponential by 600 times as much
     return up_float(best, 4096) if best < math.inf else best
 
@@ -166,7 +157,7 @@ def _axis(step: float, spread: float) -> _Axis:
     signed = np.stack([density * sum(row) for row in rows])
     sizes = up(np.stack([density * sum(abs(p) for p in row) for row in rows]), _WEIGHT_ROUNDINGS)
     absolute = abs(signed) + gamma(_WEIGHT_ROUNDINGS) * sizes
-    degrees = range(LARGEST_ORDER + 1)
+    degrees = range(HIGHEST_ORDER + 1)
     deviations = np.array([math.sqrt(math.factorial(r)) for r in degrees])
     totals = up(np.maximum(absolute.sum(axis=1) + _BEYOND, deviations), len(x) + 8)
     errors = np.array([trapezoid_error(r, step, spread) for r in degrees])
@@ -174,27 +165,21 @@ def _axis(step: float, spread: float) -> _Axis:
 
 
 def _grid_sums(tables: Sequence[np.ndarray], mask: np.ndarray) -> np.ndarray:
-    """Sums over the grid's nodes in `mask` of the product of one row of each table, all choices."""
+    """Sums over the grid's nodes in `mask` of the product of one row of each table, all choices;
+    fewer roundings than nodes, as every coordinate is summed by itself."""
     result = np.asarray(mask, dtype=float)
     for table in tables:  # contracts the first coordinate and appends its degree
         result = np.tensordot(result, table, axes=([0], [1]))
-    return result
+    return up(result, mask.size + 8)
 
 
 def _rule_error(axes: Sequence[_Axis], alpha: Sequence[int], left_out: float) -> float:
-    """Trapezoidal error coordinate by coordinate, and the nodes left out.
-
-    With I_j the mean over coordinate j and T_j its rule, `prod I - prod T` is the sum over j of
-    `T_1..T_{j-1} (I_j - T_j) I_{j+1}..I_k`; the norms of the other factors are below `totals`.
-    """
+    """Trapezoidal error coordinate by coordinate, the other factors below `totals` (Statement 9.6),
+    and the nodes left out."""
     total = left_out
-    for j in range(len(axes)):
-        others = math.prod(
-            float(axis.totals[r])
-            for i, (axis, r) in enumerate(zip(axes, alpha, strict=True))
-            if i != j
-        )
-        total += (float(axes[j].errors[alpha[j]]) + _BEYOND) * others
+    for j, axis in enumerate(axes):
+        others = [float(a.totals[r]) for a, r in zip(axes, alpha, strict=True) if a is not axis]
+        total += (float(axis.errors[alpha[j]]) + _BEYOND) * math.prod(others)
     return up_float(total, 16)
 
 
@@ -206,21 +191,19 @@ def normal_rule(spreads: tuple[float, ...]) -> NormalRule:
     satisfies what `trapezoid_error` demands of g with `spread = spreads[j]`.
     """
     axes = [_axis(h, spread) for h, spread in zip(_steps(spreads), spreads, strict=True)]
-    indices = graded_indices(len(axes), LARGEST_ORDER)
+    indices = graded_indices(len(axes), HIGHEST_ORDER)
     squares = np.zeros(())
     for axis in axes:
         squares = squares[..., None] + axis.nodes * axis.nodes
     inside = squares <= REACH**2
     places = np.argwhere(inside)
-    columns = list(zip(axes, places.T, strict=True))
     nodes = np.empty(places.shape)
     weights = np.ones((len(nodes), len(indices)))
-    for j, (axis, place) in enumerate(columns):
+    for j, (axis, place) in enumerate(zip(axes, places.T, strict=True)):
         nodes[:, j] = axis.nodes[place]
         weights *= axis.signed[[alpha[j] for alpha in indices]][:, place].T
-    # fewer roundings than nodes: every coordinate is summed by itself
-    sizes = up(_grid_sums([axis.sizes for axis in axes], inside), inside.size + 8)
-    outside = up(_grid_sums([axis.absolute for axis in axes], ~inside), inside.size + 8)
+    sizes = _grid_sums([axis.sizes for axis in axes], inside)
+    outside = _grid_sums([axis.absolute for axis in axes], ~inside)
     left_out = up(outside + gamma(_WEIGHT_ROUNDINGS) * sizes, 2)
     errors = np.array([_rule_error(axes, alpha, float(left_out[alpha])) for alpha in indices])
     return NormalRule(nodes, weights, indices, errors, np.array([sizes[a] for a in indices]))

@@ -1,11 +1,9 @@
 """Gaussian measure of sectors of the plane, and its derivatives under a shift.
 
 A sector `{z : n_1.z < h_1, n_2.z < h_2}` with unit normals has the standard Gaussian measure
-`Phi_2(h_1, h_2; n_1.n_2)`, `Phi_2(h, k; rho) = P(x < h, y < k)`. Owen's identity writes it by two
-of his integrals T, one for each edge. Every T is brought to a slope of at most 1; there one
-Gauss-Legendre rule is exact to 2^-60 whatever the other argument is. Shifted by z, the gradient
-lives on the two edges and is a product of functions of two orthogonal coordinates, so that all
-derivatives are closed forms, and in these coordinates nothing is large however thin the sector.
+`Phi_2(h_1, h_2; n_1.n_2)`, `Phi_2(h, k; rho) = P(x < h, y < k)`: by Owen's identity two of his
+integrals T, one for each edge, of slopes at most 1. Shifted by z, the gradient lives on the two
+edges and is a product of functions of two orthogonal coordinates: all derivatives are closed forms.
 
 Proofs: docs/mathematics.md, statements 9.2, 9.12 to 9.15.
 """
@@ -108,7 +106,7 @@ def bivariate_orthant(h: Reals, k: Reals, rho: Reals, sine: Reals) -> tuple[Real
     h, k, rho, sine = xp.broadcast_arrays(_cut(h), _cut(k), rho, sine)
     safe = xp.clip(sine, SMALLEST_SINE, None)
     value = _edge(h, (k - rho * h) / safe) + _edge(k, (h - rho * k) / safe)
-    value = value - 0.5 * _indicator(h * k < 0.0, h)
+    value = value - 0.5 * xp.astype(h * k < 0.0, h.dtype)
     left, right = normal_cdf(h), normal_cdf(k)
     limit = xp.where(rho > 0.0, xp.minimum(left, right), nonnegative(left + right - 1.0))
     regular = sine > SMALLEST_SINE
@@ -122,7 +120,7 @@ def slepian_bounds(
     """Certified least and greatest `Phi_2(h_1, h_2; rho)` over ranges of the scores and of rho.
 
     h_low, h_high (..., 2), maybe infinite; r_low, r_high (...) in [-1, 1]; all exact floats.
-    Statement: `Phi_2(h_low; r_low) <= Phi_2(h; rho) <= Phi_2(h_high; r_high)`, and always
+    Statement 9.15: `Phi_2(h_low; r_low) <= Phi_2(h; rho) <= Phi_2(h_high; r_high)`, and always
     `max(Phi(h_1) + Phi(h_2) - 1, 0) <= Phi_2 <= min(Phi(h_1), Phi(h_2))`.
     Reference: Slepian 1962, "The one-sided barrier problem for Gaussian noise", Lemma 1.
 
@@ -175,14 +173,8 @@ def _edge(h: Array, t: Array) -> Array:
     longer = xp.where(near, h, t)  # never 0: |h| >= NEAREST
     integral = owen_t(longer, xp.where(near, t, h) / longer)
     below = normal_cdf(h)
-    swapped = normal_cdf(t) * (below - 0.5) + integral + 0.5 * _indicator(h * t < 0.0, h)
+    swapped = normal_cdf(t) * (below - 0.5) + integral + 0.5 * xp.astype(h * t < 0.0, h.dtype)
     return xp.where(near, 0.5 * below - integral, swapped)
-
-
-def _indicator(condition: Array, like: Array) -> Array:
-    """1 where `condition`, else 0, as floats."""
-    xp = namespace(like)
-    return xp.where(condition, xp.ones_like(like), xp.zeros_like(like))
 
 
 def _cut(h: Array) -> Array:
@@ -227,9 +219,7 @@ def sector_moments(sector: Sector, order: int) -> tuple[list[Array], list[PerVec
 
     Returns tensors of shape (..., 2, ..., 2) of order 0..`order` and bounds (...) of the error of
     each as a multilinear form on unit vectors.
-    Statement: with `rho = n_1.n_2`, `t_1 = (h_2 - rho h_1) / s`, tau_1 the unit vector of the first
-    edge with `n_2.tau_1 = s`, and likewise for the second,
-    `D F(z) = - sum_j n_j phi(h_j - n_j.z) Phi(t_j - tau_j.z)`.
+    Statement: `D F(z) = - sum_j n_j phi(h_j - n_j.z) Phi(t_j - tau_j.z)`, tau_j along the edges.
     The rest is the product rule for orthogonal n_j, tau_j (Statement 9.14).
     Where the error bound exceeds `DERIVATIVE_BOUNDS`, 0 is returned with that bound.
     Reference: Plackett 1954, "A reduction formula for normal multivariate integrals".
@@ -239,8 +229,6 @@ def sector_moments(sector: Sector, order: int) -> tuple[list[Array], list[PerVec
     rho = xp.sum(sector.first * sector.second, axis=-1)
     value, error = bivariate_orthant(sector.h, sector.k, rho, sector.sine)
     tensors, errors = [value], [error]
-    if order == 0:
-        return tensors, errors
     # the rotation by +90 degrees takes the first normal to its edge, by -90 the second
     edges = [
         _Edge.of(sector.first, 1.0, sector.h, sector.k, rho, sector.sine, order),
@@ -310,10 +298,8 @@ def _entries(edges: list[_Edge], degree: int) -> tuple[list[Array], Array]:
     """
     xp = namespace(edges[0].normal)
     sign = (-1.0) ** degree
-    entries = []
-    for ones in range(degree + 1):
-        indices = [0] * (degree - ones) + [1] * ones
-        entries.append(sign * (_entry(edges[0], indices) + _entry(edges[1], indices)))
+    indices = [[0] * (degree - ones) + [1] * ones for ones in range(degree + 1)]
+    entries = [sign * (_entry(edges[0], each) + _entry(edges[1], each)) for each in indices]
     error = xp.zeros_like(edges[0].cut[0])
     for edge in edges:
         for i in range(degree):
@@ -331,15 +317,13 @@ def _entry(edge: _Edge, indices: list[int]) -> Array:
     `n_(p_1)` times the sum over i of `phi^(i) Phi^(k-1-i)` times the coefficient of x^i in
     `prod_(p_2..p_k) (n_p x + tau_p)`.
     """
-    namespace_ = namespace(edge.normal)
-    coefficients = [namespace_.ones_like(edge.normal[..., 0])]
+    xp = namespace(edge.normal)
+    coefficients = [xp.ones_like(edge.normal[..., 0])]
     for p in indices[1:]:
         n, tau = edge.normal[..., p], edge.along[..., p]
         lower = [tau * c for c in coefficients]
         upper = [n * c for c in coefficients]
         inner = [a + b for a, b in zip(lower[1:], upper[:-1], strict=True)]
         coefficients = [lower[0], *inner, upper[-1]]
-    total = namespace_.zeros_like(coefficients[0])
-    for i, coefficient in enumerate(coefficients):
-        total = total + edge.across[i] * edge.cut[len(indices) - 1 - i] * coefficient
-    return edge.normal[..., indices[0]] * total
+    terms = zip(edge.across, reversed(edge.cut[: len(indices)]), coefficients, strict=False)
+    return edge.normal[..., indices[0]] * sum(a * b * c for a, b, c in terms)

@@ -23,15 +23,8 @@ import numpy as np
 from gpcert.arrays import Array, Gaps, PerCell, namespace, to_numpy
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
-from gpcert.integrals.moments import ClassMoments
-from gpcert.integrals.normal_rule import (
-    LARGEST_ORDER,
-    REACH,
-    SPREADS,
-    NormalRule,
-    graded_indices,
-    normal_rule,
-)
+from gpcert.integrals.moments import ClassMoments, check_law
+from gpcert.integrals.normal_rule import REACH, SPREADS, NormalRule, graded_indices, normal_rule
 from gpcert.integrals.special import erf
 from gpcert.rounding import gamma, up, up_float
 
@@ -39,10 +32,9 @@ LOGISTIC_ERROR = 6e-14
 """`|sigma(x) - (1 + sum_i c_i erf(x / sqrt d_i)) / 2| <= 6e-14` for all x and `LOGISTIC_TERMS`.
 
 Reason: the logistic law is a scale mixture of normal laws (Andrews & Mallows 1974), cut here to 18
-geometrically spaced scales, weights by least squares in 40 digits. How the terms were found does
-not matter: the tests prove the bound for these floats in interval arithmetic, with Taylor models on
-[0, 64] and monotonicity beyond. Reference: Monahan & Stefanski 1992, "Normal scale mixture
-approximations to F*(z) and computation of the logistic-normal integral", with eight terms."""
+geometrically spaced scales, weights by least squares in 40 digits; the tests prove the bound for
+these floats in interval arithmetic (Statement 8.5). Reference: Monahan & Stefanski 1992, "Normal
+scale mixture approximations to F*(z)...", with eight terms."""
 
 LOGISTIC_TERMS = (
     (0.4802, 7.258174699161886e-08),
@@ -77,9 +69,6 @@ the widths above 0.08 the exponentials are below exp(-3000)."""
 _HERMITE = ((1.0,), (-1.0,), (1.0, -1.0), (-1.0, 3.0))
 """Coefficients of `(-1)^(r-1) He_{r-1}`, r = 1..4: of the powers r - 1, r - 3, ..."""
 
-_SCALES = np.array([d for d, _ in LOGISTIC_TERMS])
-_MASSES = np.array([c for _, c in LOGISTIC_TERMS])
-
 
 def logistic_moments(t: Annotated[Array, "B Q"], s: PerCell, order: int) -> list[Array]:
     """`G_r(t) = E[sigma(t + s z) He_r(z)]`, r = 0..order, for t (B, Q) and s (B,), |t|, |s| < 1e60.
@@ -95,9 +84,8 @@ def logistic_moments(t: Annotated[Array, "B Q"], s: PerCell, order: int) -> list
     gamma(64). r = 0: 8 for erf, 4 for its argument (`|y erf'(y)| <= 1/2`), 20 for the sum.
     """
     xp = namespace(t)
-    device = array_api_compat.device(t)
-    scales = xp.asarray(_SCALES, dtype=xp.float64, device=device)
-    masses = xp.asarray(_MASSES, dtype=xp.float64, device=device)
+    terms = xp.asarray(np.array(LOGISTIC_TERMS).T.copy(), device=array_api_compat.device(t))
+    scales, masses = terms[0], terms[1]
     widths = scales[None, :] + 2.0 * (s * s)[:, None]
     narrowest = widths[:, :1]
     ratio = xp.sqrt(narrowest / widths)
@@ -163,50 +151,42 @@ def softmax_moments(a: Gaps, L: Array, order: int) -> ClassMoments:
     The softmax is in the class of `normal_rule` for the spreads
     `max_k(0, L_kj) - min_k(0, L_kj)` (Statement 9.7).
     """
-    _check(a, L, order)
-    xp = namespace(a)
-    a, L = xp.clip(a, -_FARTHEST, _FARTHEST), xp.clip(L, -_FARTHEST, _FARTHEST)
-    n = a.shape[1]
-    groups = list(_groups(a, L, order))
-    parts = [_moments_of_rows(a, L, group, order) for group in groups]
-    rows = np.concatenate([group.rows for group in groups])
-    back = xp.asarray(np.argsort(rows), device=array_api_compat.device(a))
-    flat = xp.take(xp.concat([part[0] for part in parts], axis=0), back, axis=0)
-    errors = xp.take(xp.concat([part[1] for part in parts], axis=0), back, axis=0)
-    tensors = tuple(_tensor(flat, n, order, j) for j in range(1, order + 1))
-    value = xp.clip(flat[:, :, 0], 0.0, 1.0)  # where the true value lies
-    return ClassMoments(value, tensors, _no_worse_than_nothing(errors, tensors))
-
-
-def _check(a: Array, L: Array, order: int) -> None:
-    if a.ndim != 2 or tuple(L.shape) != (a.shape[0], a.shape[1], a.shape[1]) or a.shape[0] < 1:
-        raise InputError(
-            f"softmax moments: expected a (B, n) and L (B, n, n), got {a.shape}, {L.shape}"
-        )
-    if not 1 <= a.shape[1] <= LARGEST_GRID_DIMENSION:
-        raise InputError(
-            f"softmax moments: at most {LARGEST_GRID_DIMENSION + 1} classes are supported, got "
-            f"{a.shape[1] + 1}; use independent outputs or merge classes"
-        )
-    if order not in range(LARGEST_ORDER + 1):
-        raise InputError(f"softmax moments: expected an order in 0..{LARGEST_ORDER}, got {order}")
+    check_law("softmax moments", a, L, order, LARGEST_GRID_DIMENSION + 1)
     xp = namespace(a)
     if not bool(xp.all(xp.isfinite(a))) or not bool(xp.all(xp.isfinite(L))):
         raise InputError("softmax moments: expected finite means and factors, got NaN or infinity")
+    a, L = xp.clip(a, -_FARTHEST, _FARTHEST), xp.clip(L, -_FARTHEST, _FARTHEST)
+    n = a.shape[1]
+    device = array_api_compat.device(a)
+    flat = xp.zeros((len(a), n + 1, len(graded_indices(n, order))), dtype=a.dtype, device=device)
+    errors = xp.empty((len(a), order + 1), dtype=a.dtype, device=device)
+    for group in _groups(a, L, order):
+        both = (group.rule.nodes, group.rule.weights)
+        nodes, weights = (xp.asarray(part, dtype=xp.float64, device=device) for part in both)
+        across = min(len(nodes), _BLOCK_NUMBERS // (4 * _TERMS))
+        down = max(1, _BLOCK_NUMBERS // (_TERMS * across))
+        for start in range(0, len(group.rows), down):
+            rows = xp.asarray(group.rows[start : start + down], device=device)
+            mean, factor = xp.take(a, rows, axis=0), xp.take(L, rows, axis=0)
+
+            for q in range(0, len(nodes), across):
+                checkpoint()
+                block = slice(q, q + across)
+                flat[rows] += _sums(mean, factor, nodes[block, :], weights[block, :], order)
+            errors[rows] = _errors(mean, factor, group, order)
+    tensors = tuple(_tensor(flat, n, order, j) for j in range(1, order + 1))
+    value = xp.clip(flat[:, :, 0], 0.0, 1.0)  # where the true value lies
+    return ClassMoments(value, tensors, _no_worse_than_nothing(errors, tensors))
 
 
 def _groups(a: Array, L: Array, order: int) -> Iterator[_Group]:
     """Cells by the classes of their spreads; a spread beyond the last class has no rule's error."""
     lower = np.tril(to_numpy(L))
     n = a.shape[1]
-    spreads = up(np.maximum(lower.max(axis=1), 0.0) - np.minimum(lower.min(axis=1), 0.0))[
-        :, : n - 1
-    ]
-    kinds = np.searchsorted(np.array(SPREADS), spreads)
-    keys = kinds @ (1 + len(SPREADS)) ** np.arange(n - 1)  # one integer a kind
-    for key in np.unique(keys):
-        rows = np.flatnonzero(keys == key)
-        kind = kinds[rows[0]]
+    spreads = up(np.maximum(lower.max(axis=1), 0.0) - np.minimum(lower.min(axis=1), 0.0))
+    kinds = np.searchsorted(np.array(SPREADS), spreads[:, : n - 1])
+    for kind in np.unique(kinds, axis=0):
+        rows = np.flatnonzero((kinds == kind).all(axis=1))
         within = all(i < len(SPREADS) for i in kind)
         rule = normal_rule(tuple(SPREADS[min(i, len(SPREADS) - 1)] for i in kind))
         fixed, factors = _frobenius(rule, order)
@@ -232,31 +212,8 @@ def _frobenius(rule: NormalRule, order: int) -> tuple[np.ndarray, np.ndarray]:
     return fixed, factors
 
 
-def _moments_of_rows(a: Array, L: Array, group: _Group, order: int) -> tuple[Array, Array]:
-    """Entries (b, m, A) in the order of `graded_indices(n, order)` and errors (b, 1 + order)."""
-    xp = namespace(a)
-    device = array_api_compat.device(a)
-    nodes = xp.asarray(group.rule.nodes, dtype=xp.float64, device=device)
-    weights = xp.asarray(group.rule.weights, dtype=xp.float64, device=device)
-    across = min(len(group.rule.nodes), _BLOCK_NUMBERS // (4 * _TERMS))
-    down = max(1, _BLOCK_NUMBERS // (_TERMS * across))
-    entries, errors = [], []
-    for start in range(0, len(group.rows), down):
-        rows = xp.asarray(group.rows[start : start + down], device=device)
-        mean, factor = xp.take(a, rows, axis=0), xp.take(L, rows, axis=0)
-        total = None
-        for q in range(0, len(group.rule.nodes), across):
-            checkpoint()
-            block = slice(q, q + across)
-            part = _sums(mean, factor, nodes[block, :], weights[block, :], order)
-            total = part if total is None else total + part
-        entries.append(total)
-        errors.append(_errors(mean, factor, group, order))
-    return xp.concat(entries, axis=0), xp.concat(errors, axis=0)
-
-
 def _sums(a: Array, L: Array, nodes: Array, weights: Array, order: int) -> Array:
-    """Sums over nodes of weights times the means over z_n: (b, m, A), graded."""
+    """Sums over nodes of weights times the means over z_n: (b, m, A), `graded_indices`."""
     xp = namespace(a)
     b, n = a.shape
     start = xp.zeros_like(weights[:, 0])[None, :]

@@ -12,7 +12,7 @@ import array_api_compat
 import numpy as np
 from scipy import special
 
-from gpcert.arrays import Array, Reals, namespace
+from gpcert.arrays import Array, Reals, least_of, namespace
 from gpcert.rounding import NORMAL_CDF_ULPS, TINY, U, down, nonnegative, up
 
 ERF_ULPS = 8
@@ -88,12 +88,7 @@ def score(gap: Reals, v: Reals) -> tuple[Reals, Reals]:
     gap, v = xp.broadcast_arrays(gap, v)
     infinite = xp.full_like(gap, np.inf)
     flat = v <= 0
-    root = xp.sqrt(xp.where(flat, xp.ones_like(v), v))
-    z = gap / root
-    finite = xp.isfinite(z)
-    safe = xp.where(finite, z, xp.zeros_like(z))
-    low = xp.where(finite, down(safe, 3), z)
-    high = xp.where(finite, up(safe, 3), z)
+    low, high = _outward(gap / xp.sqrt(xp.where(flat, xp.ones_like(v), v)), 3)
     low = xp.where(flat, xp.where(gap > 0, infinite, -infinite), low)
     high = xp.where(flat, xp.where(gap < 0, -infinite, infinite), high)
     return low, high
@@ -125,10 +120,7 @@ def gaussian_integral_range(
     around = (mu_low <= up(middle, 2)) & (mu_high >= down(middle, 2))
     greatest = xp.where(around, xp.maximum(greatest, centred), greatest)
     ends = [_probability(a, b, m, w)[0] for m in (mu_low, mu_high) for w in (v_low, v_high)]
-    least = ends[0]
-    for other in ends[1:]:
-        least = xp.minimum(least, other)
-    return least, xp.clip(greatest, 0.0, 1.0)
+    return least_of(ends), xp.clip(greatest, 0.0, 1.0)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -154,17 +146,18 @@ def _probability(a: Array, b: Array, mu: Array, v: Array) -> tuple[Array, Array]
     left = mu <= 0.5 * a + 0.5 * b
     first = xp.where(left, mu - b, a - mu)
     second = xp.where(left, mu - a, b - mu)
-    # differences of floats: one rounding, relative
-    low1, high1 = score(first, v)
-    low2, high2 = score(second, v)
-    lower = normal_cdf_bounds(_widened(low2, -1.0))[0] - normal_cdf_bounds(_widened(high1, 1.0))[1]
-    upper = normal_cdf_bounds(_widened(high2, 1.0))[1] - normal_cdf_bounds(_widened(low1, -1.0))[0]
+    ends = []
+    for gap in (first, second):  # differences of floats: one rounding, relative
+        low, high = score(gap, v)
+        below, above = _outward(low, 2)[0], _outward(high, 2)[1]
+        ends.append((normal_cdf_bounds(below)[0], normal_cdf_bounds(above)[1]))
+    lower, upper = ends[1][0] - ends[0][1], ends[1][1] - ends[0][0]
     return nonnegative(down(lower, 1)), xp.clip(up(upper, 1), 0.0, 1.0)
 
 
-def _widened(z: Array, side: float) -> Array:
-    """z moved outwards by two roundings; infinities stay."""
+def _outward(z: Array, roundings: int) -> tuple[Array, Array]:
+    """z rounded down and up; infinities stay."""
     xp = namespace(z)
     finite = xp.isfinite(z)
     safe = xp.where(finite, z, xp.zeros_like(z))
-    return xp.where(finite, up(safe, 2) if side > 0 else down(safe, 2), z)
+    return xp.where(finite, down(safe, roundings), z), xp.where(finite, up(safe, roundings), z)

@@ -2,9 +2,8 @@
 
 For one latent value `f ~ N(mu, v)` the prediction is `F(mu, v) = E[link(f)]`. The engine needs
 three certified things of F: its value, and its smallest and largest value on a segment
-`{(alpha + beta v, v) : v_low <= v <= v_high}` of the (mu, v) plane. With `beta = 0` the segment
-form is the paper's monotone bound (Propositions on probit and logistic); with beta the slope of the
-level curve of F it is the threshold form, which loses only what the level curve bends.
+`{(alpha + beta v, v) : v_low <= v <= v_high}` of the (mu, v) plane: the paper's monotone bound with
+`beta = 0`; with the slope of F's level curve only what that curve bends is lost.
 
 With m classes only the n = m - 1 differences `d_k = f_k - f_0` of the latent values matter. For
 `d ~ N(a, L L^T)` the class probabilities are `pi_c = E link_c(d)`, c = 0..m-1.
@@ -180,8 +179,7 @@ def monotone_minimum(
     Statement: `F(alpha + beta v, v) >= F(m, w)` with `m = min(alpha + beta v)` over the segment and
     `w = v_high` if m > 0, else `w = v_low`.
     Reason: F_mu is symmetric and unimodal, and `F_v = F_mumu / 2` (Statement 8.2).
-    Reference: Wintner 1938, "Asymptotic distributions and infinite convolutions"; Dharmadhikari
-    & Joag-dev 1988, *Unimodality, Convexity, and Applications*, Theorem 1.6.
+    Reference: Wintner 1938, "Asymptotic distributions and infinite convolutions".
 
     >>> import numpy as np
     >>> from gpcert.likelihoods import Probit

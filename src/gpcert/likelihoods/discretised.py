@@ -1,15 +1,9 @@
 """A user's own link for two classes, by discretising the latent space (the paper's Section 6.2).
 
-    F(mu, v) = E link(f),  f ~ N(mu, v),     link: R -> [0, 1], nondecreasing.
-
-Between cuts a_1 < ... < a_L, where the link rises by 1/M each, it lies between two step functions,
-
-    low_0 + sum_l (low_l - low_(l-1)) [f > a_l] <= link(f) <= high_1 + sum_l (high_(l+1) - high_l)
-    [f > a_l],
-
-with low_l <= link(a_l) <= high_l, low_0 = 0 and high_(L+1) = 1. So F lies between two sums of
-`P(f > a_l) = Phi((mu - a_l) / sqrt v)` with weights >= 0: every summand is bounded exactly over a
-segment, as for the probit. This is never looser than the paper's sum over intervals: with
+For `F(mu, v) = E link(f)`, f ~ N(mu, v), the link lies between two step functions that rise at cuts
+a_1 < ... < a_L. So F lies between two sums of `P(f > a_l) = Phi((mu - a_l) / sqrt v)` with weights
+>= 0: every summand is bounded exactly over a segment, as for the probit. With low_l the values of
+the lower step function, this is never looser than the paper's sum over intervals: with
 p_l = min P(f in [a_l, a_(l+1)]) over the range, `min P(f > a_l) >= sum_(m >= l) p_m`, and summation
 by parts turns `sum_l (low_l - low_(l-1)) sum_(m >= l) p_m` into the paper's `sum_m low_m p_m`.
 
@@ -181,16 +175,16 @@ class Discretised(ScalarLikelihood):
     def enclose(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """The step functions' expectations at one mean and variance."""
         mu, v = check_latent(mu, v)
-        zero = namespace(mu).zeros_like(mu)
-        return self._low(mu, zero, v, v), self._high(mu, zero, v, v)
+        line = (mu, namespace(mu).zeros_like(mu), v, v)
+        return self._bound(1.0, *line), self._bound(-1.0, *line)
 
     def line_minimum(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """On each piece of the range of v, the sum of the summands' exact minima on the line."""
-        return self._low(*check_segment(alpha, beta, v_low, v_high))
+        return self._bound(1.0, *check_segment(alpha, beta, v_low, v_high))
 
     def line_maximum(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """The same for the step function above; `link` need not be symmetric."""
-        return self._high(*check_segment(alpha, beta, v_low, v_high))
+        return self._bound(-1.0, *check_segment(alpha, beta, v_low, v_high))
 
     def interval_sum(self, mu: tuple[Reals, Reals], v: tuple[Reals, Reals]) -> tuple[Reals, Reals]:
         """The paper's own bound over ranges of mu and v: Lemma "Gaussian" on every interval.
@@ -218,32 +212,23 @@ class Discretised(ScalarLikelihood):
         total_high = total_high * (1.0 + slack)
         return nonnegative(total_low - slack), xp.clip(total_high + slack, 0.0, 1.0)
 
-    def _low(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
-        rises, _, _ = self._steps
-        total = self._summed(rises, (alpha, beta, v_low, v_high), 1.0)
-        return nonnegative(total - gamma(2 * len(rises) + 16))
-
-    def _high(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
-        """`P(f > a) = 1 - P(-f >= -a)`: minima of the reflected line, summed."""
-        _, rises, _ = self._steps
-        xp = namespace(alpha)
-        # the first value and all rises add up to 1, so 1 - sum_l rise_l P(-f > -a_l) is above
-        missing = self._summed(rises, (-alpha, -beta, v_low, v_high), -1.0)
-        return xp.clip(1.0 - missing + gamma(2 * len(rises) + 16), 0.0, 1.0)
-
-    def _summed(self, rises: np.ndarray, line: tuple[Array, ...], side: float) -> Array:
-        """Least over the pieces of `sum_l rise_l min P(side f > side a_l)`, in chunks."""
-        xp = namespace(line[0])
-        shape = line[0].shape
+    def _bound(self, side: float, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """From below (side = 1), or from above: `P(f > a) = 1 - P(-f >= -a)`, minima of the
+        reflected line, summed. In chunks."""
+        xp, (below, above, _) = namespace(alpha), self._steps
+        rises = below if side > 0 else above
+        line = (side * alpha, side * beta, v_low, v_high)
         flat = [xp.reshape(part, (-1,)) for part in line]
         rows = max(1, int(LARGEST_CHUNK / (VARIANCE_PIECES * len(rises))))
-        found = []
-        for start in range(0, flat[0].shape[0], rows):
-            found.append(self._chunk(rises, [part[start : start + rows] for part in flat], side))
-        total = xp.concat(found, axis=0) if found else flat[0]
-        return xp.reshape(total, shape)
+        starts = range(0, flat[0].shape[0], rows)
+        parts = [self._chunk(rises, [part[i : i + rows] for part in flat], side) for i in starts]
+        total = xp.reshape(xp.concat(parts, axis=0) if parts else flat[0], alpha.shape)
+        slack = gamma(2 * len(rises) + 16)
+        # the first value and all rises add up to 1, so 1 - sum_l rise_l P(-f > -a_l) is above
+        return nonnegative(total - slack) if side > 0 else xp.clip(1.0 - total + slack, 0.0, 1.0)
 
     def _chunk(self, rises: np.ndarray, line: list[Array], side: float) -> Array:
+        """Least over the pieces of `sum_l rise_l min P(side f > side a_l)`."""
         checkpoint()
         xp = namespace(line[0])
         alpha, beta, v_low, v_high = (part[:, None, None] for part in line)

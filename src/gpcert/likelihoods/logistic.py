@@ -41,11 +41,10 @@ class SmoothedLink(BinaryLikelihood):
     """`F(mu, v) = E link(mu + sqrt(v) t)` for a smooth link that rises from 0 to `total` <= 1;
     `F = (total + sum_i c_i erf(mu / sqrt(d_i + 2 v))) / 2`, up to `link_error`.
 
-    The mixture link is `(total + sum_i c_i erf(x / sqrt d_i)) / 2`, and
-    `E erf((mu + sqrt(v) t) / sqrt d) = erf(mu / sqrt(d + 2 v))` (Rasmussen & Williams 2006,
-    eq. 3.82). If the true link differs from it by at most `link_error` everywhere, so does F from
-    this formula for every mu and v: an average does not enlarge a uniform error. The link's
-    derivative must be symmetric and unimodal (see `monotone_minimum`).
+    The mixture link is `(total + sum_i c_i erf(x / sqrt d_i)) / 2`; where the true link differs
+    from it by at most `link_error`, so does F: an average does not enlarge a uniform error
+    (Statement 8.5; Rasmussen & Williams 2006, eq. 3.82). The link's derivative must be symmetric
+    and unimodal (see `monotone_minimum`).
     """
 
     link_bounds: ClassVar[tuple[float, float, float, float]]
@@ -58,11 +57,8 @@ class SmoothedLink(BinaryLikelihood):
     """`>= sup |link - mixture link|` in real arithmetic."""
 
     def derivative_bound(self, order: int, v: Reals) -> Reals:
-        """Upper bound of `|d^n F / dmu^n|` at variances >= v, for n = `order` in 1..4.
-
-        Statement 8.1: `|F_n| <= min(c_n, e_n v^(-n/2))`, as the derivatives may go to the link or
-        all but one to the normal density.
-        """
+        """Upper bound of `|d^n F / dmu^n|` at variances >= v, for n = `order` in 1..4:
+        `min(c_n, e_n v^(-n/2))` (Statement 8.1)."""
         xp = namespace(v)
         # e_n > c_n at v = 1, so cutting v at 1 changes nothing and avoids the overflow of v^-2
         shrink = 1.0 / xp.clip(v, 1.0, None)
@@ -78,9 +74,8 @@ class SmoothedLink(BinaryLikelihood):
 
         Statement: let `G(v) = F(alpha + beta v, v)`. If `G'' <= K` on a piece of length h, with
         values A <= B at its ends in some order, then there `G >= A - max(P - (B - A), 0)^2 / (4 P)`
-        with `P = K h^2 / 2`; at worst `A - K h^2 / 8`.
-        Reason: G minus its chord is >= `-P t (1 - t)`, t in [0, 1]; lower bounds may stand for A
-        and B. `G'' = beta^2 F_2 + beta F_3 + F_4 / 4` (Statement 8.4).
+        with `P = K h^2 / 2`.
+        Reason: G minus its chord is >= `-P t (1 - t)`, t in [0, 1] (Statement 8.4).
         """
         segments = check_segment(alpha, beta, v_low, v_high)
         xp = namespace(segments[0])
@@ -199,10 +194,7 @@ class Logistic(SmoothedLink):
     """`F(mu, v) = E sigma(f)`, `sigma(f) = 1 / (1 + exp(-f))`, for `f ~ N(mu, v)`.
 
     The closed form of `SmoothedLink` on the terms of `gpcert.integrals.softmax_moments` gives F to
-    6e-14 for all mu and all v >= 0, with no quadrature.
-
-    The derivatives are polynomials in `tanh(x / 2)`, at most 1/4, `1 / (6 sqrt 3)`, 1/8 and
-    0.1276839... in size (Statement 8.5).
+    6e-14 for all mu and all v >= 0, with no quadrature; `link_bounds` are those of Statement 8.5.
 
     >>> import numpy as np
     >>> lower, upper = Logistic().enclose(np.array([1.0]), np.array([2.0]))

@@ -14,7 +14,7 @@ import numpy as np
 from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass, PerOrder, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.integrals.independent_maximum import independent_maximum
-from gpcert.integrals.moments import ClassMoments, IndependentMoments
+from gpcert.integrals.moments import ClassMoments, IndependentMoments, check_law
 from gpcert.integrals.plain_probabilities import largest_probabilities
 from gpcert.integrals.sectors import (
     DENSITY_ULPS,
@@ -88,7 +88,14 @@ class MultinomialProbit(ClassLikelihood):
         In the whitened coordinates z the differences `d = a + L z` of three classes cut the plane
         into three sectors, one for each class.
         """
-        _check_moments(a, L, order)
+        check_law("multinomial probit", a, L, order, MultinomialProbit.largest_coupled)
+        xp = namespace(a)
+        good = bool(xp.all(abs(a) <= LARGEST_MEAN)) and bool(xp.all(abs(L) <= LARGEST_SCALE))
+        if not good or not bool(xp.all(xp.linalg.diagonal(L) >= 1.0 / LARGEST_SCALE)):
+            raise InputError(
+                "a, L: expected |a| <= 2^400, |L| <= 2^100 and a diagonal of L above 2^-100, got "
+                "other numbers or NaN; is the likelihood's noise in the covariance?"
+            )
         return _two_classes(a, L, order) if a.shape[1] == 1 else _three_classes(a, L, order)
 
     def independent_moments(
@@ -122,31 +129,6 @@ class MultinomialProbit(ClassLikelihood):
         return largest_probabilities(mean, noisy)
 
 
-def _check_moments(a: Array, L: Array, order: int) -> None:
-    """An `InputError` unless a and L describe 2 or 3 classes with a regular covariance."""
-    if a.ndim != 2 or L.shape != (a.shape[0], a.shape[1], a.shape[1]):
-        raise InputError(
-            f"a, L: expected shapes (B, n) and (B, n, n), got {tuple(a.shape)}, {tuple(L.shape)}"
-        )
-    most = MultinomialProbit.largest_coupled
-    if not 2 <= a.shape[1] + 1 <= most:
-        raise InputError(
-            f"multinomial probit: expected 2 to {most} classes, got {a.shape[1] + 1}; for more "
-            "classes only independent latent outputs are supported (independent_moments)"
-        )
-    highest = MultinomialProbit.highest_order
-    if order not in range(highest + 1):
-        raise InputError(f"order: expected 0 to {highest}, got {order!r}")
-    xp = namespace(a)
-    good = bool(xp.all(abs(a) <= LARGEST_MEAN)) and bool(xp.all(abs(L) <= LARGEST_SCALE))
-    regular = all(bool(xp.all(L[:, i, i] >= 1.0 / LARGEST_SCALE)) for i in range(a.shape[1]))
-    if not (good and regular):
-        raise InputError(
-            "a, L: expected |a| <= 2^400, |L| <= 2^100 and a diagonal of L above 2^-100, got other "
-            "numbers or NaN; is the likelihood's noise in the covariance?"
-        )
-
-
 def _two_classes(a: Array, L: Array, order: int) -> ClassMoments:
     """`pi_1 = Phi(h + z)`, `h = a / L`, within 8 U; `pi_0 = Phi(-h - z)`; see `DENSITY_ULPS`.
 
@@ -155,13 +137,12 @@ def _two_classes(a: Array, L: Array, order: int) -> ClassMoments:
     xp = namespace(a)
     h = xp.clip(a[:, 0] / L[:, 0, 0], -64.0, 64.0)
     value = xp.stack([normal_cdf(-h), normal_cdf(h)], axis=1)
-    parts = normal_derivatives(h, order)
     derivatives = tuple(
-        xp.reshape(xp.stack([-part, part], axis=1), (-1, 2, *([1] * (i + 1))))
-        for i, part in enumerate(parts)
+        xp.reshape(xp.stack([-part, part], axis=1), (-1, 2, *([1] * i)))
+        for i, part in enumerate(normal_derivatives(h, order), start=1)
     )
-    errors = [xp.full_like(h, (DENSITY_ULPS + 6.0) * U)] * (order + 1)
-    return ClassMoments(value, derivatives, xp.stack(errors, axis=1))
+    errors = xp.full((len(h), order + 1), (DENSITY_ULPS + 6.0) * U, dtype=h.dtype, device=h.device)
+    return ClassMoments(value, derivatives, errors)
 
 
 def _three_classes(a: Array, L: Array, order: int) -> ClassMoments:
@@ -187,14 +168,9 @@ def _three_classes(a: Array, L: Array, order: int) -> ClassMoments:
         (L[:, 0, 0] / lengths[i]) * (L[:, 1, 1] / lengths[j])
         for (i, _), (j, _) in zip(first, second, strict=True)
     ]
-    sector = Sector(
-        first=xp.stack([side * normals[i] for i, side in first], axis=1),
-        second=xp.stack([side * normals[i] for i, side in second], axis=1),
-        h=xp.stack([side * scores[i] for i, side in first], axis=1),
-        k=xp.stack([side * scores[i] for i, side in second], axis=1),
-        sine=xp.stack(sines, axis=1),
-    )
-    tensors, errors = sector_moments(sector, order)
+    parts = ((normals, first), (normals, second), (scores, first), (scores, second))
+    n, n2, h, k = (xp.stack([side * of[i] for i, side in lines], axis=1) for of, lines in parts)
+    tensors, errors = sector_moments(Sector(n, n2, h, k, xp.stack(sines, axis=1)), order)
     worst = xp.stack([xp.max(error, axis=1) for error in errors], axis=1)
     return ClassMoments(tensors[0], tuple(tensors[1:]), worst)
 

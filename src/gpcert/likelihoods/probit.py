@@ -32,18 +32,21 @@ class Probit(BinaryLikelihood):
 
     name: ClassVar[str] = "probit"
 
+    def _root(self, v: Array) -> Array:
+        """By which mu is divided."""
+        return namespace(v).sqrt(1.0 + v)
+
     def value(self, mu: Reals, v: Reals) -> Reals:
-        return normal_cdf(mu / namespace(mu, v).sqrt(1.0 + v))
+        return normal_cdf(mu / self._root(v))
 
     def slopes(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
-        """`phi(z) / sqrt(1 + v)` and `-phi(z) z / (2 (1 + v))`.
+        """`phi(z) / root` and `-phi(z) z / (2 root^2)`, z = mu / root.
 
         z is cut at 35 within phi only: both stay above underflow and keep their exact ratio.
         """
-        xp = namespace(mu, v)
-        root = xp.sqrt(1.0 + v)
+        root = self._root(v)
         z = mu / root
-        by_mu = normal_pdf(xp.clip(z, -35.0, 35.0)) / root
+        by_mu = normal_pdf(namespace(z).clip(z, -35.0, 35.0)) / root
         return by_mu, by_mu * z / (-2.0 * root)
 
     def enclose(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
@@ -69,25 +72,26 @@ class Probit(BinaryLikelihood):
 @fused
 def _line_minimum(alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
     """See `Probit.line_minimum`."""
-    xp = namespace(alpha)
-    ends = xp.minimum(_end(alpha, beta, v_low), _end(alpha, beta, v_high))
-    d = alpha - beta
-    inside = (up(d) > down(beta * (1.0 + v_low), 2)) & (down(d) < up(beta * (1.0 + v_high), 2))
-    inside = inside & (beta > 0.0)
-    roots = xp.sqrt(nonnegative(beta)) * xp.sqrt(nonnegative(down(d)))
-    z = xp.where(inside, xp.minimum(ends, down(2.0 * roots, 3)), ends)
-    lower, _ = normal_cdf_bounds(z)
-    return lower
+    xp, d = namespace(alpha), alpha - beta
+    scores = (mean_lower(alpha, beta, v) / xp.sqrt(1.0 + v) for v in (v_low, v_high))
+    ends = [down(z, _SCORE_ROUNDINGS) for z in scores]
+    around = (beta * (1.0 + v_low), beta * (1.0 + v_high))
+    return normal_cdf_bounds(_with_inner(xp.minimum(*ends), (down(d), up(d)), beta, around))[0]
 
 
-def _end(alpha: Array, beta: Array, v: Array) -> Array:
-    """A float <= `(alpha + beta v) / sqrt(1 + v)`."""
-    mean = mean_lower(alpha, beta, v)
-    return down(mean / namespace(v).sqrt(1.0 + v), _SCORE_ROUNDINGS)
+def _with_inner(
+    ends: Array, d: tuple[Array, Array], beta: Array, around: tuple[Array, Array]
+) -> Array:
+    """The least score at the ends of a segment, and `2 sqrt(beta d)` where d, one of two
+    neighbouring floats or between, may lie between `beta w` at both ends, after two roundings."""
+    xp = namespace(ends)
+    inside = (beta > 0.0) & (d[1] > down(around[0], 2)) & (d[0] < up(around[1], 2))
+    roots = xp.sqrt(nonnegative(beta)) * xp.sqrt(nonnegative(d[0]))
+    return xp.where(inside, xp.minimum(ends, down(2.0 * roots, 3)), ends)
 
 
 @dataclass(frozen=True)
-class StepLink(BinaryLikelihood):
+class StepLink(Probit):
     """`F(mu, v) = P(f > 0) = Phi(mu / sqrt(v))` for `f ~ N(mu, v)`, v > 0.
 
     At v = 0 it is the step itself, 1/2 at mu = 0.
@@ -99,15 +103,10 @@ class StepLink(BinaryLikelihood):
 
     name: ClassVar[str] = "step"
 
-    def value(self, mu: Reals, v: Reals) -> Reals:
-        return normal_cdf(mu / _root(v))
-
-    def slopes(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
-        """`phi(z) / sqrt(v)` and `-phi(z) z / (2 v)`; z is cut at 35 within phi, as in `Probit`."""
-        root = _root(v)
-        z = mu / root
-        by_mu = normal_pdf(namespace(z).clip(z, -35.0, 35.0)) / root
-        return by_mu, by_mu * z / (-2.0 * root)
+    def _root(self, v: Array) -> Array:
+        """`sqrt(v)`, kept from 0."""
+        xp = namespace(v)
+        return xp.sqrt(xp.clip(v, TINY, None))
 
     def enclose(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """Phi of the score rounded down and up; Phi is increasing. The score of mu = 0 is 0."""
@@ -122,12 +121,6 @@ class StepLink(BinaryLikelihood):
         return normal_cdf_bounds(least_score(alpha, alpha, *rest))[0]
 
 
-def _root(v: Array) -> Array:
-    """`sqrt(v)`, kept from 0."""
-    xp = namespace(v)
-    return xp.sqrt(xp.clip(v, TINY, None))
-
-
 def least_score(least: Reals, most: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
     """A number <= `(a + beta v) / sqrt(v)` on the segment, maybe infinite, for a in [least, most],
     neighbouring floats or one.
@@ -135,12 +128,9 @@ def least_score(least: Reals, most: Reals, beta: Reals, v_low: Reals, v_high: Re
     As for `Probit.line_minimum`, with a in the place of alpha - beta and v of 1 + v (Statement
     8.3).
     """
-    xp = namespace(least)
-    first, second = (score(mean_lower(least, beta, v), v)[0] for v in (v_low, v_high))
-    ends = xp.minimum(first, second)
-    inside = (beta > 0) & (most > down(beta * v_low, 2)) & (least < up(beta * v_high, 2))
-    roots = xp.sqrt(nonnegative(beta)) * xp.sqrt(nonnegative(least))
-    return xp.where(inside, xp.minimum(ends, down(2.0 * roots, 3)), ends)
+    ends = [score(mean_lower(least, beta, v), v)[0] for v in (v_low, v_high)]
+    around = (beta * v_low, beta * v_high)
+    return _with_inner(namespace(least).minimum(*ends), (least, most), beta, around)
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,8 @@ class Softmax(ClassLikelihood):
 
     `link_bounds`: along u with `max_k u_k - min_k u_k <= 1`, the j-th derivative of
     `t -> softmax_c(f + t u)` is at most `link_bounds[j - 1]` in size, j = 1..6 (Statement 9.5).
-    Reason: for j <= 3 it is a polynomial in the probability of c and three moments of u, which the
-    tests bound; for j >= 4 the softmax is an average over the edge of a strip by its harmonic
-    measure (Widder 1961, "Functions harmonic in a strip"). The logistic function attains the bounds
-    for j <= 3, up to rounding, and shows that the others are at most 2.4 times too large.
+    Reason: polynomials that the tests bound for j <= 3; for j >= 4 an average over the edge of a
+    strip by its harmonic measure (Widder 1961, "Functions harmonic in a strip").
 
     >>> Softmax().probabilities(np.zeros((1, 3)), np.eye(3)[None]).round(4).tolist()
     [[0.3333, 0.3333, 0.3333]]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import combinations
 from typing import Annotated
 
@@ -26,7 +26,15 @@ from gpcert.arrays import Array, PerCell, PerRow, Reals, least_of, namespace
 from gpcert.committee import Committee, check_class_weight, pair_weights, vote_scores
 from gpcert.errors import InputError
 from gpcert.likelihoods import ScalarLikelihood
-from gpcert.quantities.compound import Compound, Ends, LeastOfSums, Values, Weights, margins
+from gpcert.quantities.compound import (
+    Compound,
+    Ends,
+    LeastOfSums,
+    Values,
+    Weights,
+    margins,
+    row_sum,
+)
 from gpcert.quantities.output import Mean, Probability
 from gpcert.rounding import down, gamma, nonnegative, up, up_float
 
@@ -56,12 +64,7 @@ class LeastSum(LeastOfSums, Compound):
 
     def sums(self, low: Ends, high: Ends) -> list[PerCell]:
         """Lower bounds (B,) of every sum: each F on the side of its weight."""
-        found = []
-        for row in self.weights:
-            ends = ((w, low[k] if w > 0 else high[k]) for k, w in enumerate(row) if w != 0.0)
-            terms = [down(w * end, 1) for w, end in ends]
-            found.append(reduce(lambda total, term: down(total + term, 1), terms))
-        return found
+        return [row_sum(row, low, high) for row in self.weights]
 
     def lowest(self, low: Ends, high: Ends) -> PerCell:
         """The least of the sums'."""
@@ -69,8 +72,7 @@ class LeastSum(LeastOfSums, Compound):
 
     def highest(self, low: Ends, high: Ends) -> PerCell:
         """Minus the lowest of the negative."""
-        flipped = replace(self, weights=tuple(tuple(-w for w in row) for row in self.weights))
-        return least_of([-lower for lower in flipped.sums(low, high)])
+        return least_of([-row_sum(tuple(-w for w in row), low, high) for row in self.weights])
 
 
 @dataclass(frozen=True)
@@ -93,12 +95,11 @@ class Share(Compound):
         others = high if self.sign > 0 else low
         rest = [others[k] for k in range(len(self.parts)) if k != c]
         one = xp.ones_like(own)
-        total = sum(rest, own)
+        total = (up if self.sign > 0 else down)(sum(rest, own), len(rest))
+        ratio = own / xp.where(total > 0, total, one)
         if self.sign > 0:
-            total = up(total, len(rest))
-            return nonnegative(down(own / xp.where(total > 0, total, one), 1))
-        total = down(total, len(rest))
-        ratio = up(own / xp.where(total > 0, total, one), 1)
+            return nonnegative(down(ratio, 1))
+        ratio = up(ratio, 1)
         # all of them may be 0: then nothing is known, but a ratio is at most 1
         return -xp.minimum(xp.where(total > 0, ratio, one), one) + 0.0 * one
 
@@ -109,15 +110,14 @@ class Share(Compound):
     def value(self, y: Values) -> PerRow:
         """The ratio."""
         total = y.sum(axis=1)
-        safe = np.where(total != 0, total, 1.0)
-        return self.sign * np.where(total != 0, y[:, self.index] / safe, 0.0)
+        own = y[:, self.index]
+        return self.sign * np.divide(own, total, out=np.zeros_like(total), where=total != 0)
 
     def slopes(self, y: Values) -> Values:
         """`sign (e_c - ratio) / total`."""
-        total = y.sum(axis=1)
-        safe = np.where(total != 0, total, 1.0)[:, None]
+        total = y.sum(axis=1, keepdims=True)
         unit = self.sign * (np.arange(len(self.parts)) == self.index)
-        return (unit - self.value(y)[:, None]) / safe
+        return (unit - self.value(y)[:, None]) / np.where(total != 0, total, 1.0)
 
 
 class _ByVotes(Compound):
@@ -203,26 +203,23 @@ class Votes(_ByVotes):
 
     def value(self, y: Values) -> PerRow:
         """The least lead."""
-        return self._plain(y)[0]
+        return np.min(self._leads(y), axis=1)
 
     def slopes(self, y: Values) -> Values:
         """Those of the least lead. Votes are constant almost everywhere, so they are those of the
         sums of confidences: to where the pairs that matter become less certain."""
-        return self._plain(y)[1]
+        F = np.split(y, 2, axis=1)[1]
+        rival = np.asarray(self.rivals)[np.argmin(self._leads(y), axis=1)]
+        weights = np.stack([pair_weights(self.classes, c) for c in range(self.classes)])
+        steep = weights / (3.0 * (np.abs(F @ weights.T) + 1.0) ** 2)[:, :, None]
+        slopes = steep[:, self.winner] - steep[np.arange(len(y)), rival]
+        return np.concatenate([np.zeros_like(F), slopes], axis=1)
 
-    def _plain(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        m, P = self.classes, len(self.probabilities)
-        weights = np.stack([pair_weights(m, c) for c in range(m)])
-        sums = y[:, P:] @ weights.T
-        size = np.abs(sums) + 1.0
-        scores = (y[:, :P] > 0) @ weights.T + np.arange(m)[::-1] + sums / (3.0 * size)
-        leads = scores[:, [self.winner]] - scores[:, self.rivals]
-        rows, least = np.arange(len(y)), np.argmin(leads, axis=1)
-        steep = 1.0 / (3.0 * size**2)
-        rival = np.asarray(self.rivals)[least]
-        slopes = steep[:, [self.winner]] * weights[self.winner]
-        slopes = slopes - steep[rows, rival][:, None] * weights[rival]
-        return leads[rows, least], np.concatenate([np.zeros((len(y), P)), slopes], axis=1)
+    def _leads(self, y: np.ndarray) -> np.ndarray:
+        """(n, rivals), in plain floating point."""
+        means, F = np.split(y, 2, axis=1)
+        scores = vote_scores(means, self.classes, F)
+        return scores[:, [self.winner]] - scores[:, self.rivals]
 
     @property
     def _largest_tie_break(self) -> float:

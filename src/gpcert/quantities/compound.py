@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Annotated, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from gpcert.class_layout import ClassLayout
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.quantities.output import Mean, OutputQuantity, Quantity
 from gpcert.regions.norms import norm_lower, norm_upper
-from gpcert.rounding import down, gamma, nonnegative, up
+from gpcert.rounding import down, nonnegative, up
 
 Ends = Sequence[PerCell]
 """Ends of the ranges of a compound's parts, each perhaps computed when it is looked at."""
@@ -132,11 +133,10 @@ class Deviation(Compound):
 
     def _sides(self, low: Ends, high: Ends) -> list[tuple[Array, Array]]:
         """How far each mean may lie below and above its reference."""
+        rows = zip(self.reference, self.errors, low, high, strict=True)
         return [
             (up(up(value - least, 2) + error, 1), up(up(most - value, 2) + error, 1))
-            for value, error, least, most in zip(
-                self.reference, self.errors, low, high, strict=True
-            )
+            for value, error, least, most in rows
         ]
 
 
@@ -218,18 +218,20 @@ class ClassSums(LeastOfSums, Quantity):
 
     def lowest(self, low: PerCellAndClass, high: PerCellAndClass) -> PerCell:
         """Certified lower bound for all `low_c <= pi_c <= high_c` that add up to one."""
-        return least_of([_lowest(weights, low, high) for weights in self.weights])
+        xp, found = namespace(low), []
+        ends = [[end[:, c] for c in range(end.shape[1])] for end in (low, high)]
+        for row in self.weights:
+            total = row_sum(row, *ends)
+            found.append(xp.maximum(total, xp.full_like(total, min(row))))
+        return least_of(found)
 
 
-def _lowest(weights: Weights, low: Array, high: Array) -> Array:
-    """Of `sum_c w_c pi_c`: each probability on the side of its weight."""
-    xp = namespace(low)
-    total = xp.zeros_like(low[:, 0])
-    for c, weight in enumerate(weights):
-        if weight != 0.0:
-            total = total + down(weight * (low if weight > 0 else high)[:, c], 1)
-    total = down(total - gamma(len(weights)) * sum(map(abs, weights)), len(weights))
-    return xp.maximum(total, xp.full_like(total, min(weights)))
+def row_sum(weights: Weights, low: Ends, high: Ends) -> PerCell:
+    """Lower bound (B,) of `sum_k w_k y_k` for `low_k <= y_k <= high_k`: each on the side of its
+    weight, every product and every sum rounded down."""
+    ends = ((w, low[k] if w > 0 else high[k]) for k, w in enumerate(weights) if w != 0.0)
+    terms = [down(w * end, 1) for w, end in ends]
+    return reduce(lambda total, term: down(total + term, 1), terms)
 
 
 def margins(classes: int, winner: int, costs: Weights) -> tuple[Weights, ...]:
@@ -238,10 +240,9 @@ def margins(classes: int, winner: int, costs: Weights) -> tuple[Weights, ...]:
     >>> margins(3, 1, (1.0, 1.0, 2.0))
     ((-1.0, 1.0, 0.0), (0.0, 1.0, -2.0))
     """
-    rows = []
-    for other in range(classes):
-        if other != winner:
-            row = [0.0] * classes
-            row[winner], row[other] = costs[winner], -costs[other]
-            rows.append(tuple(row))
-    return tuple(rows)
+    unit = np.eye(classes)
+    return tuple(
+        tuple((costs[winner] * unit[winner] - costs[other] * unit[other]).tolist())
+        for other in range(classes)
+        if other != winner
+    )

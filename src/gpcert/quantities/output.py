@@ -102,19 +102,15 @@ class Mean(OutputQuantity):
     by_variance = False
 
     def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
-        """q itself."""
         return alpha
 
     def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
-        """q itself."""
         return q
 
     def value(self, q: Reals, v: Reals) -> Reals:
-        """q."""
         return q
 
     def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
-        """1 and 0."""
         return 1.0 + 0.0 * q, 0.0 * q
 
 
@@ -133,19 +129,15 @@ class Variance(OutputQuantity):
         return (0.0, math.inf) if self.sign > 0 else (-math.inf, 0.0)
 
     def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
-        """An end of the range."""
         return v_low if self.sign > 0 else -v_high
 
     def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
-        """The other end."""
         return v_high if self.sign > 0 else -v_low
 
     def value(self, q: Reals, v: Reals) -> Reals:
-        """`sign V`."""
         return self.sign * v
 
     def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
-        """0 and the sign."""
         return 0.0 * v, self.sign + 0.0 * v
 
 
@@ -158,15 +150,12 @@ class Std(Variance):
     """
 
     def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
-        """The root of the variance's."""
         return self._rooted(super().lowest(alpha, beta, v_low, v_high), -1)
 
     def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
-        """The root of the variance's."""
         return self._rooted(super().highest(q, v_low, v_high), 1)
 
     def value(self, q: Reals, v: Reals) -> Reals:
-        """`sign sqrt(V)`."""
         return self.sign * namespace(v).sqrt(v)
 
     def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
@@ -243,14 +232,12 @@ class Band(OutputQuantity):
         return xp.minimum(found, xp.full_like(found, LARGEST))
 
     def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
-        """At the least variance."""
         xp = namespace(q)
         largest = xp.full_like(q, LARGEST)  # what overflows is at least that
         reach = xp.minimum(self.beta * xp.sqrt(v_low), largest)
         return up(xp.maximum(q - nonnegative(down(reach, 2)), -largest), 1)
 
     def value(self, q: Reals, v: Reals) -> Reals:
-        """`q - beta sqrt(V)`."""
         return q - self.beta * namespace(v).sqrt(v)
 
     def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
@@ -267,7 +254,6 @@ class Band(OutputQuantity):
         return v_high, (0.5 * (xp.sqrt(v_low) + xp.sqrt(v_high))) ** 2
 
     def worthwhile(self, v_high: PerCell) -> Array | float:
-        """A share of the half-width."""
         return WORTHWHILE_SHARE * self.beta * namespace(v_high).sqrt(v_high)
 
 
@@ -311,7 +297,6 @@ class Probability(OutputQuantity):
         return -replace(self, sign=-self.sign).lowest(-q, namespace(q).zeros_like(q), v_low, v_high)
 
     def value(self, q: Reals, v: Reals) -> Reals:
-        """`sign F(sign q, v)`."""
         return self.sign * self.likelihood.value(self.sign * q, v)
 
     def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
@@ -324,5 +309,4 @@ class Probability(OutputQuantity):
         return self.sign * self.likelihood.level_slope(self.sign * q, v)
 
     def worthwhile(self, v_high: PerCell) -> Array | float:
-        """A probability."""
         return WORTHWHILE_GAIN

@@ -14,7 +14,7 @@ from gpcert.arrays import to_numpy
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.jets import ClassJet, weighted_jet
 from gpcert.enclosures.classes.latent import mean_first_order, variance_first_order
-from gpcert.enclosures.classes.metric import _coordinates, _nuclear, _spectral
+from gpcert.enclosures.classes.metric import _coordinates, _Norms
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import _inverse_error
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
@@ -73,8 +73,9 @@ def test_norms_of_covariances(seed, n):
     W = W + W.T if rng.random() < 0.7 else np.outer(W[0], W[0]) - np.diag(rng.random(n))
     sizes = np.abs(_coordinates(W[None, None]))[:, :, 0]
     values = np.abs(np.linalg.eigvalsh(W))
-    assert float(_nuclear(sizes, n)[0]) >= values.sum() * (1.0 - 1e-12)
-    assert float(_spectral(sizes, n)[0]) >= values.max() * (1.0 - 1e-12)
+    found = _Norms.of(sizes, n)
+    assert float(found.nuclear[0]) >= values.sum() * (1.0 - 1e-12)
+    assert float(found.spectral[0]) >= values.max() * (1.0 - 1e-12)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4, 6])

@@ -28,7 +28,7 @@ def classes_of(rng, f, N=8, shift=0.0):
 
 def leader_of(posterior, radius, f):
     own = evaluation_of(posterior, Ball(np.zeros(f), radius))
-    return Leader(own.latent, own.layout, own.pairs, 0, 1), own
+    return Leader(own.pairs, 0, 1), own
 
 
 @settings(max_examples=examples(60, quick=12), deadline=None)

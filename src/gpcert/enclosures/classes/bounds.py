@@ -12,12 +12,7 @@ from typing import Any
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.class_layout import ClassLayout
-from gpcert.enclosures.classes.jets import (
-    ClassJet,
-    coupled_jet,
-    independent_jet,
-    law_jet,
-)
+from gpcert.enclosures.classes.jets import ClassJet, coupled_jet, independent_jet, law_jet
 from gpcert.enclosures.classes.leading import Leader
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.pairs import PairBounds
@@ -86,33 +81,27 @@ class ClassBounds:
         """Where the cells are expanded."""
         return self._once("place", lambda: reference(self.latent, self.layout, self.likelihood))
 
-    @property
-    def moments(self) -> ClassMoments:
-        """Class probabilities and their derivatives at the references."""
-        order = self.likelihood.highest_order if self.evaluation.optional else 2
-        place = self.place
-        return self._once(
-            "moments",
-            lambda: self.likelihood.moments(place.change.means.reference, place.L, order),
-        )
+    def _moments(self, place: Reference, order: int) -> ClassMoments | None:
+        """Class probabilities and their derivatives at a reference, where its law is integrated."""
+        a = place.change.means.reference
+        return self.likelihood.moments(a, place.L, order) if self._by_moments else None
+
+    def _single(self, place: Reference, moments: ClassMoments | None, c: int) -> ClassJet:
+        """One class at a reference."""
+        if moments is None:
+            return independent_jet(self.likelihood, place, c)
+        return coupled_jet(self.likelihood, moments, place, c)
 
     def jet(self, weights: Weights) -> ClassJet:
         """The weighted sum at the references."""
-
-        def compute() -> ClassJet:
-            return law_jet(weights, {c: self._single(c) for c, w in enumerate(weights) if w != 0.0})
-
-        return self._once(("jet", weights), compute)
-
-    def _single(self, c: int) -> ClassJet:
-        """One class at the references."""
-
-        def compute() -> ClassJet:
-            if self._by_moments:
-                return coupled_jet(self.likelihood, self.moments, self.place, c)
-            return independent_jet(self.likelihood, self.place, c)
-
-        return self._once(("class", c), compute)
+        order = self.likelihood.highest_order if self.evaluation.optional else 2
+        moments = self._once("moments", lambda: self._moments(self.place, order))
+        parts = {
+            c: self._once(("class", c), partial(self._single, self.place, moments, c))
+            for c, w in enumerate(weights)
+            if w != 0.0
+        }
+        return self._once(("jet", weights), lambda: law_jet(weights, parts))
 
     def lower(self, weights: Weights, target: float | None) -> Minimum:
         """Certified lower bound over each cell, and where the sum may be small (scaled)."""
@@ -129,10 +118,9 @@ class ClassBounds:
             "ranges": lambda: self._by_ranges(weights),
             "pieces": lambda: self._by_pieces(weights, best.lower),
         }
-        if self._about_nearest:
-            rest = orthogonal_rest(self.jet(weights), self.place.sizes)
-            if bool(xp.all(rest <= NEAR)):
-                del others["ranges"]
+        rest = self._about_nearest and orthogonal_rest(self.jet(weights), self.place.sizes)
+        if rest is not False and bool(xp.all(rest <= NEAR)):
+            del others["ranges"]
         for name, bound in others.items():
             key = f"{name} {weights}"
             if evaluation.wants(key):
@@ -184,16 +172,11 @@ class ClassBounds:
         xp = namespace(self.evaluation.cells.lower)
         if not (self.layout.n <= MOST_DIFFERENCES if self._by_moments else self._scales):
             return xp.full_like(self.latent.geometry.rho2, -math.inf)
-        parts = [c for c, w in enumerate(weights) if w != 0.0]
-        a, order = self.place.change.means.reference, self.likelihood.highest_order
 
         def jet_at(place: Reference) -> ClassJet:
-            if self._by_moments:
-                moments = self.likelihood.moments(a, place.L, order)
-                own = {c: coupled_jet(self.likelihood, moments, place, c) for c in parts}
-            else:
-                own = {c: independent_jet(self.likelihood, place, c) for c in parts}
-            return law_jet(weights, own)
+            moments = self._moments(place, self.likelihood.highest_order)
+            parts = [c for c, w in enumerate(weights) if w != 0.0]
+            return law_jet(weights, {c: self._single(place, moments, c) for c in parts})
 
         return variance_pieces_bound(self.latent, self.place, jet_at, known)
 
@@ -209,7 +192,7 @@ class ClassBounds:
         if not moves or not self.evaluation.optional or not self.evaluation.wants(name):
             return nothing
         (_, k), (w, c) = used
-        found = Leader(self.latent, self.layout, self.pairs, c, k).lower()
+        found = Leader(self.pairs, c, k).lower()
         self.evaluation.report(name, bool(xp.any(found > 0)))
         return down(w * found, 1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -55,28 +54,22 @@ def derivative_norm(jet: ClassJet, order: int) -> PerCell:
 
 def weighted_jet(parts: tuple[tuple[float, ClassJet], ...]) -> ClassJet:
     """The sum of classes' jets with weights; its rounding is counted by the sizes of the terms."""
-    xp = namespace(parts[0][1].value)
-    orders = parts[0][1].order
-
-    def summed(pick: Callable[[ClassJet], Array]) -> tuple[Array, Array]:
-        terms = [w * pick(jet) for w, jet in parts]
+    xp, totals, sizes = namespace(parts[0][1].value), [], []
+    tensors = [[w * tensor for tensor in (jet.value, *jet.derivatives)] for w, jet in parts]
+    for terms in zip(*tensors, strict=True):
         axes = tuple(range(1, terms[0].ndim))
-        sizes = [root(xp.sum(t * t, axis=axes)) if axes else xp.abs(t) for t in terms]
-        return sum(terms[1:], terms[0]), sum(sizes[1:], sizes[0])
-
-    value, size = summed(lambda jet: jet.value)
-    found = [summed(lambda jet, j=j: jet.derivatives[j]) for j in range(orders)]
-    sizes = xp.stack([size, *(each for _, each in found)], axis=1)
+        lengths = [root(xp.sum(t * t, axis=axes)) if axes else xp.abs(t) for t in terms]
+        totals.append(sum(terms[1:], terms[0]))
+        sizes.append(sum(lengths[1:], lengths[0]))
     errors = sum(abs(w) * jet.errors for w, jet in parts)
-    errors = up(errors + gamma(len(parts) + 4) * sizes, len(parts) + 16)
-    return ClassJet(value, tuple(tensor for tensor, _ in found), errors, parts)
+    errors = up(errors + gamma(len(parts) + 4) * xp.stack(sizes, axis=1), len(parts) + 16)
+    return ClassJet(totals[0], tuple(totals[1:]), errors, parts)
 
 
 def class_jet(moments: ClassMoments, c: int) -> ClassJet:
     """One class of the moments."""
-    return ClassJet(
-        moments.value[:, c], tuple(d[:, c] for d in moments.derivatives), moments.errors
-    )
+    derivatives = tuple(d[:, c] for d in moments.derivatives)
+    return ClassJet(moments.value[:, c], derivatives, moments.errors)
 
 
 def coupled_jet(

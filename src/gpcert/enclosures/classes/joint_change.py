@@ -34,9 +34,8 @@ def longest_image(S: Annotated[Array, "B n f"], half: PerCellAndFeature) -> PerC
     """Upper bound (B,) of `|S d|` over `|d_i| <= half_i`, S (B, n, f), half (B, f).
 
     Statement: for any D > 0, `|S d|^2 <= lambda_max(S D^-1 S^T) sum_i D_i half_i^2`.
-    Reason: `S d = (S D^-1/2) (D^1/2 d)`. The best D is the dual of the relaxation of signs to unit
-    vectors x_i (Goemans & Williamson 1995), `D_i half_i = |sum_j (S^T S)_ij half_j x_j|`, to which
-    a few steps of coordinate ascent come close: within a factor sqrt(pi / 2) of the truth.
+    Reason: `S d = (S D^-1/2) (D^1/2 d)`. A few steps of coordinate ascent come close to the best D
+    (Statement 10.17). Reference: Goemans & Williamson 1995, of whose relaxation that is the dual.
     """
     xp = namespace(S)
     n, f = S.shape[1], S.shape[2]
@@ -154,8 +153,9 @@ def joint_sizes(
         (trace, trace_size, fixed_trace),
         (rows, rows_size, fixed - eye[:, 0] * fixed_trace / n),
     ):
-        bend = _product(xp.abs(own), joint.left)
-        lost = gamma(count) * _product(size, moved + joint.left) + (n + 1.0) * fixed_error[:, None]
+        bend = (xp.abs(own) @ joint.left[:, :, None])[:, :, 0]
+        lost = gamma(count) * (size @ (moved + joint.left)[:, :, None])[:, :, 0]
+        lost = lost + (n + 1.0) * fixed_error[:, None]
         slope = own @ variances.slope
         entries = up(xp.abs(still) + linear_reach(geometry, slope), 4) + bend + lost
         found = euclidean(entries)
@@ -230,11 +230,6 @@ def _rows(R: Array, matrices: Array) -> Array:
     xp, n = namespace(R), R.shape[1]
     shape = (R.shape[0], matrices.shape[0], n * n)
     return xp.matrix_transpose(xp.reshape(turned(R, matrices[None]), shape))
-
-
-def _product(rows: Array, sizes: Array) -> Array:
-    """(B, K): rows (B, K, J) times sizes (B, J); undefined where a size is infinite."""
-    return (rows @ sizes[:, :, None])[:, :, 0]
 
 
 def euclidean(values: Vectors) -> PerVector:

@@ -6,10 +6,12 @@ Proofs: docs/mathematics.md, statement 10.2.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 from gpcert.arrays import Array, PerCell, namespace
+from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.mean import TwoSided, Units
 from gpcert.enclosures.polynomials import smallest_eigenvalue
@@ -56,7 +58,9 @@ class Shapes:
             lost = _weighed(plus, self.lost) + _weighed(minus, self.gained)
             least = [_least_bend(H[:, k], geometry) for k in range(rows.shape[1])]
             ends.append(xp.stack(least, axis=1) - lost)
-        sizes = self._reach(geometry) + self.lost + self.gained
+        spread = (geometry.half[:, :, None] * geometry.half[:, None, :])[:, None]
+        sizes = xp.sum((xp.abs(self.below) + xp.abs(self.above)) * spread, axis=(2, 3))
+        sizes = sizes + self.lost + self.gained
         rounding = up(gamma(J + 16) * _weighed(xp.abs(rows), sizes), J + 16)
         return ends[0] - rounding, -(ends[1] - rounding)
 
@@ -69,12 +73,6 @@ class Shapes:
         size = size + xp.abs(low) + xp.abs(high)
         worst = xp.maximum(high - middle, middle - low)
         return nonnegative(up(worst + gamma(rows.shape[2] + 8) * size, 4))
-
-    def _reach(self, geometry: Geometry) -> Array:
-        """(B, J): what the quadratics can reach, for their rounding."""
-        xp = namespace(self.lost)
-        spread = (geometry.half[:, :, None] * geometry.half[:, None, :])[:, None]
-        return xp.sum((xp.abs(self.below) + xp.abs(self.above)) * spread, axis=(2, 3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,14 +177,16 @@ def _shapes(found: FirstOrder, enclosures: list[VarianceEnclosure]) -> Shapes:
     )
 
 
-def mean_at_center(latent: LatentOutputs, outputs: int) -> FirstOrder:
-    """`mean_first_order` for the cells' centres alone: nothing moves."""
-    return _still(latent.geometry, [latent.mean_at_center(c) for c in range(outputs)])
+def orders_at_center(latent: LatentOutputs, layout: ClassLayout) -> tuple[FirstOrder, FirstOrder]:
+    """Means and variances for the cells' centres alone: nothing moves."""
 
+    def still(parts: Iterable[tuple[Array, Array, Units]]) -> FirstOrder:
+        zero = 0.0 * latent.geometry.half
+        rows = [_Row(x, units, zero, -error, error, 0.0) for x, error, units in parts]
+        return _first_order(latent.geometry, rows)
 
-def variance_at_center(latent: LatentOutputs, outputs: int) -> FirstOrder:
-    """`variance_first_order` for the cells' centres alone."""
-    return _still(latent.geometry, [latent.variance_at_center(c) for c in range(outputs)])
+    means = still(map(latent.mean_at_center, range(layout.mean_outputs)))
+    return means, still(map(latent.variance_at_center, range(layout.outputs)))
 
 
 def linear_reach(geometry: Geometry, slope: Annotated[Array, "B J f"]) -> Annotated[Array, "B J"]:
@@ -219,11 +219,6 @@ class _Row:
         size = (self.size + 0.0 * self.center)[rows]
         ends = self.slope[rows], self.low[rows], self.high[rows]
         return _Row(self.center[rows], units, *ends, size)
-
-
-def _still(geometry: Geometry, parts: list[tuple[Array, Array, Units]]) -> FirstOrder:
-    zero = 0.0 * geometry.half
-    return _first_order(geometry, [_Row(x, units, zero, -e, e, 0.0) for x, e, units in parts])
 
 
 def _first_order(geometry: Geometry, rows: list[_Row]) -> FirstOrder:

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import reduce
 
 from gpcert.arrays import Array, PerCell, namespace
-from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.covariances import Covariance, covariance_of
 from gpcert.enclosures.classes.faces import has_faces, least_on_faces
 from gpcert.enclosures.classes.outputs import LatentOutputs, pair_model
@@ -55,15 +55,13 @@ MIDDLE = 0.34
 """At most Phi(1) - Phi(0)."""
 
 
-@dataclass(frozen=True, eq=False)
 class Leader:
     """Class c against class k on a batch of cells."""
 
-    latent: LatentOutputs
-    layout: ClassLayout
-    pairs: PairBounds
-    c: int
-    k: int
+    def __init__(self, pairs: PairBounds, c: int, k: int) -> None:
+        self.pairs, self.c, self.k = pairs, c, k
+        self.latent, self.layout = pairs.latent, pairs.layout
+        self.others = [j for j in range(pairs.layout.classes) if j not in (c, k)]
 
     def lower(self) -> PerCell:
         """(B,): a positive lower bound of `pi_c - pi_k`, or minus infinity."""
@@ -71,21 +69,20 @@ class Leader:
         xp = namespace(latent.cells.lower)
         mu = self._ahead_by_faces(k)
         nothing = xp.full_like(mu, -math.inf)
-        others = [j for j in range(self.layout.classes) if j not in (c, k)]
         possible = mu > 0
-        for j in others:  # a class that may be ahead of c decides otherwise: not worth the time
+        for j in self.others:  # a class that may be ahead of c decides otherwise: not worth it
             possible = possible & (self._ahead_by_faces(j) > 0)
         if not bool(xp.any(possible)):
             return nothing
-        changes = [covariance_of(self.pairs, (c, k), j) for j in others]
-        if any(change is None for change in changes):
-            return nothing
+        changes = [covariance_of(self.pairs, (c, k), j) for j in self.others]
         known = [change for change in changes if change is not None]
-        ups = [self._tilted_end(j) for j in others]
-        spreads = [self._spread(j) for j in others]
+        if len(known) < len(changes):
+            return nothing
+        ups = [self._tilted_end(j) for j in self.others]
+        spreads = [self._spread(j) for j in self.others]
         share, q = self._share_near(known, ups, spreads)
         q = xp.minimum(mu, q)
-        for j, change in zip(others, known, strict=True):
+        for j, change in zip(self.others, known, strict=True):
             q = xp.minimum(q, self._less_by_faces(mu, change, share, j))
         proved = (mu > 0) & (q > 0)
         one = xp.ones_like(mu)
@@ -109,8 +106,7 @@ class Leader:
 
     def _on(self, latent: LatentOutputs) -> Leader:
         """The same classes on other cells."""
-        pairs = PairBounds(latent, self.layout, self.pairs.likelihood)
-        return Leader(latent, self.layout, pairs, self.c, self.k)
+        return Leader(PairBounds(latent, self.layout, self.pairs.likelihood), self.c, self.k)
 
     def _mean_function(self, *terms: tuple[int, int, float]) -> FormFunction:
         """The sum of `factor (mu_second - mu_first)` over terms (first, second, factor)."""
@@ -192,28 +188,24 @@ class Leader:
         most = xp.zeros_like(spreads[0] if spreads else self.latent.geometry.rho2)
         for change in changes:
             most = xp.maximum(most, change.high)
-        others = [j for j in range(self.layout.classes) if j not in (self.c, self.k)]
-        tilted = [[self._tilted_end(j, lam) for lam in TILTS] for j in others]
+        tilted = [[self._tilted_end(j, lam) for lam in TILTS] for j in self.others]
         share = self._share(changes, list(zip(ups, spreads, strict=True)))
         q = xp.full_like(most, math.inf)
         for _ in range(ROUNDS):
             near = up((1.0 + BEYOND) * share * most, 4)
             ends = []
             for start, row in zip(ups, tilted, strict=True):
-                end = start
-                for lam, found in zip(TILTS, row, strict=True):
-                    end = xp.minimum(end, up(found + lam * near + gamma(4) * xp.abs(found), 4))
-                ends.append(end)
+                both = zip(TILTS, row, strict=True)
+                tops = (up(found + lam * near + gamma(4) * xp.abs(found), 4) for lam, found in both)
+                ends.append(reduce(xp.minimum, tops, start))
             q = xp.where(most > 0, xp.minimum(q, down(0.5 * BEYOND * share * most, 4)), q)
             again = self._share(changes, list(zip(ends, spreads, strict=True)))
             share = xp.minimum(share, again)
-        if len(others) == 1 and self._by_faces and bool(share[0] > 0.5):
+        if len(self.others) == 1 and self._by_faces and bool(share[0] > 0.5):
             near = up((1.0 + BEYOND) * share * most, 4)
-            ends = [
-                float((found + lam * near)[0]) for lam, found in zip(TILTS, tilted[0], strict=True)
-            ]
-            likely = sorted(zip(ends, TILTS, strict=True))[:LIKELY]
-            if any(self._below_even(others[0], lam, near) for _, lam in likely):
+            both = zip(TILTS, tilted[0], strict=True)
+            likely = sorted((float((found + lam * near)[0]), lam) for lam, found in both)[:LIKELY]
+            if any(self._below_even(self.others[0], lam, near) for _, lam in likely):
                 q = xp.where(most > 0, xp.minimum(q, down(0.5 * BEYOND * share * most, 4)), q)
                 share = xp.zeros_like(share) + 0.5
         return share, q

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.joint_change import (
@@ -78,9 +78,7 @@ def measure(
     once, twice = 1.0 + inflation, (1.0 + inflation) ** 2
     mean = up(mean * once, count)
 
-    spread, bend, whole, length = _covariance_sizes(change, R, geometry, count)
-    operator = _spectral(whole, n)
-    trace, skew = _trace_and_skew(whole, n)
+    (spread, operator, length, trace, skew), bend = _covariance_sizes(change, R, geometry, count)
     if change.joint is not None and n > 2:
         trace, skew = joint_sizes(change, change.joint, R, geometry)
         length = xp.minimum(length, up(root(trace * trace / n + skew * skew), 8))
@@ -107,9 +105,9 @@ def measure(
 
 def _covariance_sizes(
     change: Change, R: Array, geometry: Geometry, count: int
-) -> tuple[Array, Array, Array, Array]:
-    """Nuclear norms (B,) of `R (V - V_0) R^T`, whole and without its linear part, bounds (B, K) of
-    its coordinates, and its Frobenius norm (B,); the inflation is left to the caller."""
+) -> tuple[_Norms, Array]:
+    """Norms of `R (V - V_0) R^T`, and the nuclear norm (B,) without its linear part; the inflation
+    is left to the caller."""
     xp = namespace(R)
     n, variances = R.shape[1], change.variances
     size = xp.abs(R)
@@ -132,16 +130,15 @@ def _covariance_sizes(
     most = xp.abs(images) + gamma(2 * n + 4) * sizes
     lengths = up(root(xp.sum(most * most, axis=(2, 3))), n * n + 4)
     each = xp.asarray(change.root_ranks, device=R.device) * lengths
-    still = _nuclear(fixed, n)
+    still, whole = _Norms.of(fixed, n), _Norms.of(swings + bends, n)
     apart = [
-        up(xp.sum(each * part, axis=1) + still, count)
+        up(xp.sum(each * part, axis=1) + still.nuclear, count)
         for part in (variances.reach, variances.bend + gamma(count) * moved)
     ]
-    whole = swings + bends
-    spread = xp.minimum(_nuclear(whole, n), apart[0])
-    length = up(xp.sum(lengths * variances.reach, axis=1) + _entries_length(fixed, n), count)
-    length = xp.minimum(_entries_length(whole, n), length)
-    return spread, xp.minimum(_nuclear(bends, n), apart[1]), whole, length
+    length = up(xp.sum(lengths * variances.reach, axis=1) + still.frobenius, count)
+    spread, length = xp.minimum(whole.nuclear, apart[0]), xp.minimum(whole.frobenius, length)
+    bend = xp.minimum(_Norms.of(bends, n).nuclear, apart[1])
+    return whole._replace(nuclear=spread, frobenius=length), bend
 
 
 def _fixed_part(change: Change, R: Array, count: int) -> Array:
@@ -157,8 +154,7 @@ def _fixed_part(change: Change, R: Array, count: int) -> Array:
 
 
 def _coordinates(W: Array, absolute: bool = False) -> Array:
-    """(B, K, J): linear coordinates of symmetric matrices W (B, J, n, n) in which norms are read
-    off by `_nuclear` and `_spectral`.
+    """(B, K, J): linear coordinates of symmetric matrices W (B, J, n, n) for `_Norms`.
 
     n = 2: the trace t, and `W_11 - W_22`, `2 W_12` of length s: the eigenvalues are (t +- s) / 2.
     Otherwise: all entries. `absolute`: bounds of the coordinates from bounds of the entries.
@@ -172,34 +168,28 @@ def _coordinates(W: Array, absolute: bool = False) -> Array:
     return xp.stack([first + second, difference, 2.0 * mixed], axis=1)
 
 
-def _nuclear(coordinates: Array, n: int) -> Array:
-    """Upper bound (B,) of the nuclear norm from bounds (B, K) of the coordinates' sizes.
+class _Norms(NamedTuple):
+    """Upper bounds (B,) of norms, of the trace's size, and of the eigenvalues' difference."""
 
-    n = 2: `|t + s| / 2 + |t - s| / 2 = max(|t|, s)`. Otherwise sqrt(n) times the Frobenius norm.
-    """
-    xp = namespace(coordinates)
-    if n == 2:
-        return xp.maximum(coordinates[:, 0], euclidean(coordinates[:, 1:]))
-    return up(math.sqrt(n) * euclidean(coordinates), 4)
+    nuclear: Array
+    spectral: Array
+    frobenius: Array
+    trace: Array
+    skew: Array
 
-
-def _trace_and_skew(coordinates: Array, n: int) -> tuple[Array, Array]:
-    """Bounds (B,) of the trace's size and of the eigenvalues' difference."""
-    xp = namespace(coordinates)
-    trace = coordinates[:, 0]
-    if n == 1:
-        return trace, 0.0 * trace
-    if n == 2:
-        return trace, euclidean(coordinates[:, 1:])
-    infinite = xp.full_like(trace, math.inf)
-    return infinite, infinite
-
-
-def _spectral(coordinates: Array, n: int) -> Array:
-    """The same for the spectral norm: `(|t| + s) / 2`, or the Frobenius norm."""
-    if n == 2:
-        return up(0.5 * (coordinates[:, 0] + euclidean(coordinates[:, 1:])), 4)
-    return euclidean(coordinates)
+    @staticmethod
+    def of(coordinates: Annotated[Array, "B K"], n: int) -> _Norms:
+        """From bounds (B, K) of the coordinates' sizes: by the eigenvalues for n = 2, nuclear norm
+        `|t + s| / 2 + |t - s| / 2 = max(|t|, s)`; else by the length of all entries."""
+        trace, length = coordinates[:, 0], euclidean(coordinates)
+        if n == 2:
+            skew = euclidean(coordinates[:, 1:])
+            nuclear = namespace(trace).maximum(trace, skew)
+            length = up(math.sqrt(0.5) * length, 4)
+            return _Norms(nuclear, up(0.5 * (trace + skew), 4), length, trace, skew)
+        infinite = namespace(trace).full_like(trace, math.inf)
+        whole = (trace, 0.0 * trace) if n == 1 else (infinite, infinite)
+        return _Norms(up(math.sqrt(n) * length, 4), length, length, *whole)
 
 
 def _less(bound: Array, other: Array) -> Array:
@@ -216,8 +206,3 @@ def _box_length(slope: Array, geometry: Geometry) -> Array:
     rows = xp.sum(xp.abs(slope) * geometry.half[:, None, :], axis=2)
     rounding = gamma(n + 8) * xp.sum(rows * rows, axis=1)
     return up(root(reach(gram, geometry) + rounding), slope.shape[2] ** 2 + 16)
-
-
-def _entries_length(coordinates: Array, n: int) -> Array:
-    """The same for the Frobenius norm: `sqrt((t^2 + s^2) / 2)`, or the length of all entries."""
-    return up(math.sqrt(0.5) * euclidean(coordinates), 4) if n == 2 else euclidean(coordinates)

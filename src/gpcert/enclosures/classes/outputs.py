@@ -28,8 +28,7 @@ class LatentOutputs:
 
     def __init__(self, evaluation: Evaluation) -> None:
         self.evaluation = evaluation
-        self.cells, self.optional = evaluation.cells, evaluation.optional
-        self.once, self.wants, self.report = evaluation.once, evaluation.wants, evaluation.report
+        self.cells, self.once = evaluation.cells, evaluation.once
 
     @property
     def together(self) -> bool:
@@ -120,9 +119,8 @@ class LatentOutputs:
 
     def split_scores(self) -> PerCellAndFeature:
         """(B, f): what halving each axis gains; the sum over the kernels."""
-        count = len(self.evaluation.members)
-        members = [self.evaluation.member(index).expansion.geometry for index in range(count)]
-        scores = [geometry.split_scores() for geometry in members]
+        own = map(self.evaluation.member, range(len(self.evaluation.members)))
+        scores = [member.expansion.geometry.split_scores() for member in own]
         return sum(scores[1:], scores[0])
 
 

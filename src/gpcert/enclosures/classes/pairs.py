@@ -5,17 +5,15 @@ Class c wins if it beats every other one, so with `P_k = P(k beats c)`, at every
     1 - sum_k P_k  <=  pi_c  <=  min_k (1 - P_k),       prod_k (1 - P_k) <= pi_c,
 
 the last where no two differences `f_k - f_c` have a negative covariance. Reason: union and
-intersection of events, for the softmax with Gumbel noise added to the latent values
-(`softmax_c = P(f_c + g_c is the largest)`, `P(k beats c) = E sigma(f_k - f_c)`); for the last,
-`1 / (1 + sum e_k) >= prod 1 / (1 + e_k)`, and Gaussian variables with covariances >= 0 are
-associated, so that falling functions of them have `E prod >= prod E` (Pitt 1982; Esary, Proschan &
-Walkup 1967).
+intersection of events; for the last, Gaussian variables with covariances >= 0 are associated (Pitt
+1982; Esary, Proschan & Walkup 1967).
 
 Proofs: docs/mathematics.md, statements 1.7 and 10.8.
 """
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 from gpcert.arrays import Array, PerCell, namespace
@@ -45,20 +43,13 @@ class PairBounds:
         losses = [self.win(k, c) for k in others]  # lower bounds of P_k
         m = len(wins)
         low = down(sum(wins) - (m - 1.0) - gamma(m + 2) * m, 2)
-        product = wins[0]
-        for win in wins[1:]:
-            product = product * win
-        product = down(product, m + 2)
-        low = xp.where(self._associated(c), xp.maximum(low, product), low)
-        high = up(1.0 - losses[0], 1)
-        for loss in losses[1:]:
-            high = xp.minimum(high, up(1.0 - loss, 1))
-        low, high = nonnegative(low), xp.clip(high, 0.0, 1.0)
+        product = down(math.prod(wins), m + 2)
+        low = nonnegative(xp.where(self._associated(c), xp.maximum(low, product), low))
+        most = xp.clip(up(1.0 - xp.stack(losses, axis=1), 1), 0.0, 1.0)
+        high = xp.min(most, axis=1)
         if len(others) == 2:
-            most = xp.clip(up(1.0 - xp.stack(losses, axis=1), 1), 0.0, 1.0)
-            joint = self.likelihood.joint_range(
-                (xp.stack(wins, axis=1), most), self._correlation(c, *others)
-            )
+            ends = xp.stack(wins, axis=1), most
+            joint = self.likelihood.joint_range(ends, self._correlation(c, *others))
             if joint is not None:
                 low, high = xp.maximum(low, joint[0]), xp.minimum(high, joint[1])
         return low, high
@@ -79,7 +70,7 @@ class PairBounds:
         low, high = self.variance(c, k)
         center = self._center(c, k)
         steep = pair.level_slope(center[0], xp.clip(center[1], self._least(), None))
-        best = None
+        best = xp.zeros_like(low)
         for beta in (0.0 * steep, steep):
             model, constant = pair_model(latent, layout, (k, c), beta)
             constant = constant - up(2.0 * self.raised * nonnegative(beta), 2)
@@ -93,12 +84,8 @@ class PairBounds:
             usable = usable & (low <= high)  # crossed where a box's centre is not in the ball
             zero = xp.zeros_like(alpha)
             ends = [xp.where(usable, v, zero + self._least()) for v in (low, high)]
-            found = pair.line_minimum(
-                xp.where(usable, alpha, zero), xp.where(usable, beta, zero), *ends
-            )
-            found = xp.where(usable, found, zero)
-            best = found if best is None else xp.maximum(best, found)
-        assert best is not None
+            line = (xp.where(usable, alpha, zero), xp.where(usable, beta, zero))
+            best = xp.maximum(best, xp.where(usable, pair.line_minimum(*line, *ends), zero))
         return best
 
     def _least(self) -> float:

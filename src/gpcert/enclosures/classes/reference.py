@@ -21,9 +21,8 @@ from gpcert.enclosures.classes.joint_change import Change, joint_bends
 from gpcert.enclosures.classes.latent import (
     FirstOrder,
     linear_reach,
-    mean_at_center,
     mean_first_order,
-    variance_at_center,
+    orders_at_center,
     variance_first_order,
 )
 from gpcert.enclosures.classes.metric import Sizes, measure
@@ -32,11 +31,16 @@ from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import gamma, root, up
 
-LEAST_VARIANCE = 1e-2
-"""Smallest variance of a class: derivatives are averages over it."""
+SMALLEST_VARIANCE = 1e-2
+"""Smallest variance of a class, and eigenvalue of the reference covariance: derivatives are found
+as averages over it. A smaller true one is reached by the expansion; links hardly bend over 0.1."""
 
-LEAST_PART = 1e-8
+RELATIVE_VARIANCE = 1e-8
 """The same relative to the largest, so that whitening stays well conditioned."""
+
+LARGEST_VARIANCE = 1e100
+"""Latent variances beyond this are no numbers to expand about; probabilities are then bounded by
+the other ways, or not at all."""
 
 RIDGE = 1e-9
 """Keeps the equations regular where one class has next to no variance."""
@@ -49,10 +53,8 @@ def nearest_variances(V: Annotated[Array, "B n n"]) -> PerCellAndClass:
     """(B, m): variances D of independent classes whose differences `f_k - f_0` have a covariance
     near V (B, n, n), in the Frobenius norm of its own metric.
 
-    With C the matrix of the differences, `C^T (C D C^T)^-1 C = D^-1/2 Pi D^-1/2` and
-    `Pi = I - u u^T`, u the unit vector along `D^-1/2 1`. The squared distance of a difference E is
-    `trace(Pi E' Pi E')`, `E' = D^-1/2 E D^-1/2`; a change of D by `D x` makes it least where
-    `(Pi * Pi) x = diag(Pi E' Pi)`, products entry by entry.
+    A change of D by `D x` makes the distance least where `(Pi * Pi) x = diag(Pi E' Pi)`, products
+    entry by entry, `Pi = I - u u^T`, u the unit vector along `D^-1/2 1` (Statement 10.13).
     """
     xp = namespace(V)
     m = V.shape[1] + 1
@@ -67,30 +69,17 @@ def nearest_variances(V: Annotated[Array, "B n n"]) -> PerCellAndClass:
         E = scale[:, :, None] * full * scale[:, None, :] - one
         right = xp.linalg.diagonal(Pi @ E @ Pi)
         change = xp.linalg.solve(Pi * Pi + RIDGE * one, right[:, :, None])[:, :, 0]
-        D = _positive(D * (1.0 + change))
+        D = D * (1.0 + change)
+        D = _raised(xp.where(xp.all(xp.isfinite(D), axis=1)[:, None], D, xp.ones_like(D)))
     return D
 
 
-def _positive(D: Array) -> Array:
-    """Raised to the smallest that is allowed; 1 where something is not a number."""
-    xp = namespace(D)
-    known = xp.all(xp.isfinite(D), axis=1)[:, None]
-    D = xp.where(known, D, xp.ones_like(D))
-    largest = xp.max(D, axis=1, keepdims=True)
-    least = xp.maximum(LEAST_PART * largest, xp.full_like(largest, LEAST_VARIANCE))
-    return xp.maximum(D, least + 0.0 * D)
-
-
-SMALLEST_VARIANCE = 1e-2
-"""Smallest eigenvalue of the reference covariance: derivatives are found as averages over it. A
-smaller true covariance is reached by the expansion; the links hardly bend over 0.1."""
-
-LARGEST_VARIANCE = 1e100
-"""Latent variances beyond this are no numbers to expand about; probabilities are then bounded by
-the other ways, or not at all."""
-
-RELATIVE_VARIANCE = 1e-8
-"""The same relative to the largest eigenvalue, so that whitening stays well conditioned."""
+def _raised(variances: Array) -> Array:
+    """(B, k) raised to the smallest that are allowed; any choice is sound."""
+    xp = namespace(variances)
+    largest = xp.max(variances, axis=1, keepdims=True)
+    least = xp.maximum(RELATIVE_VARIANCE * largest, xp.full_like(largest, SMALLEST_VARIANCE))
+    return xp.maximum(variances, least + 0.0 * variances)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,18 +125,15 @@ class Reference:
     def at_center(self, latent: LatentOutputs) -> tuple[Reference, Annotated[Array, "B n"]]:
         """The same reference for the cells' centres alone, and how well their means `center` are
         known (B, n); the step from the reference's means is part of the bend."""
-        layout = self.layout
-        outputs = mean_at_center(latent, layout.mean_outputs)
-        variances = variance_at_center(latent, layout.outputs)
-        change = _change(self.L, self.noise, (outputs, variances), latent, layout)
+        both = orders_at_center(latent, self.layout)
+        change = _change(self.L, self.noise, both, latent, self.layout)
         # the means are measured from the reference's, not from the centre's
-        xp = namespace(self.L)
-        known = change.means.bend
+        xp, known = namespace(self.L), change.means.bend
         a, b = change.means.reference, self.change.means.reference
-        bend = up(change.means.bend + xp.abs(a - b) + gamma(2) * (xp.abs(a) + xp.abs(b)), 2)
+        bend = up(known + xp.abs(a - b) + gamma(2) * (xp.abs(a) + xp.abs(b)), 2)
         change = replace(change, means=replace(change.means, bend=bend, reach=bend, reference=b))
         sizes = measure(change, self.R, self.inflation, self.geometry)
-        return replace(self, outputs=outputs, change=change, sizes=sizes), known
+        return replace(self, outputs=both[0], change=change, sizes=sizes), known
 
 
 def reference(latent: LatentOutputs, layout: ClassLayout, likelihood: ClassLikelihood) -> Reference:
@@ -158,9 +144,8 @@ def reference(latent: LatentOutputs, layout: ClassLayout, likelihood: ClassLikel
     if moves:
         outputs = mean_first_order(latent, layout.mean_outputs)
         variances = variance_first_order(latent, layout.outputs)
-    else:  # single points
-        outputs = mean_at_center(latent, layout.mean_outputs)
-        variances = variance_at_center(latent, layout.outputs)
+    else:
+        outputs, variances = orders_at_center(latent, layout)
     matrices = xp.asarray(layout.matrices, device=outputs.center.device)
     noise = likelihood.noise * xp.asarray(np.eye(layout.n) + 1.0, device=matrices.device)
     known = _weighted(variances.reference, matrices) + noise
@@ -169,13 +154,16 @@ def reference(latent: LatentOutputs, layout: ClassLayout, likelihood: ClassLikel
     usable = xp.all(xp.abs(known) <= LARGEST_VARIANCE, axis=(1, 2))[:, None]
     raised = xp.where(usable, raised, xp.ones_like(raised))
     known = xp.where(usable[:, :, None], known, _weighted(raised, matrices) + noise)
-    apart, wanted = raised, _raised(known)
+    apart = raised
     by_law = layout.classes > likelihood.largest_coupled
     if by_law and not layout.independent:
         apart = nearest_variances(known - noise)
     if by_law or layout.independent:
         alone = ClassLayout(layout.classes, np.eye(layout.classes)).matrices
         wanted = _weighted(apart, xp.asarray(alone, device=matrices.device)) + noise
+    else:
+        values, vectors = xp.linalg.eigh(0.5 * (known + xp.matrix_transpose(known)))
+        wanted = (vectors * _raised(values)[:, None, :]) @ xp.matrix_transpose(vectors)
     L = xp.linalg.cholesky(wanted)
     change = _change(L, noise, (outputs, variances), latent, layout, moves and by_law)
     n, J = layout.n, layout.outputs
@@ -236,16 +224,6 @@ def _weighted(y: Array, matrices: Array) -> Array:
     return xp.reshape(y @ xp.reshape(matrices, (J, n * n)), (y.shape[0], n, n))
 
 
-def _raised(V: Array) -> Array:
-    """V with its eigenvalues raised to the smallest that is allowed; any choice is sound."""
-    xp = namespace(V)
-    values, vectors = xp.linalg.eigh(0.5 * (V + xp.matrix_transpose(V)))
-    largest = xp.max(values, axis=1, keepdims=True)
-    least = xp.maximum(RELATIVE_VARIANCE * largest, xp.full_like(largest, SMALLEST_VARIANCE))
-    values = xp.maximum(values, least + 0.0 * values)
-    return (vectors * values[:, None, :]) @ xp.matrix_transpose(vectors)
-
-
 def _inverse_error(R: Array, L: Array) -> Array:
     """(B,): `L^-1 = T R` with `|T - I|_2 <= this`, for any R close to the inverse of L.
 
@@ -264,12 +242,8 @@ def negative_part(latent: LatentOutputs, layout: ClassLayout) -> float:
     """Frobenius bound of what is added to V to make it positive semi-definite.
 
     Independent outputs: cutting the variances at 0 moves V by `sum_j e_j |matrices_j|` at most, e_j
-    how far y_j may lie below 0.
-    Coupled ones, with `e = excess s^2 scale^2`, s^2 the largest k(x, x) of the searched
-    differences: the covariance of the outputs is at least `-e/2 I`, so V at least
-    `-e/2 (I + 1 1^T)`, of norm m e/2, in n eigenvalues at most; and cutting the pairs' variances at
-    0 moves V by n e at most. Together below m n e (Statement 1.7). The nearest semi-definite matrix
-    is what is meant (outputs alone: `max(v, 0)`).
+    how far y_j may lie below 0. Coupled ones: below m n e, as the nearest semi-definite matrix is
+    what is meant (Statement 1.7).
     """
     dips = np.asarray([latent.dip(j) for j in range(layout.outputs)])
     if layout.mixing is None:

@@ -1,12 +1,9 @@
 """What the expansion of class probabilities in latent means and covariance leaves out.
 
 Along the straight line from (a_0, V_0) to (a, V), `phi(s) = F` has, by `dF/dV = F''/2` (Price),
-
-    phi^(k) = sum_i binomial(k, i) 2^-i D_(k+i)[da^(k-i), dV^i],
-
-D_j the j-th derivative of F in a; |D_j[...]| is at most its norm times |da|^(k-i) times the nuclear
-norm of dV to the i, in whatever metric. Or, to all orders at once (`orthogonal_rest`), what lies
-beyond the known degrees in Hermite's polynomials of the reference's law.
+`phi^(k) = sum_i binomial(k, i) 2^-i D_(k+i)[da^(k-i), dV^i]`, D_j the j-th derivative of F in a, in
+whatever metric. Or, to all orders at once (`orthogonal_rest`), what lies beyond the known degrees
+in Hermite's polynomials of the reference's law.
 
 Proofs: docs/mathematics.md, statements 9.16, 10.3, 10.4 and 10.12.
 """
@@ -64,12 +61,9 @@ def higher_degrees(
 
 
 def shrunk_bounds(bounds: Sequence[Array | float], operator: PerCell) -> list[PerCell]:
-    """Bounds of |D_j| in the metric of V_0 for every covariance between V_0 and V on the line.
-
-    `|V - V_0| <= operator V_0` gives `V_s >= (1 - operator) V_0`, and a Gaussian with covariance
-    V_s is one with (1 - operator) V_0 plus an independent one: averages only shrink derivatives,
-    and `|D_j| <= b_j (1 - operator)^(-j/2)`. Infinite where operator >= 1.
-    """
+    """Bounds of |D_j| in the metric of V_0 for every covariance between V_0 and V on the line,
+    `b_j (1 - operator)^(-j/2)` where `|V - V_0| <= operator V_0` (Statement 10.4): averages only
+    shrink derivatives. Infinite where operator >= 1."""
     xp = namespace(operator)
     left = nonnegative(1.0 - up(operator, 2))
     usable = left > 1e-12
@@ -84,10 +78,9 @@ def orthogonal_rest(jet: ClassJet, sizes: Sizes) -> PerCell:
     all of second degree in da and dV where D_4 is known, else without D_3 and D_4.
 
     Statement: at most the known degrees 3, 4, ..., `jet.order` by their norms, and `unexplained`
-    times `hermite_tail`, Cauchy-Schwarz between the sum's part beyond these and the density's.
-    Needs `jet.square`. Unlike the bounds of `remainder` it measures dV in the Frobenius norm and
-    knows how little of the sum the known degrees leave; it is infinite where the law changes by
-    more than about a standard deviation.
+    times `hermite_tail`, Cauchy-Schwarz between the sum's part beyond these and the density's
+    (Statement 10.12). Needs `jet.square`; infinite where the law changes by more than about a
+    standard deviation.
     """
     xp = namespace(sizes.mean)
     length = unexplained(jet)
@@ -145,11 +138,9 @@ def hermite_tail(mean: Array, spread: Array, operator: Array, degree: int = 2) -
     `|b| <= mean`, `|W|_F <= spread`, `|W|_2 <= operator`.
 
     Statement: the squared length of degree k is at most `e_k`, the coefficients of
-    `exp(sum_k c_k X^k)`, `c_k = operator^(k-1) mean^2 + [k even] operator^(k-2) spread^2 / k`. So
-    `F = E s(y)`, y of that law, is within `sigma` times this of its expansion to that degree, for
-    2 `E s + D1.b + <D2, W + b b^T> / 2`, sigma the length of the part of s beyond it.
-    Reason: Mehler's formula for every eigenvalue of W, and exp has positive coefficients. Infinite
-    where the spectral norm is above `LARGEST`.
+    `exp(sum_k c_k X^k)`, `c_k = operator^(k-1) mean^2 + [k even] operator^(k-2) spread^2 / k`.
+    Reason: Mehler's formula for every eigenvalue of W, and exp has positive coefficients (Statement
+    9.16). Infinite where the spectral norm is above `LARGEST`.
 
     >>> import numpy as np
     >>> length, none = np.array([0.1]), np.array([0.0])

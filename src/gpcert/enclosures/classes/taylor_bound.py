@@ -6,12 +6,9 @@ a the latent differences, V their covariance. About a reference (a_0, V_0) of th
 
     G = G_0 + p.da + <Q, dV> / 2 + (D2[da, da] + D3[da, dV] + D4[dV, dV] / 4) / 2 + rest,
 
-p and Q the first two derivatives in a (Price's theorem turns dF/dV into half of the second one).
-The first-order part is one function of x: the sum of the outputs' means and variances with known
-coefficients, each with its quadratic model, so that it is minimised over the cell jointly. The
-second-order part takes the linear parts of da and dV; the rest is bounded in standard deviations
-of the latent differences (`remainder`), or by the links' own smoothness if that is less. Where the
-latent variance changes a lot the expansion is made about several covariances.
+p and Q the first two derivatives in a. The first-order part is one sum of the outputs' means and
+variances, minimised over the cell jointly; the second-order part takes the linear parts of da and
+dV. Where the latent variance changes a lot the expansion is made about several covariances.
 
 Proofs: docs/mathematics.md, statements 10.5 and 10.7.
 """
@@ -263,11 +260,8 @@ def _with_curvature(model: Enclosure, jet: ClassJet, place: Reference) -> tuple[
         M = M + 0.5 * (cross + xp.matrix_transpose(cross))
         M = M + 0.25 * (xp.matrix_transpose(spread) @ fourth @ spread)
         widened = xp.sum(root(xp.sum(spread**2, axis=1)) * geometry.half, axis=1)
-        terms = (
-            terms
-            + derivative_norm(jet, 3) * moved * widened
-            + 0.25 * derivative_norm(jet, 4) * widened**2
-        )
+        terms = terms + derivative_norm(jet, 3) * moved * widened
+        terms = terms + 0.25 * derivative_norm(jet, 4) * widened**2
     M = 0.5 * (M + xp.matrix_transpose(M))
     growth = growth_chord(model.rate, geometry.rho2) * geometry.rho2 if model.rate > 0 else 0.0
     size = reach(M, geometry)
@@ -299,9 +293,8 @@ def variance_pieces_bound(
 
     Most of the change of the covariance on a cell is a common factor: every x has its
     `t(x) = trace(V_0^-1 (V(x) - V_0))`, at least -n, in one of a few pieces. For the points of a
-    piece around t_k the expansion about `V_k = (1 + t_k / n) V_0` holds with a small rest, and the
-    cell's bound is the least of the pieces'. They cost integrals and quadratics, but no product
-    with the kernel matrix, as splitting the cell would (Statement 10.7).
+    piece around t_k the expansion is about `V_k = (1 + t_k / n) V_0` (Statement 10.7), which costs
+    integrals and quadratics, but no product with the kernel matrix, as splitting the cell would.
 
     Where the pieces so far, those at the ends first, surpass `known` bounds on no cell, the least
     of all does not either: then nothing is claimed, and the others are not computed.
@@ -321,7 +314,6 @@ def variance_pieces_bound(
         half = up(0.5 * (ends[1] - ends[0]), 4) + gamma(16) * (xp.abs(low) + high)
         found = _piece(latent, _moved(place, middle, half), jet_at)
         best = found if best is None else xp.minimum(best, found)
-    assert best is not None
     return xp.where(usable, best, xp.full_like(best, -math.inf))
 
 
@@ -405,9 +397,8 @@ def _moved(place: Reference, middle: Array, half: Array) -> Reference:
     )
     square = L @ xp.matrix_transpose(L)
     before = place.L @ xp.matrix_transpose(place.L)
-    size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L))
-    size = size + xp.abs(place.L) @ xp.matrix_transpose(xp.abs(place.L)) + xp.abs(square)
-    error = gamma(n + 8) * root(xp.sum(size * size, axis=(1, 2)))
+    both = [xp.abs(x) @ xp.matrix_transpose(xp.abs(x)) for x in (L, place.L)]
+    error = gamma(n + 8) * frobenius(both[0] + both[1] + xp.abs(square))
     change = replace(
         place.change,
         offset=place.change.offset + (square - before),
