@@ -198,7 +198,6 @@ class _RadiusSearch:
         self.shape, self.means, self.start = question.shape, question.means, start
         self.largest = question.largest(posterior, x)
         self.known = Bracket(0.0, np.inf, None)
-        self.boxes = 0
         self.reason = StopReason.CONVERGED
 
     def run(self, known: Bracket | None) -> Radius:
@@ -217,7 +216,7 @@ class _RadiusSearch:
                         self._try_all(ONE_BOX)
                         self._bisect()
                     else:  # one box at a time has said what it can
-                        self.known, self.boxes = known, known.boxes
+                        self.known = known
                     self._prove()
             else:
                 self.reason = self.rule.undecided or StopReason.UNDECIDED_AT_X
@@ -225,9 +224,8 @@ class _RadiusSearch:
             self.reason = StopReason.TIME
         except KeyboardInterrupt:
             self.reason = StopReason.INTERRUPTED
-        bracket = self.known._replace(boxes=self.boxes)
         seconds = time.perf_counter() - self.start
-        return radius_of(self.rule, self.question, bracket, self.reason, seconds)
+        return radius_of(self.rule, self.question, self.known, self.reason, seconds)
 
     @property
     def lower(self) -> float:
@@ -256,15 +254,13 @@ class _RadiusSearch:
     def _close_in(self, suspects: list[np.ndarray]) -> None:
         """Add points with another decision, about, each nearer to x than the last."""
         function = self.rule.goal.function(self.rule.model)
-        found = self._attacked(function, self.largest)
-        if found is None:
-            # a huge ball can hide a near counter-example from local search: look closer in
-            scale = float(np.abs(self.posterior.places - self.x).max(initial=0.0)) or 1.0
-            for radius in scale * GROWTH ** -np.arange(6.0):
-                found = self._attacked(function, min(radius, self.largest))
-                if found is not None:
-                    break
-        if found is None:
+        scale = float(np.abs(self.posterior.places - self.x).max(initial=0.0)) or 1.0
+        # a huge ball can hide a near counter-example from local search: look closer in
+        for radius in (self.largest, *(scale * GROWTH ** -np.arange(6.0))):
+            found = self._attacked(function, min(radius, self.largest))
+            if found is not None:
+                break
+        else:
             return
         self._confirmed(found)  # whatever ends the attack, an upper end is known
         low = 0.0
@@ -280,21 +276,16 @@ class _RadiusSearch:
     def _attacked(self, function: Any, radius: float) -> np.ndarray | None:
         """A point of the ball with another decision, if local search finds one; not proved."""
         self._show()
-        point = attack(
-            function,
-            self.shape.ball(self.x, radius),
-            starts=2,
-            random_state=self.means.random_state,
-            enough=self.rule.target,
-        )
+        ball, seed = self.shape.ball(self.x, radius), self.means.random_state
+        point = attack(function, ball, starts=2, random_state=seed, enough=self.rule.target)
         return point if function(point[None])[0][0] < self.rule.target else None
 
     def _confirmed(self, point: np.ndarray) -> bool:
         """Whether the decision at the point is proved to be another; it is then put away."""
-        if self._certify(Ball(point, 0.0), ONE_BOX).margin.upper >= 0:
-            return False
-        self._take(point)
-        return True
+        other = self._certify(Ball(point, 0.0), ONE_BOX).margin.upper < 0
+        if other:
+            self._take(point)
+        return other
 
     def _take(self, point: np.ndarray) -> None:
         distance = distance_of(self.shape, self.x, point)
@@ -304,7 +295,7 @@ class _RadiusSearch:
     def _certify(self, region: Ball, budget: Budget) -> Certificate:
         """The rule made at x, over a region that need not contain x."""
         certificate = certify_rule(region, self.rule, replace(self.means, budget=budget))
-        self.boxes += certificate.boxes
+        self.known = self.known._replace(boxes=self.known.boxes + certificate.boxes)
         stop_if_interrupted(certificate.reason)
         return certificate
 
@@ -319,11 +310,8 @@ class _RadiusSearch:
         return certificate
 
     def _show(self) -> None:
-        seconds = time.perf_counter() - self.start
-        self.line.show(
-            f"radius between {self.lower:.5g} and {self.upper:.5g}, {self.boxes} boxes, "
-            f"{seconds:.1f} s"
-        )
+        cost = f"{self.known.boxes} boxes, {time.perf_counter() - self.start:.1f} s"
+        self.line.show(f"radius between {self.lower:.5g} and {self.upper:.5g}, {cost}")
 
     def _prove(self) -> None:
         """Bisect on proved radii by searches with what time is left."""

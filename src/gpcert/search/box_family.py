@@ -6,7 +6,7 @@ Proofs: docs/mathematics.md, statement 14.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Backend, Index, PerCellAndFeature, PerRow, Rows, to_numpy
+from gpcert.arrays import Backend, Index, Inputs, PerCellAndFeature, PerRow, Rows, to_numpy
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, checkpoint
 from gpcert.enclosures import Evaluation, Portfolio, local_model
@@ -27,13 +27,7 @@ from gpcert.regions import Box, Cells, Region
 from gpcert.regions.base import NormConstraint
 from gpcert.search.branch_and_bound import bytes_per_cell, cells_at_once
 from gpcert.search.problem import Budget, StopReason, bound_of, check_bounds
-from gpcert.search.shared import (
-    Attained,
-    Attaining,
-    Boxes,
-    SharedProblem,
-    solve_shared,
-)
+from gpcert.search.shared import Attained, Attaining, Boxes, SharedProblem, solve_shared
 
 BATCH_BYTES = 5.0e8
 """Most memory of one batch on a CPU."""
@@ -118,6 +112,13 @@ class BoxFamily:
             own = self.balls._replace(center=place(self.balls.center[question]))
         cells = Cells(self.whole, place(low), place(low if high is None else high), own=own)
         return Evaluation(self.local, cells, optional, learnt)
+
+    def at_points(self, X: Inputs, optional: bool = True) -> Iterator[Evaluation]:
+        """Enclosures at points X (n, d) of `whole`, batch by batch."""
+        for start in range(0, len(X), self.cells_at_once):
+            checkpoint()
+            x = X[start : start + self.cells_at_once, self.whole.free]
+            yield self.evaluation(np.arange(len(x)), x, None, optional)
 
     def bounded(self, low: Rows, high: Rows, tol: float | None, budget: Budget) -> Bounded:
         """The goals over every box (R, f), bounded once each, or searched to within a tolerance;

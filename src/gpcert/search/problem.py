@@ -120,7 +120,7 @@ class Clock:
         return None
 
 
-def stop_if_interrupted(reason: StopReason) -> None:
+def stop_if_interrupted(reason: StopReason | None) -> None:
     """Raise `KeyboardInterrupt` if that is what ended a search.
 
     One search catches the first Ctrl-C and returns the bounds it has. What runs several must not go
