@@ -195,10 +195,6 @@ class Neighbourhoods:
         y = into_ball(v, powers, rng.exponential(size=len(v)), self.p)
         return self.project(center + unit * y, rows)
 
-    def width(self, rows: np.ndarray) -> np.ndarray:
-        """(k, d) widths of the boxes."""
-        return self.upper[rows] - self.lower[rows]
-
     def _scaled(self, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """`y / unit`, 0 where a feature is fixed."""
         unit = self.unit[rows]
@@ -235,19 +231,20 @@ def projected_gradient(
     """
     x = places.project(starts, rows)
     value, gradient = _finite(margins.judged(latent, x, rows))
-    width = places.width(rows)
-    step = np.full(len(x), FIRST_STEP)
-    active = np.arange(len(x))
+    width = places.upper[rows] - places.lower[rows]
+    step, active = np.full(len(x), FIRST_STEP), np.arange(len(x))
     for t in range(iterations):
         checkpoint()
         size = np.linalg.norm(gradient[active] * width[active], axis=1)
-        active = active[(size > 0) & (step[active] > SMALLEST_STEP)]
+        moving = (size > 0) & (step[active] > SMALLEST_STEP)
+        active, size = active[moving], size[moving] / np.sqrt(x.shape[1])
         if not len(active):
             break
         if t < JUMPS:
             y = places.linear_minimizers(gradient[active], rows[active])
-        else:
-            y = _step(places, x[active], gradient[active], rows[active], step[active])
+        else:  # as long as `step` of the width, in the mean over the features
+            along = gradient[active] * width[active] * width[active]
+            y = places.project(x[active] - along * (step[active] / size)[:, None], rows[active])
         reached, slope = _finite(margins.judged(latent, y, rows[active]))
         better = reached < value[active]
         won, lost = active[better], active[~better]
@@ -256,16 +253,6 @@ def projected_gradient(
             step[won] = np.minimum(step[won] * GROWTH, 1.0)
             step[lost] *= SHRINK
     return x
-
-
-def _step(
-    places: Neighbourhoods, x: np.ndarray, g: np.ndarray, rows: np.ndarray, length: np.ndarray
-) -> np.ndarray:
-    """A projected step whose size is `length` of the width, in the mean over the features."""
-    width = places.width(rows)
-    scaled = g * width
-    size = np.linalg.norm(scaled, axis=1) / np.sqrt(scaled.shape[1])
-    return places.project(x - scaled * width * (length / size)[:, None], rows)
 
 
 def _finite(judged: Both) -> Both:
