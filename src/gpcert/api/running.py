@@ -121,7 +121,8 @@ def begun_here(
 
 def reason_of(found: Any) -> StopReason | None:
     """Why the search behind a result ended, or behind the first of several, if there was one."""
-    return getattr(found[0] if isinstance(found, tuple) and found else found, "reason", None)
+    first = found[0] if isinstance(found, tuple) and found else None
+    return getattr(found, "reason", getattr(first, "reason", None))
 
 
 class Common:
