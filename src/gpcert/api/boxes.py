@@ -116,7 +116,7 @@ def bound_boxes(
     blocks = Blocks(files, len(low), size)
     ends = time.time() + limit.ends(start) - time.perf_counter()  # a moment that processes share
     pieces = []
-    for rows in blocks.left():  # each may take its part of the boxes; the time is everybody's
+    for rows in blocks.left:  # each may take its part of the boxes; the time is everybody's
         part = len(low[rows]) / len(low)
         boxes = None if limit.boxes is None else max(1, int(limit.boxes * part))
         share = replace(limit, seconds=None, boxes=boxes)
@@ -151,32 +151,28 @@ class Blocks:
     """The boxes in blocks: which are left, and what is known of the others."""
 
     def __init__(self, files: Mapping[Key, BoxFile], count: int, size: int) -> None:
-        self.files = files
-        self.count = count
-        self.rows = [slice(k, min(k + size, count)) for k in range(0, count, size)]
+        self.files, self.count = files, count
         done = set.intersection(*(file.done for file in files.values()))
-        self.numbers = [k for k in range(len(self.rows)) if k not in done]
-        self.reached = count - sum(rows.stop - rows.start for rows in self.left())
-        self.before = self.reached
-        self.boxes = 0
-
-    def left(self) -> list[slice]:
+        starts = [k for k in range(0, count, size) if k // size not in done]
+        self.left = [slice(k, min(k + size, count)) for k in starts]
         """Rows of the blocks that are to be bounded."""
-        return [self.rows[k] for k in self.numbers]
+        self.size, self.boxes = size, 0
+        self.reached = self.before = count - sum(rows.stop - rows.start for rows in self.left)
 
     def take(self, number: int, found: Block) -> None:
         """Put the bounds of one block away."""
-        k = self.numbers[number]
+        rows = self.left[number]
         finished = found.reason is StopReason.CONVERGED  # every end is known as asked
         for key, file in self.files.items():
-            file.write(k, self.rows[k], found.values[key], finished)
+            file.write(rows.start // self.size, rows, found.values[key], finished)
         self.reached += found.reached
         self.boxes += found.boxes
 
     @property
     def converged(self) -> bool:
         """Whether every block ended as it was asked to."""
-        return all(len(file.done) == len(self.rows) for file in self.files.values())
+        every = -(-self.count // self.size)
+        return all(len(file.done) == every for file in self.files.values())
 
     def values(self, kind: str) -> dict[str, np.ndarray]:
         """All that is known, by quantity."""

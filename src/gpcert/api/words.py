@@ -191,21 +191,18 @@ class Method:
     variance_bound: VarianceBound | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or self.name not in {"taylor", "paper", "both"}:
-            raise InputError(f"method: expected 'taylor', 'paper' or 'both', got {self.name!r}")
-        named = self.variance_bound is None or isinstance(self.variance_bound, str)
-        if not named or self.variance_bound not in {None, "solver", "analytic"}:
+        name, bound = self.name, self.variance_bound
+        if not isinstance(name, str) or name not in {"taylor", "paper", "both"}:
+            raise InputError(f"method: expected 'taylor', 'paper' or 'both', got {name!r}")
+        if not isinstance(bound, str | None) or bound not in {None, "solver", "analytic"}:
+            raise InputError(f"variance_bound: expected 'solver' or 'analytic', got {bound!r}")
+        if name == "taylor" and bound is not None:
             raise InputError(
-                f"variance_bound: expected 'solver' or 'analytic', got {self.variance_bound!r}"
-            )
-        if self.name == "taylor" and self.variance_bound is not None:
-            raise InputError(
-                f"variance_bound: {self.variance_bound!r} is a choice of method='paper' or 'both'; "
+                f"variance_bound: {bound!r} is a choice of method='paper' or 'both'; "
                 "with method='taylor' leave it out"
             )
-        if self.name != "taylor" and self.variance_bound is None:
-            default = "solver" if self.name == "paper" else "analytic"
-            object.__setattr__(self, "variance_bound", default)
+        default = {"taylor": None, "paper": "solver", "both": "analytic"}[name]
+        object.__setattr__(self, "variance_bound", bound or default)
 
     def goals(
         self, quantities: Sequence[Quantity], random_state: int | None, model: Model
@@ -282,15 +279,11 @@ def read_budget(budget: Any) -> Budget:
     """
     if budget is None:
         return DEFAULT_BUDGET
-    if isinstance(budget, Budget):
-        return budget
     try:
-        return Budget(seconds=budget)
+        return budget if isinstance(budget, Budget) else Budget(seconds=budget)
     except InputError as error:
-        raise InputError(
-            "budget: expected a positive number of seconds or a gpcert.Budget(seconds, boxes, "
-            f"memory), got {budget!r}"
-        ) from error
+        wanted = "a positive number of seconds or a gpcert.Budget(seconds, boxes, memory)"
+        raise InputError(f"budget: expected {wanted}, got {budget!r}") from error
 
 
 def read_tolerance(tol: Any, below: float = math.inf, name: str = "tol") -> float:
