@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -34,17 +34,12 @@ class Box(Region):
 
     lower: np.ndarray
     upper: np.ndarray
-    center: np.ndarray = field(repr=False)
-    inner_lower: np.ndarray = field(repr=False)
-    inner_upper: np.ndarray = field(repr=False)
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
         low, high = finite_array("lower", lower, 1), finite_array("upper", upper, 1)
         if low.shape != high.shape or low.size == 0:
-            raise InputError(
-                "Box: expected lower and upper of the same length >= 1, "
-                f"got shapes {low.shape} and {high.shape}"
-            )
+            wanted, got = "lower and upper of the same length >= 1", f"{low.shape} and {high.shape}"
+            raise InputError(f"Box: expected {wanted}, got shapes {got}")
         crossed = np.flatnonzero(low > high)
         if crossed.size:
             j = int(crossed[0])
@@ -92,10 +87,6 @@ class Ball(Region):
     norm: float
     features: np.ndarray
     domain: tuple[np.ndarray, np.ndarray] | None
-    lower: np.ndarray = field(repr=False)
-    upper: np.ndarray = field(repr=False)
-    inner_lower: np.ndarray = field(repr=False)
-    inner_upper: np.ndarray = field(repr=False)
 
     def __init__(
         self,
@@ -185,9 +176,8 @@ def region_from_dict(record: Mapping[str, Any]) -> Region:
     """
     if not isinstance(record, Mapping):
         raise InputError(f"region: expected a record that describe() wrote, got {record!r}")
-    kind = record.get("kind")
-    fields = {key: value for key, value in record.items() if key != "kind"}
-    makers = {"box": Box, "ball": Ball}
+    fields, makers = dict(record), {"box": Box, "ball": Ball}
+    kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in makers:
         raise InputError(f"region kind: expected one of {sorted(makers)}, got {kind!r}")
     if fields.get("domain") is not None:
@@ -202,8 +192,7 @@ def _numbers(value: Any) -> Any:
     """Nested lists with their infinite numbers, which JSON has no number for, no longer as text."""
     if isinstance(value, list | tuple):
         return [_numbers(each) for each in value]
-    infinite = isinstance(value, str) and value in ("inf", "-inf")
-    return float(value) if infinite else value
+    return float(value) if isinstance(value, str) and value in ("inf", "-inf") else value
 
 
 def check_norm(norm: float | str, name: str = "norm") -> float:
@@ -235,27 +224,24 @@ def check_features(features: Any, dim: int) -> Annotated[Array, "i"]:
     """Sorted indices of the features that may move, from indices, a mask, or None for all."""
     if features is None:
         return np.arange(dim)
+    wanted = f"features: expected a list of integers or a mask of length {dim}, got "
     if isinstance(features, str | bytes):
         raise InputError(
-            f"features: expected a list of numbers or a mask, got {features!r}; names are "
-            "understood by certify and the other verbs, which know the model's"
+            f"{wanted}{features!r}; names are understood by certify and the other verbs, which "
+            "know the model's"
         )
     if np.ma.is_masked(features):
-        raise InputError("features: expected a list of integers or a mask, got masked entries")
+        raise InputError(f"{wanted}masked entries")
     try:
         given = np.asarray(features)
     except (TypeError, ValueError) as error:
-        raise InputError(f"features: expected a list of integers, got {features!r}") from error
-    if given.dtype == bool:
-        if given.shape != (dim,):
-            raise InputError(f"features: expected a mask of shape ({dim},), got {given.shape}")
+        raise InputError(f"{wanted}{features!r}") from error
+    if given.dtype == bool and given.shape == (dim,):
         return np.flatnonzero(given)
-    if given.shape == (0,):
+    if given.shape == (0,) and given.dtype != bool:
         return np.arange(0)
     if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
-        raise InputError(
-            f"features: expected a list of integers or a mask of length {dim}, got {features!r}"
-        )
+        raise InputError(f"{wanted}{features!r}")
     bad = given[(given < 0) | (given >= dim)]
     if bad.size:
         raise InputError(f"features: expected indices in 0..{dim - 1}, got {int(bad[0])}")
