@@ -227,14 +227,6 @@ class _RadiusSearch:
         seconds = time.perf_counter() - self.start
         return radius_of(self.rule, self.question, self.known, self.reason, seconds)
 
-    @property
-    def lower(self) -> float:
-        return self.known.lower
-
-    @property
-    def upper(self) -> float:
-        return self.known.upper
-
     def _attack(self) -> None:
         """Shrink the radius at which plain local search still finds another decision.
 
@@ -248,7 +240,7 @@ class _RadiusSearch:
         except OutOfTime:
             checkpoint()  # the half, or all of it?
         for point in reversed(suspects):
-            if distance_of(self.shape, self.x, point) >= self.upper or self._confirmed(point):
+            if distance_of(self.shape, self.x, point) >= self.known.upper or self._confirmed(point):
                 return
 
     def _close_in(self, suspects: list[np.ndarray]) -> None:
@@ -289,7 +281,7 @@ class _RadiusSearch:
 
     def _take(self, point: np.ndarray) -> None:
         distance = distance_of(self.shape, self.x, point)
-        if distance < self.upper:
+        if distance < self.known.upper:
             self.known = self.known._replace(upper=distance, counterexample=point)
 
     def _certify(self, region: Ball, budget: Budget) -> Certificate:
@@ -304,24 +296,24 @@ class _RadiusSearch:
         self._show()
         certificate = self._certify(self.shape.ball(self.x, radius), budget)
         if certificate.status is Status.ROBUST:
-            self.known = self.known._replace(lower=max(self.lower, radius))
+            self.known = self.known._replace(lower=max(self.known.lower, radius))
         elif certificate.counterexample is not None:
             self._take(certificate.counterexample)
         return certificate
 
     def _show(self) -> None:
         cost = f"{self.known.boxes} boxes, {time.perf_counter() - self.start:.1f} s"
-        self.line.show(f"radius between {self.lower:.5g} and {self.upper:.5g}, {cost}")
+        self.line.show(f"radius between {self.known.lower:.5g} and {self.known.upper:.5g}, {cost}")
 
     def _prove(self) -> None:
         """Bisect on proved radii by searches with what time is left."""
         for _ in range(MOST_HALVINGS):
-            top = min(self.upper, self.largest)
-            if self.lower >= (1.0 - self.question.rtol) * top:
+            top = min(self.known.upper, self.largest)
+            if self.known.lower >= (1.0 - self.question.rtol) * top:
                 self._try_all(replace(self.means.budget, seconds=None))
                 return
             # nearer to the proved end first: such steps are the likely ones
-            radius = self.lower + (top - self.lower) * 0.5
+            radius = self.known.lower + (top - self.known.lower) * 0.5
             checkpoint()
             share = None if self.means.budget.seconds is None else max(remaining() * 0.5, 1e-3)
             certificate = self._tried(radius, replace(self.means.budget, seconds=share))
@@ -332,7 +324,7 @@ class _RadiusSearch:
 
     def _try_all(self, budget: Budget) -> None:
         """Prove the largest radius itself, where no counter-example is known."""
-        if np.isinf(self.upper) and self.lower < self.largest:
+        if np.isinf(self.known.upper) and self.known.lower < self.largest:
             checkpoint()
             self._tried(self.largest, budget)
 
@@ -344,8 +336,8 @@ class _RadiusSearch:
         Of several classes a lead is often proved close to where it ends, and its margin is no line.
         """
         by_lead, tol = isinstance(self.rule.quantity, ClassSums), self.question.rtol
-        ceiling = min(self.upper, self.largest)
-        low, high = self.lower, ceiling
+        ceiling = min(self.known.upper, self.largest)
+        low, high = self.known.lower, ceiling
         function = self.rule.goal.function(self.rule.model)
         inner = (0.0, float(function(self.x[None])[0][0]) - self.rule.target)
         outer: tuple[float, float] | None = None
