@@ -140,10 +140,10 @@ def robustness(
         posterior = as_posterior(one)
         points = posterior.check_inputs(X)
         for setting in settings:
-            about = {"group": str(name), "setting": _text(setting, effort["scale"])}
             for chosen, which in _outputs(posterior, points, output):
                 places = (posterior, points[chosen], setting)
                 table = prediction_range_many(*places, output=which, **effort)
+                about = {"group": str(name), "setting": _text(setting, effort["scale"])}
                 for row, found in zip(table.labels, table, strict=True):
                     labels.append(int(chosen[row]))
                     own = {"delta": difference(found), "x": points[labels[-1]], **about}
