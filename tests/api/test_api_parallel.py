@@ -8,6 +8,7 @@ import pytest
 
 import gpcert
 from gpcert.api import running as parallel
+from gpcert.api.boxes import Block
 from gpcert.deadline import checkpoint
 from gpcert.kernels import SquaredExponential
 from gpcert.search import StopReason
@@ -109,10 +110,13 @@ def test_processes_go_on_where_this_one_stopped(monkeypatch):
     assert [c.margin for c in pair] == [c.margin for c in alone]
 
 
-def test_an_interrupt_while_trying_is_not_lost(monkeypatch):
+ENDED = SimpleNamespace(reason=StopReason.INTERRUPTED)
+
+
+@pytest.mark.parametrize("found", [ENDED, (ENDED,), Block({}, 0, 1, StopReason.INTERRUPTED)])
+def test_an_interrupt_while_trying_is_not_lost(monkeypatch, found):
     """A search that Ctrl-C has ended gives its bounds: the caller must see them, however long."""
     monkeypatch.setattr(parallel, "LONGEST_TRY", 0.0)
-    found = SimpleNamespace(reason=StopReason.INTERRUPTED)
     results = parallel.numbered_results(lambda: found, [()] * 3, 2)
     assert next(results) == (0, found)
     results.close()

@@ -86,13 +86,8 @@ class CertifiedAccuracy(
     def curve(self, radii: Any = None) -> DataFrame:
         """Radius, certified share, attacked share."""
         pandas = optional("pandas", "curve")
-        return pandas.DataFrame(
-            {
-                "radius": self._radii(radii),
-                "certified": self.certified(radii),
-                "attacked": self.attacked(radii),
-            }
-        )
+        shares = {"certified": self.certified(radii), "attacked": self.attacked(radii)}
+        return pandas.DataFrame({"radius": self._radii(radii), **shares})
 
     def plot(self, ax: Axes | None = None, *, label: str = "") -> Axes:
         """Both curves over the radius, the band between them shaded; returns the Axes."""
@@ -111,16 +106,10 @@ class CertifiedAccuracy(
         return np.atleast_1d(np.asarray(chosen, dtype=np.float64))
 
     def __repr__(self) -> str:
-        shares = [
-            f"{r:g}: {low:.3f} to {high:.3f}"
-            for r, low, high in zip(
-                self.radii[:6], self.certified()[:6], self.attacked()[:6], strict=True
-            )
-        ]
-        return (
-            f"CertifiedAccuracy({len(self)} points, {self.accuracy:.3f} right; "
-            f"robust at {'; '.join(shares)})"
-        )
+        rows = zip(self.radii[:6], self.certified()[:6], self.attacked()[:6], strict=True)
+        shares = "; ".join(f"{r:g}: {low:.3f} to {high:.3f}" for r, low, high in rows)
+        right = f"{len(self)} points, {self.accuracy:.3f} right"
+        return f"CertifiedAccuracy({right}; robust at {shares})"
 
 
 @verb
@@ -179,18 +168,14 @@ def certified_accuracy(
     nothing = {"reason": StopReason.CONVERGED, "boxes": 0, "seconds": 0.0}
     about = {**nothing, "method": effort["method"], "model": posterior.fingerprint}
     blank = TestPoint(None, None, False, 0.0, 0.0, check_norm(effort["norm"]), **about)
-    found = {
-        int(k): replace(blank, label=labels[k], decision=decided[k])
-        for k in np.flatnonzero(~searched)
-    }
+    pairs = zip(labels, decided, strict=True)
+    wrong = [replace(blank, label=label, decision=decision) for label, decision in pairs]
+    found = {int(k): wrong[k] for k in np.flatnonzero(~searched)}
     for row, item in zip(table.labels, table, strict=True):
-        k = int(rows[row])
-        found[k] = _point(replace(blank, label=labels[k], decision=decided[k]), item)
+        found[int(rows[row])] = _point(wrong[rows[row]], item)
     order = sorted(found)
-    points_found = tuple(found[k] for k in order)
-    return CertifiedAccuracy(
-        points_found, table.complete, labels_of(X, order), tuple(grid.tolist())
-    )
+    names, done = labels_of(X, order), tuple(found[k] for k in order)
+    return CertifiedAccuracy(done, table.complete, names, tuple(grid.tolist()))
 
 
 def _point(blank: TestPoint, item: Radius) -> TestPoint:
@@ -236,10 +221,10 @@ def _right(
     given = _one_each(y, n)
     if regressor is None:
         labels = [value.item() if isinstance(value, np.generic) else value for value in given]
-        known = model.labels
-        strange = [label for label in labels if not _among(label, known)]
-        if strange:
-            raise InputError(f"y: expected labels among {list(known)}, got {strange[0]!r}")
+        for label in labels:
+            single = isinstance(label, Hashable) and not getattr(label, "ndim", 0)
+            if not (single and label in model.labels):
+                raise InputError(f"y: expected labels among {list(model.labels)}, got {label!r}")
         return labels, np.array([a == b for a, b in zip(labels, decided, strict=True)])
     if delta is None:
         raise InputError(
@@ -267,7 +252,3 @@ def _one_each(y: Any, n: int) -> list[Any]:
     if len(found) != n:
         raise InputError(f"{wanted}{len(found)}")
     return found
-
-
-def _among(label: Any, known: tuple[Any, ...]) -> bool:
-    return isinstance(label, Hashable) and not getattr(label, "ndim", 0) and label in known

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_rule
+from gpcert.api.radius import ONE_BOX
 from gpcert.api.regions import Where
 from gpcert.api.rules import decision_candidates, decision_rule, read_decision
 from gpcert.api.words import AttackWords, Means, one_of, read_flag, read_seed, verb
@@ -30,7 +31,6 @@ from gpcert.frames import labels_of
 from gpcert.plots.curves import plot_attacks
 from gpcert.regions import Ball, Region
 from gpcert.regions.norms import norm as norm_of
-from gpcert.search import Budget
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,22 +88,14 @@ class AttackTable(
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Every point's value before and after; returns the Axes."""
-        before, after = (np.array([getattr(row, name) for row in self]) for name in ENDS)
+        before, after = np.array([row.before for row in self]), [row.after for row in self]
         quantity = self[0].quantity if len(self) else ""
-        return plot_attacks(ax, before, after, self.success, quantity)
+        return plot_attacks(ax, before, np.array(after), self.success, quantity)
 
     def __repr__(self) -> str:
         method = self[0].method if len(self) else "none"
-        return (
-            f"AttackTable({len(self)} points, {int(self.success.sum())} successes, "
-            f"{int(self.confirmed.sum())} confirmed, method={method!r})"
-        )
-
-
-ENDS = ("before", "after")
-
-
-ONE_BOX = Budget(seconds=None, boxes=1)
+        counts = f"{self.success.sum()} successes, {self.confirmed.sum()} confirmed"
+        return f"AttackTable({len(self)} points, {counts}, method={method!r})"
 
 
 @verb
@@ -158,11 +150,8 @@ def attack(
     options = read_decision(words)
     method = one_of("method", method, get_args(AttackName))
     regions = Where.read(words, radius, region).around_each(posterior, points)
-    effort, seed, sure = (
-        Effort(restarts, iterations),
-        read_seed(random_state),
-        bool(read_flag("confirm", confirm)),
-    )
+    effort, seed = Effort(restarts, iterations), read_seed(random_state)
+    sure = bool(read_flag("confirm", confirm))
     if not len(points):
         return AttackTable(())
     _ = decision_candidates(posterior, points[0], options).guess  # refuses what `certify` does
@@ -223,10 +212,8 @@ def confirmed_at(model: Model, x: np.ndarray, point: np.ndarray, options: Decisi
     be proved negative on the cell of width 0 at `point`.
     """
     rule = decision_rule(model, x, options)
-    if not rule.decided:
-        return False
-    found = certify_rule(Ball(point, 0.0), rule, Means(ONE_BOX))
-    return found.status is Status.NOT_ROBUST
+    place, means = Ball(point, 0.0), Means(ONE_BOX)
+    return rule.decided and certify_rule(place, rule, means).status is Status.NOT_ROBUST
 
 
 @verb
@@ -254,10 +241,8 @@ def predict_gradient(
 
 
 def _distance(region: Region, x: np.ndarray, point: np.ndarray) -> float:
-    if not isinstance(region, Ball):
-        return float(np.max(np.abs(point - x)))
-    moved = point - x
-    if np.ndim(region.radius):
-        unit = np.broadcast_to(region.radius, moved.shape)
+    moved, p = point - x, region.norm if isinstance(region, Ball) else np.inf
+    if isinstance(region, Ball) and np.ndim(region.radius):
+        unit = np.asarray(region.radius)
         moved = np.divide(moved, unit, out=np.zeros_like(moved), where=unit > 0)
-    return float(norm_of(moved, region.norm))
+    return float(norm_of(moved, p))

@@ -61,10 +61,8 @@ class RobustnessTable(RecordTable[Robustness], kind="robustness_table"):
 
     def deltas(self, group: str | None = None, setting: str | None = None) -> np.ndarray:
         """(k,) the proved deltas of one group and setting; of all by default."""
-        asked = [
-            row for row in self if group in {None, row.group} and setting in {None, row.setting}
-        ]
-        return np.array([row.delta.upper for row in asked])
+        asked = (row for row in self if group in {None, row.group})
+        return np.array([row.delta.upper for row in asked if setting in {None, row.setting}])
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """A box plot of the proved deltas for each group and radius; returns the Axes."""
@@ -72,11 +70,7 @@ class RobustnessTable(RecordTable[Robustness], kind="robustness_table"):
             raise InputError("plot: expected at least one row, got an empty table")
         groups = list(dict.fromkeys(row.group for row in self))
         settings = list(dict.fromkeys(row.setting for row in self))
-        values = {
-            (group, setting): self.deltas(group, setting)
-            for group in groups
-            for setting in settings
-        }
+        values = {(g, s): self.deltas(g, s) for g in groups for s in settings}
         label = f"delta of the {self[0].quantity} (proved)"
         return plot_boxes(ax, values, groups, settings, label=label)
 
@@ -146,15 +140,14 @@ def robustness(
         posterior = as_posterior(one)
         points = posterior.check_inputs(X)
         for setting in settings:
-            for chosen, own in _outputs(posterior, points, output):
-                table = prediction_range_many(
-                    posterior, points[chosen], setting, output=own, **effort
-                )
+            for chosen, which in _outputs(posterior, points, output):
+                places = (posterior, points[chosen], setting)
+                table = prediction_range_many(*places, output=which, **effort)
                 about = {"group": str(name), "setting": _text(setting, effort["scale"])}
                 for row, found in zip(table.labels, table, strict=True):
                     labels.append(int(chosen[row]))
-                    words_of = {"delta": difference(found), "x": points[chosen[row]], **about}
-                    rows.append(like(Robustness, found, **words_of))
+                    own = {"delta": difference(found), "x": points[labels[-1]], **about}
+                    rows.append(like(Robustness, found, **own))
                 if not table.complete:
                     return _sorted(rows, labels, X, complete=False)
     return _sorted(rows, labels, X, complete=True)
@@ -200,10 +193,9 @@ def _text(setting: Any, scale: Any) -> str:
 
 def _sorted(rows: list[Robustness], labels: list[int], X: Any, complete: bool) -> RobustnessTable:
     """By group and setting as they came, and within them by point."""
-    blocks = list(dict.fromkeys((row.group, row.setting) for row in rows))
-    order = sorted(
-        range(len(rows)), key=lambda k: (blocks.index((rows[k].group, rows[k].setting)), labels[k])
-    )
+    keys = [(row.group, row.setting) for row in rows]
+    blocks = list(dict.fromkeys(keys))
+    order = sorted(range(len(rows)), key=lambda k: (blocks.index(keys[k]), labels[k]))
     names = labels_of(X, [labels[k] for k in order])
     return RobustnessTable(tuple(rows[k] for k in order), complete, names)
 
@@ -303,37 +295,26 @@ def worst_case(
         )
     points = posterior.check_inputs(X)
     regions = Where.read(words, radius, region).around_each(posterior, points)
-    tol = read_tolerance(tol)
-    question = range_question(posterior, "band", beta)
+    accuracy, question = read_tolerance(tol), range_question(posterior, "band", beta)
     target = question.index(output)
-    effort = {**search_words(words, "n_jobs", "progress"), "output": target}
+    effort = {**search_words(words, "n_jobs", "progress"), "output": target, "tol": accuracy}
     if not len(points):
         return WorstCaseTable(())
-    means = prediction_range_many(posterior, regions, quantity="mean", tol=tol, **effort)
-    bands = prediction_range_many(
-        posterior, regions, quantity="band", beta=question.beta, tol=tol, **effort
-    )
-    plain = posterior.predict(points)[0]
-    found = dict(zip(bands.labels, bands, strict=True))
-    rows, labels = [], []
+    means = prediction_range_many(posterior, regions, quantity="mean", **effort)
+    band = {"quantity": "band", "beta": question.beta, **effort}
+    bands = prediction_range_many(posterior, regions, **band)
+    plain, found = posterior.predict(points)[0], dict(zip(bands.labels, bands, strict=True))
+    rows = {}
     for k, mean in zip(means.labels, means, strict=True):
         if k in found:
-            labels.append(k)
-            rows.append(_row(float(plain[k, target]), points[k], mean, found[k]))
+            rows[k] = _row(float(plain[k, target]), points[k], mean, found[k])
     complete = means.complete and bands.complete
-    return WorstCaseTable(tuple(rows), complete, labels_of(X, labels))
+    return WorstCaseTable(tuple(rows.values()), complete, labels_of(X, list(rows)))
 
 
 def _row(value: float, x: np.ndarray, mean: PredictionRange, band: PredictionRange) -> WorstCase:
     ends = ("minimum", "maximum", "argmin", "argmax")
-    return like(
-        WorstCase,
-        mean,
-        mean=value,
-        x=x,
-        **{f"band_{name}": getattr(band, name) for name in ends},
-        beta=band.beta,
-        reason=band.reason if mean.converged else mean.reason,
-        boxes=mean.boxes + band.boxes,
-        seconds=mean.seconds + band.seconds,
-    )
+    own = {f"band_{name}": getattr(band, name) for name in ends} | {"beta": band.beta}
+    own["reason"] = band.reason if mean.converged else mean.reason
+    own |= {"boxes": mean.boxes + band.boxes, "seconds": mean.seconds + band.seconds}
+    return like(WorstCase, mean, mean=value, x=x, **own)

@@ -94,16 +94,12 @@ class SafetyCurve(
         the first radius that is not safe; returns the Axes."""
         first = self[0]
         levels = [each for each in (first.lower_level, first.upper_level) if each is not None]
-        about = {"label": first.quantity, "attack": first.attacked_by}
-        return plot_safety(
-            ax, self.to_frame(), levels=levels, first_unsafe=self.first_unsafe, **about
-        )
+        about = {"label": first.quantity, "attack": first.attacked_by, "levels": levels}
+        return plot_safety(ax, self.to_frame(), first_unsafe=self.first_unsafe, **about)
 
     def __repr__(self) -> str:
-        return (
-            f"SafetyCurve({len(self)} radii, safe up to {self.safe_up_to}, "
-            f"first unsafe {self.first_unsafe})"
-        )
+        ends = f"safe up to {self.safe_up_to}, first unsafe {self.first_unsafe}"
+        return f"SafetyCurve({len(self)} radii, {ends})"
 
 
 @verb
@@ -163,10 +159,8 @@ def safety_curve(
     if output is None and question.default is None:
         output = margins.decided(point[None])[0]
     index = question.index(output)
-    many = np.tile(point, (len(balls), 1))
-    attacks = attack_regions(
-        posterior, many, balls, options, attack, Effort(), True, work["random_state"]
-    )
+    attacked = (posterior, np.tile(point, (len(balls), 1)), balls, options, attack, Effort())
+    attacks = attack_regions(*attacked, True, work["random_state"])
     choices = {"tol": tol, "output": question.labels[index], **work}
     search = _Curve(posterior, point, balls, choices)
     with progress_line(words.get("progress")) as line:
@@ -286,36 +280,30 @@ class _Curve:
         middle = (low + high) // 2
         if middle in {low, high}:
             return
-        minimum, maximum = self.minimum(middle), self.maximum(middle)
-        wide = [side.upper - side.lower > tol for side in (minimum, maximum)]
+        wide = [side.width > tol for side in self.ends(middle)]
         if any(wide):
             self._search(middle, "both" if all(wide) else ("minimum" if wide[0] else "maximum"))
         self._fill(low, middle, tol)
         self._fill(middle, high, tol)
 
     def _search(self, k: int, sides: Any) -> None:
-        found = prediction_range(
-            self.model, self.balls[k], sides=sides, progress=False, **self.choices
-        )
-        self.ranges[k] = found
-        stop_if_interrupted(found.reason)
+        how = {"sides": sides, "progress": False, **self.choices}
+        self.ranges[k] = prediction_range(self.model, self.balls[k], **how)
+        stop_if_interrupted(self.ranges[k].reason)
 
-    def minimum(self, k: int) -> Interval:
-        """The best that all radii say: lower ends of larger ones, attained ends of smaller ones."""
-        lower = max((r.minimum.lower for j, r in self.ranges.items() if j >= k), default=-np.inf)
-        upper = min((r.minimum.upper for j, r in self.ranges.items() if j <= k), default=np.inf)
-        return Interval(lower, upper)
-
-    def maximum(self, k: int) -> Interval:
-        """The mirror of `minimum`."""
-        lower = max((r.maximum.lower for j, r in self.ranges.items() if j <= k), default=-np.inf)
-        upper = min((r.maximum.upper for j, r in self.ranges.items() if j >= k), default=np.inf)
-        return Interval(lower, upper)
+    def ends(self, k: int) -> tuple[Interval, Interval]:
+        """Of the minimum and of the maximum the best that all radii say: proved ends of larger
+        ones, attained ends of smaller ones."""
+        larger = [r for j, r in self.ranges.items() if j >= k]
+        smaller = [r for j, r in self.ranges.items() if j <= k]
+        proved = max((r.minimum.lower for r in larger), default=-np.inf)
+        minimum = Interval(proved, min((r.minimum.upper for r in smaller), default=np.inf))
+        attained = max((r.maximum.lower for r in smaller), default=-np.inf)
+        return minimum, Interval(attained, min((r.maximum.upper for r in larger), default=np.inf))
 
     def known(self, k: int) -> dict[str, Any]:
         """What a step says of the bounds at a radius."""
-        minimum, maximum = self.minimum(k), self.maximum(k)
-        own = self.ranges.get(k)
+        (minimum, maximum), own = self.ends(k), self.ranges.get(k)
         unsearched = StopReason.CONVERGED if self.complete else StopReason.INTERRUPTED
         smaller = [r for j, r in self.ranges.items() if j <= k]
         return {

@@ -27,7 +27,7 @@ from gpcert.arrays import to_numpy
 from gpcert.attacks import Decision
 from gpcert.certificates import Certificate, PredictionRange, Radius
 from gpcert.committee import Committee, Model
-from gpcert.deadline import OutOfTime, checkpoint, until
+from gpcert.deadline import OutOfTime, until
 from gpcert.enclosures.goals import QuantityGoal, deviations_at
 from gpcert.errors import InputError
 from gpcert.quantities import Quantity
@@ -97,12 +97,10 @@ def ranged_at_once(
         return {}
     done = np.flatnonzero(converged(np.empty(0), box.lower, box.upper))
     nominal = ranges.nominal(regions)
-    seconds = (time.perf_counter() - start) / len(work)
-    found = {}
+    seconds, found = (time.perf_counter() - start) / len(work), {}
     for k in map(int, done):
-        goals = zip(box.lower[k].tolist(), box.upper[k].tolist(), list(box.points[k]), strict=True)
-        result = tuple(GoalResult(*each) for each in goals)
-        whole = SearchResult(result, StopReason.CONVERGED, 1, seconds)
+        goals = map(GoalResult, box.lower[k].tolist(), box.upper[k].tolist(), box.points[k])
+        whole = SearchResult(tuple(goals), StopReason.CONVERGED, 1, seconds)
         found[k] = ranges.records(whole, regions[k], means, [values[k] for values in nominal])
     return found
 
@@ -164,19 +162,17 @@ def _decided(
     box = decided_boxes(rule, places, means)
     if box is None:
         return {}
-    goal = list(zip(box.lower[:, 0].tolist(), box.upper[:, 0].tolist(), strict=True))
-    margins = [margin_of(low, high, rule.level) for low, high in goal]
+    ends = zip(box.lower[:, 0].tolist(), box.upper[:, 0].tolist(), strict=True)
+    margins = [margin_of(low, high, rule.level) for low, high in ends]
     refuted = [k for k, margin in enumerate(margins) if margin.upper < 0]
     sure = proved_at_x([each[rows[k]] for k in refuted], means)
     chosen = [k for k, margin in enumerate(margins) if margin.lower > 0]
     chosen += [k for k, proved in zip(refuted, sure, strict=True) if proved]
     plain = rule.goal.plain_values(rule.model, np.stack([each[k].guess.x for k in rows]))
-    found, reason = {}, StopReason.DECIDED
+    found = {}
     for k in chosen:
-        own, point = each[rows[k]].guess, box.points[k, 0]
-        found[rows[k]] = certificate_of(
-            places[k], own, means, margins[k], reason, (1, 0.0), point, plain[k]
-        )
+        about = (places[k], each[rows[k]].guess, means, margins[k], StopReason.DECIDED, (1, 0.0))
+        found[rows[k]] = certificate_of(*about, box.points[k, 0], plain[k])
     return found
 
 
@@ -193,9 +189,7 @@ def _undeviating(
     if family is None:
         return {}
     asked: list[Deviation] = []
-    for start in range(0, len(X), family.cells_at_once):
-        x = X[start : start + family.cells_at_once, family.whole.free]
-        evaluation = family.evaluation(np.arange(len(x)), x, None, optional=False)
+    for evaluation in family.at_points(X, optional=False):
         asked += deviations_at(evaluation, model, options.output_norm)
     rules = [deviation_rule(model, x, own, options) for x, own in zip(X, asked, strict=True)]
 
@@ -209,10 +203,8 @@ def _undeviating(
     for k, rule in enumerate(rules):
         margin = margin_of(float(low[k]), float(high[k]), rule.level)
         if margin.lower > 0 or margin.upper < 0:
-            cost, point = (1, 0.0), box.points[k, which[k]]
-            found[k] = certificate_of(
-                regions[k], rule, means, margin, StopReason.DECIDED, cost, point
-            )
+            about = (regions[k], rule, means, margin, StopReason.DECIDED, (1, 0.0))
+            found[k] = certificate_of(*about, box.points[k, which[k]])
     return found
 
 
@@ -228,10 +220,7 @@ def proved_at_x(candidates: Sequence[Candidates], means: Means) -> np.ndarray:
     if family is None:
         return np.zeros(len(X), dtype=bool)
     values: list[float] = []
-    for start in range(0, len(X), family.cells_at_once):
-        checkpoint()
-        x = X[start : start + family.cells_at_once, whole.free]
-        evaluation = family.evaluation(np.arange(len(x)), x, None)
+    for evaluation in family.at_points(X):
         values += to_numpy(rule.goal.bound(evaluation, rule.target).lower).tolist()
     return np.array([difference_down(value, rule.level) > 0 for value in values])
 
@@ -298,10 +287,8 @@ class _Radii:
     def done(self) -> np.ndarray:
         """(n,) whether a bracket is as narrow as asked for, or all of it is proved."""
         top = np.minimum(self.upper, self.largest)
-        narrow = self.lower >= (1.0 - self.question.rtol) * top
-        return narrow & (
-            (self.lower > 0) & (np.isfinite(self.upper) | (self.lower == self.largest))
-        )
+        narrow = (self.lower >= (1.0 - self.question.rtol) * top) & (self.lower > 0)
+        return narrow & (np.isfinite(self.upper) | (self.lower == self.largest))
 
     def _next(self) -> np.ndarray:
         """(n,) the radius to be tried; NaN where nothing is left to try.
@@ -323,31 +310,26 @@ class _Radii:
 
     def _round(self, left: np.ndarray, radius: np.ndarray) -> bool:
         """One box each; whether the regions could share their coordinates."""
-        shape = self.question.shape
-        rules = [self.candidates[k].guess for k in left]
-        balls = [shape.ball(rule.x, r) for rule, r in zip(rules, radius.tolist(), strict=True)]
-        rule = rules[0]
+        shape, rule = self.question.shape, self.candidates[left[0]].guess
+        points = [self.candidates[k].guess.x for k in left]
+        balls = [shape.ball(x, r) for x, r in zip(points, radius.tolist(), strict=True)]
         box = decided_boxes(rule, balls, self.question.means)
         if box is None:
             return False
         self.boxes[left] += 1
-        for k, r, low, high, point in zip(
-            left, radius, box.lower[:, 0], box.upper[:, 0], box.points[:, 0], strict=True
-        ):
+        ends = (box.lower[:, 0], box.upper[:, 0], box.points[:, 0])
+        for k, r, low, high, point in zip(left, radius, *ends, strict=True):
             margin = margin_of(float(low), float(high), rule.level)
             if margin.lower > 0:
                 self.lower[k] = max(self.lower[k], r)
             elif margin.upper < 0:
-                self._take(int(k), point)
+                distance = distance_of(shape, self.candidates[k].guess.x, point)
+                if distance < self.upper[k]:
+                    self.upper[k], self.points[k] = distance, point
             else:
                 self.dark_low[k] = min(self.dark_low[k], r)
                 self.dark_high[k] = max(self.dark_high[k], r)
         return True
-
-    def _take(self, k: int, point: np.ndarray) -> None:
-        distance = distance_of(self.question.shape, self.candidates[k].guess.x, point)
-        if distance < self.upper[k]:
-            self.upper[k], self.points[k] = distance, point
 
     def records(self, seconds: float) -> list[tuple[int, Radius | Bracket]]:
         """Of the points that are done; brackets of those whose both ends are known."""

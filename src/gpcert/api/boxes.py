@@ -101,15 +101,13 @@ def bound_boxes(
     (True, True)
     """
     start = time.perf_counter()
-    given = model if isinstance(model, list | tuple) else [model]
-    models = [as_posterior(each) for each in given]
+    models = [as_posterior(m) for m in (model if isinstance(model, list | tuple) else [model])]
     questions = _questions(models, quantity, beta)
     low, high = _corners(models, lower, upper)
     accuracy = None if tol is None else read_tolerance(tol)
     free = budget is None and accuracy is None
     limit = Budget(seconds=None) if free else read_budget(budget)
-    whole = Box(low.min(axis=0), high.max(axis=0))
-    wanted = bool(read_flag("affine", affine))
+    whole, wanted = Box(low.min(axis=0), high.max(axis=0)), bool(read_flag("affine", affine))
     work = BoxWork.of(questions, whole, backend_from_name(backend), accuracy, wanted)
     _check_affine(work)
     size = GPU_BLOCK if work.backend.gpu else BLOCK
@@ -118,7 +116,7 @@ def bound_boxes(
     blocks = Blocks(files, len(low), size)
     ends = time.time() + limit.ends(start) - time.perf_counter()  # a moment that processes share
     pieces = []
-    for rows in blocks.left():  # each may take its part of the boxes; the time is everybody's
+    for rows in blocks.left:  # each may take its part of the boxes; the time is everybody's
         part = len(low[rows]) / len(low)
         boxes = None if limit.boxes is None else max(1, int(limit.boxes * part))
         share = replace(limit, seconds=None, boxes=boxes)
@@ -153,32 +151,28 @@ class Blocks:
     """The boxes in blocks: which are left, and what is known of the others."""
 
     def __init__(self, files: Mapping[Key, BoxFile], count: int, size: int) -> None:
-        self.files = files
-        self.count = count
-        self.rows = [slice(k, min(k + size, count)) for k in range(0, count, size)]
+        self.files, self.count = files, count
         done = set.intersection(*(file.done for file in files.values()))
-        self.numbers = [k for k in range(len(self.rows)) if k not in done]
-        self.reached = count - sum(rows.stop - rows.start for rows in self.left())
-        self.before = self.reached
-        self.boxes = 0
-
-    def left(self) -> list[slice]:
+        starts = [k for k in range(0, count, size) if k // size not in done]
+        self.left = [slice(k, min(k + size, count)) for k in starts]
         """Rows of the blocks that are to be bounded."""
-        return [self.rows[k] for k in self.numbers]
+        self.size, self.boxes = size, 0
+        self.reached = self.before = count - sum(rows.stop - rows.start for rows in self.left)
 
     def take(self, number: int, found: Block) -> None:
         """Put the bounds of one block away."""
-        k = self.numbers[number]
+        rows = self.left[number]
         finished = found.reason is StopReason.CONVERGED  # every end is known as asked
         for key, file in self.files.items():
-            file.write(k, self.rows[k], found.values[key], finished)
+            file.write(rows.start // self.size, rows, found.values[key], finished)
         self.reached += found.reached
         self.boxes += found.boxes
 
     @property
     def converged(self) -> bool:
         """Whether every block ended as it was asked to."""
-        return all(len(file.done) == len(self.rows) for file in self.files.values())
+        every = -(-self.count // self.size)
+        return all(len(file.done) == every for file in self.files.values())
 
     def values(self, kind: str) -> dict[str, np.ndarray]:
         """All that is known, by quantity."""
@@ -203,23 +197,19 @@ def _questions(
         raise InputError(f"quantity: expected one or several different ones, got {quantity!r}")
     if beta is not None and "band" not in names:
         raise InputError(f"beta: belongs to quantity='band', got quantity={quantity!r}")
-    reach = {"band": beta}
-    return {
-        name: [RangeGoals.of(model, name, reach.get(name)) for model in models] for name in names
-    }
+    own = {name: beta if name == "band" else None for name in names}
+    return {name: [RangeGoals.of(each, name, own[name]) for each in models] for name in names}
 
 
 def _corners(models: Sequence[Model], lower: Any, upper: Any) -> tuple[np.ndarray, np.ndarray]:
     """The corners (R, d) each, in the models' order of features."""
-    if len({model.dim for model in models}) > 1:
-        dims = [model.dim for model in models]
+    dims = [model.dim for model in models]
+    if len(set(dims)) > 1:
         raise InputError(f"model: expected models of the same features, got {dims} of them")
     low, high = models[0].check_inputs(lower, "lower"), models[0].check_inputs(upper, "upper")
     if low.shape != high.shape or len(low) == 0:
-        raise InputError(
-            f"upper: expected as many boxes as in lower and at least one, got {len(high)} and "
-            f"{len(low)}"
-        )
+        wanted = "as many boxes as in lower and at least one"
+        raise InputError(f"upper: expected {wanted}, got {len(high)} and {len(low)}")
     crossed = np.flatnonzero(np.any(low > high, axis=1))
     if len(crossed):
         raise InputError(f"lower: expected lower <= upper, got the opposite in row {crossed[0]}")
@@ -244,18 +234,12 @@ def _files(
     files = {}
     for (kind, name), (outputs, unknown) in work.unknown.items():
         target, about = targets[name], f"{name} {identity}"
-        if kind == "affine":
-            target, about = _beside(target), f"{name} affine {identity}"
+        if kind == "affine":  # `mean.affine.npy` for `mean.npy`; a new array beside one
+            path = Path(target) if isinstance(target, str | os.PathLike) else None
+            target = path and path.with_name(f"{path.stem}.affine{path.suffix}")
+            about = f"{name} affine {identity}"
         files[kind, name] = BoxFile.of(target, (len(corners[0]), outputs), about, unknown)
     return files
-
-
-def _beside(target: Any) -> Path | None:
-    """`mean.affine.npy` for `mean.npy`; a new array where ranges go to one."""
-    if not isinstance(target, str | os.PathLike):
-        return None
-    path = Path(target)
-    return path.with_name(f"{path.stem}.affine{path.suffix}")
 
 
 def _check_affine(work: BoxWork) -> None:
@@ -321,7 +305,7 @@ class BoxWork:
         whole: Box,
         backend: Backend,
         tol: float | None,
-        affine: bool = False,
+        affine: bool,
     ) -> BoxWork:
         """Goals of quantities that are searched in the same model share their enclosures."""
         asked: dict[int, Asked] = {}
@@ -355,12 +339,10 @@ class BoxWork:
 
     def seconds(self, count: int) -> float:
         """About what one process takes for so many boxes, each bounded once."""
-        f = len(self.whole.free)
-        found = 0.0
-        for each in self.asked:
-            slow = any(goal.needs_variance for goal in each.goals)
-            cells = cells_at_once(each.model, f, each.goals, self.backend)
-            found += BATCH_SECONDS[slow] * count / cells
+        found, f = 0.0, len(self.whole.free)
+        for model, goals, _ in self.asked:
+            slow = any(goal.needs_variance for goal in goals)
+            found += BATCH_SECONDS[slow] * count / cells_at_once(model, f, goals, self.backend)
         return found
 
 
@@ -380,21 +362,17 @@ def work_on(work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, en
             found = family.bounded(low, high, work.tol, budget)
             for slot in group.slots:
                 _fill(values["ranges", slot.quantity][:, slot.output], slot, found.lower)
-                if found.affine is not None:
-                    into = values["affine", slot.quantity][:, slot.output]
-                    _fill_affine(into, slot, found.affine, free)
+                if found.affine is None:
+                    continue
+                into = values["affine", slot.quantity][:, slot.output]
+                for side, sign in enumerate((1.0, -1.0)):  # below a goal, and below its negative
+                    own = sign * found.affine[:, slot.goal + side]
+                    into[:, side, free], into[:, side, -1] = own[:, :-1], own[:, -1]
             boxes, reached = boxes + found.boxes, min(reached, found.reached)
             reason = found.reason if reason is StopReason.CONVERGED else reason
             if found.reason is StopReason.INTERRUPTED:
                 return Block(values, 0, boxes, found.reason)
     return Block(values, reached, boxes, reason)
-
-
-def _fill_affine(into: np.ndarray, slot: Slot, found: np.ndarray, free: np.ndarray) -> None:
-    """From affine functions (n, G, f + 1) below a goal and its negative to ranges of them."""
-    for side, sign in enumerate((1.0, -1.0)):
-        own = sign * found[:, slot.goal + side]
-        into[:, side, free], into[:, side, -1] = own[:, :-1], own[:, -1]
 
 
 def _fill(into: np.ndarray, slot: Slot, lower: np.ndarray) -> None:

@@ -90,11 +90,9 @@ def certify_region(
     watch: Watch | None = None,
 ) -> Certificate:
     """`certify` after its arguments have been read."""
-    watch = watch or Watch()
-    start = time.perf_counter() if watch.start is None else watch.start
-    watch = replace(watch, start=start)  # one clock for all that follows
-    candidates = decision_candidates(posterior, x, options)
-    end = means.budget.ends(start)
+    watch = watch or Watch(time.perf_counter())  # one clock for all that follows
+    start: Any = watch.start
+    candidates, end = decision_candidates(posterior, x, options), means.budget.ends(start)
 
     def no_verdict(rule: Rule, boxes: int = 0) -> Certificate:
         """The decision at x is not known, or was known too late to be searched."""
@@ -131,9 +129,8 @@ def certify_rule(
     """
     stop: dict[str, Any] = {"tol": 0.0, "target": rule.target, "watch": watch or Watch()}
     result = solve(means.problem(rule.model, region, [rule.quantity], **stop))
-    (goal,) = result.goals
+    (goal,), cost = result.goals, (result.boxes, result.seconds)
     margin = margin_of(goal.lower, goal.upper, rule.level)
-    cost = (result.boxes, result.seconds)
     return certificate_of(region, rule, means, margin, result.reason, cost, goal.point)
 
 

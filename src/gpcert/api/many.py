@@ -7,18 +7,13 @@ from dataclasses import replace
 from typing import Any, Unpack, get_args
 
 from gpcert.adapters import as_posterior
-from gpcert.api.at_once import (
-    POINTS_AT_ONCE,
-    certified_at_once,
-    radii_at_once,
-    ranged_at_once,
-)
+from gpcert.api.at_once import POINTS_AT_ONCE, certified_at_once, radii_at_once, ranged_at_once
 from gpcert.api.certify import certify_region
 from gpcert.api.radius import Bracket, RadiusQuestion, radius_at
 from gpcert.api.ranges import QuantityName, Sides, range_question, ranges_over
 from gpcert.api.regions import Where, is_list_of_regions
 from gpcert.api.rules import read_decision
-from gpcert.api.running import numbered_results, prepare, progress_line
+from gpcert.api.running import numbered_results, prepare, progress_line, reason_of
 from gpcert.api.words import (
     DecisionTableWords,
     Means,
@@ -73,12 +68,10 @@ def certify_many(
     options = read_decision(words)
     regions = Where.read(words, radius, region).around_each(posterior, points)
     means = Means.read(words)
-    work = [
-        (posterior, x, region, options, means) for x, region in zip(points, regions, strict=True)
-    ]
-    found, complete = collect(
-        posterior, certify_region, work, words, doing="certifying: ", at_once=certified_at_once
-    )
+    pairs = zip(points, regions, strict=True)
+    work = [(posterior, x, region, options, means) for x, region in pairs]
+    how = {"doing": "certifying: ", "at_once": certified_at_once}
+    found, complete = collect(posterior, certify_region, work, words, **how)
     return CertificateTable(tuple(found.values()), complete, labels_of(X, tuple(found)))
 
 
@@ -204,7 +197,7 @@ def collect(
             for number, answer in numbered_results(function, rest, jobs):
                 done[left[number]] = answer
                 line.show(f"{doing}{len(done)}{told}")
-                stop_if_interrupted((answer[0] if isinstance(answer, tuple) else answer).reason)
+                stop_if_interrupted(reason_of(answer))
     except KeyboardInterrupt:
         complete = False
     return dict(sorted(done.items())), complete

@@ -198,7 +198,6 @@ class _RadiusSearch:
         self.shape, self.means, self.start = question.shape, question.means, start
         self.largest = question.largest(posterior, x)
         self.known = Bracket(0.0, np.inf, None)
-        self.boxes = 0
         self.reason = StopReason.CONVERGED
 
     def run(self, known: Bracket | None) -> Radius:
@@ -217,7 +216,7 @@ class _RadiusSearch:
                         self._try_all(ONE_BOX)
                         self._bisect()
                     else:  # one box at a time has said what it can
-                        self.known, self.boxes = known, known.boxes
+                        self.known = known
                     self._prove()
             else:
                 self.reason = self.rule.undecided or StopReason.UNDECIDED_AT_X
@@ -225,17 +224,8 @@ class _RadiusSearch:
             self.reason = StopReason.TIME
         except KeyboardInterrupt:
             self.reason = StopReason.INTERRUPTED
-        bracket = self.known._replace(boxes=self.boxes)
         seconds = time.perf_counter() - self.start
-        return radius_of(self.rule, self.question, bracket, self.reason, seconds)
-
-    @property
-    def lower(self) -> float:
-        return self.known.lower
-
-    @property
-    def upper(self) -> float:
-        return self.known.upper
+        return radius_of(self.rule, self.question, self.known, self.reason, seconds)
 
     def _attack(self) -> None:
         """Shrink the radius at which plain local search still finds another decision.
@@ -250,21 +240,19 @@ class _RadiusSearch:
         except OutOfTime:
             checkpoint()  # the half, or all of it?
         for point in reversed(suspects):
-            if distance_of(self.shape, self.x, point) >= self.upper or self._confirmed(point):
+            if distance_of(self.shape, self.x, point) >= self.known.upper or self._confirmed(point):
                 return
 
     def _close_in(self, suspects: list[np.ndarray]) -> None:
         """Add points with another decision, about, each nearer to x than the last."""
         function = self.rule.goal.function(self.rule.model)
-        found = self._attacked(function, self.largest)
-        if found is None:
-            # a huge ball can hide a near counter-example from local search: look closer in
-            scale = float(np.abs(self.posterior.places - self.x).max(initial=0.0)) or 1.0
-            for radius in scale * GROWTH ** -np.arange(6.0):
-                found = self._attacked(function, min(radius, self.largest))
-                if found is not None:
-                    break
-        if found is None:
+        scale = float(np.abs(self.posterior.places - self.x).max(initial=0.0)) or 1.0
+        # a huge ball can hide a near counter-example from local search: look closer in
+        for radius in (self.largest, *(scale * GROWTH ** -np.arange(6.0))):
+            found = self._attacked(function, min(radius, self.largest))
+            if found is not None:
+                break
+        else:
             return
         self._confirmed(found)  # whatever ends the attack, an upper end is known
         low = 0.0
@@ -280,31 +268,26 @@ class _RadiusSearch:
     def _attacked(self, function: Any, radius: float) -> np.ndarray | None:
         """A point of the ball with another decision, if local search finds one; not proved."""
         self._show()
-        point = attack(
-            function,
-            self.shape.ball(self.x, radius),
-            starts=2,
-            random_state=self.means.random_state,
-            enough=self.rule.target,
-        )
+        ball, seed = self.shape.ball(self.x, radius), self.means.random_state
+        point = attack(function, ball, starts=2, random_state=seed, enough=self.rule.target)
         return point if function(point[None])[0][0] < self.rule.target else None
 
     def _confirmed(self, point: np.ndarray) -> bool:
         """Whether the decision at the point is proved to be another; it is then put away."""
-        if self._certify(Ball(point, 0.0), ONE_BOX).margin.upper >= 0:
-            return False
-        self._take(point)
-        return True
+        other = self._certify(Ball(point, 0.0), ONE_BOX).margin.upper < 0
+        if other:
+            self._take(point)
+        return other
 
     def _take(self, point: np.ndarray) -> None:
         distance = distance_of(self.shape, self.x, point)
-        if distance < self.upper:
+        if distance < self.known.upper:
             self.known = self.known._replace(upper=distance, counterexample=point)
 
     def _certify(self, region: Ball, budget: Budget) -> Certificate:
         """The rule made at x, over a region that need not contain x."""
         certificate = certify_rule(region, self.rule, replace(self.means, budget=budget))
-        self.boxes += certificate.boxes
+        self.known = self.known._replace(boxes=self.known.boxes + certificate.boxes)
         stop_if_interrupted(certificate.reason)
         return certificate
 
@@ -313,27 +296,24 @@ class _RadiusSearch:
         self._show()
         certificate = self._certify(self.shape.ball(self.x, radius), budget)
         if certificate.status is Status.ROBUST:
-            self.known = self.known._replace(lower=max(self.lower, radius))
+            self.known = self.known._replace(lower=max(self.known.lower, radius))
         elif certificate.counterexample is not None:
             self._take(certificate.counterexample)
         return certificate
 
     def _show(self) -> None:
-        seconds = time.perf_counter() - self.start
-        self.line.show(
-            f"radius between {self.lower:.5g} and {self.upper:.5g}, {self.boxes} boxes, "
-            f"{seconds:.1f} s"
-        )
+        cost = f"{self.known.boxes} boxes, {time.perf_counter() - self.start:.1f} s"
+        self.line.show(f"radius between {self.known.lower:.5g} and {self.known.upper:.5g}, {cost}")
 
     def _prove(self) -> None:
         """Bisect on proved radii by searches with what time is left."""
         for _ in range(MOST_HALVINGS):
-            top = min(self.upper, self.largest)
-            if self.lower >= (1.0 - self.question.rtol) * top:
+            top = min(self.known.upper, self.largest)
+            if self.known.lower >= (1.0 - self.question.rtol) * top:
                 self._try_all(replace(self.means.budget, seconds=None))
                 return
             # nearer to the proved end first: such steps are the likely ones
-            radius = self.lower + (top - self.lower) * 0.5
+            radius = self.known.lower + (top - self.known.lower) * 0.5
             checkpoint()
             share = None if self.means.budget.seconds is None else max(remaining() * 0.5, 1e-3)
             certificate = self._tried(radius, replace(self.means.budget, seconds=share))
@@ -344,7 +324,7 @@ class _RadiusSearch:
 
     def _try_all(self, budget: Budget) -> None:
         """Prove the largest radius itself, where no counter-example is known."""
-        if np.isinf(self.upper) and self.lower < self.largest:
+        if np.isinf(self.known.upper) and self.known.lower < self.largest:
             checkpoint()
             self._tried(self.largest, budget)
 
@@ -356,8 +336,8 @@ class _RadiusSearch:
         Of several classes a lead is often proved close to where it ends, and its margin is no line.
         """
         by_lead, tol = isinstance(self.rule.quantity, ClassSums), self.question.rtol
-        ceiling = min(self.upper, self.largest)
-        low, high = self.lower, ceiling
+        ceiling = min(self.known.upper, self.largest)
+        low, high = self.known.lower, ceiling
         function = self.rule.goal.function(self.rule.model)
         inner = (0.0, float(function(self.x[None])[0][0]) - self.rule.target)
         outer: tuple[float, float] | None = None

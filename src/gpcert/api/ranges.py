@@ -23,18 +23,9 @@ from gpcert.committee import Committee, Model
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
-from gpcert.quantities import (
-    Band,
-    ClassSums,
-    Mean,
-    Probability,
-    Quantity,
-    Share,
-    Std,
-    Variance,
-)
+from gpcert.quantities import Band, ClassSums, Mean, Probability, Quantity, Share, Std, Variance
 from gpcert.quantities.committee import member_probabilities
-from gpcert.regions import Ball, Region
+from gpcert.regions import Region
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import GoalResult, SearchResult, StopReason, Watch, solve
 from gpcert.several import Outputs
@@ -119,8 +110,7 @@ def prediction_range(
     place = region_of(posterior, x, where, "prediction_range_many")
     asked = (quantity, beta, output, one_of("sides", sides, get_args(Sides)))
     how = (read_tolerance(tol), Means.read(words), start, words.get("progress"))
-    (found,) = ranges_over(posterior, place, asked, *how)
-    return found
+    return ranges_over(posterior, place, asked, *how)[0]
 
 
 @verb
@@ -197,17 +187,13 @@ class RangeGoals:
     def nominal(self, regions: Sequence[Region]) -> list[list[float | None]]:
         """For every range, region by region: the quantity at the region's centre, in plain floating
         point; a band has no single one."""
-        if self.question.beta is not None:
+        question = self.question
+        if question.beta is not None:
             return [[None] * len(regions) for _ in self.rows]
-        middle = (
-            r.center if isinstance(r, Ball) else 0.5 * r.lower + 0.5 * r.upper for r in regions
-        )
-        X = np.stack(list(middle))
-        found = []
+        X, found = np.stack([region.center for region in regions]), []
         for index, _ in self.rows:
-            goal = QuantityGoal(self.question.asked(index, 1))
-            values = goal.plain_values(self.question.model, X)
-            if self.question.two and index == 0:
+            values = QuantityGoal(question.asked(index, 1)).plain_values(question.model, X)
+            if question.two and index == 0:
                 values = [None if value is None else 1.0 - value for value in values]
             found.append(values)
         return found
@@ -259,14 +245,12 @@ def _complement(found: dict[int, GoalResult]) -> dict[int, GoalResult]:
     Statement: `sign (1 - F) = sign + (-sign F)`, so that the goal of either sign is that of the
     other one plus a sign; one rounding outwards.
     """
-    return {
-        sign: GoalResult(
-            difference_down(side.lower, Fraction(-sign)),
-            difference_up(side.upper, Fraction(-sign)),
-            side.point,
-        )
-        for sign, side in ((-sign, side) for sign, side in found.items())
-    }
+    ends = {}
+    for sign, side in ((-sign, side) for sign, side in found.items()):
+        by = Fraction(-sign)
+        lower, upper = difference_down(side.lower, by), difference_up(side.upper, by)
+        ends[sign] = GoalResult(lower, upper, side.point)
+    return ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,9 +310,7 @@ def same_label(label: Any, output: Any) -> bool:
     if not isinstance(output, Hashable) or getattr(output, "ndim", 0):
         return False  # several values, not one
     truths = {isinstance(each, bool | np.bool_) for each in (label, output)}
-    if len(truths) > 1:
-        return False
-    return bool(label == output)
+    return len(truths) == 1 and bool(label == output)
 
 
 def read_beta(beta: Any, quantity: str | None) -> float | None:
@@ -357,6 +339,7 @@ def range_question(
 
 
 def _question(model: Model, quantity: QuantityName | None, beta: float | None) -> RangeQuestion:
+
     if isinstance(model, Committee):
         return _committee(model, quantity)
     likelihood = model.likelihood
@@ -368,7 +351,13 @@ def _question(model: Model, quantity: QuantityName | None, beta: float | None) -
     if name != "probability":
         return _latent(model, name, beta)
     if isinstance(likelihood, ClassLikelihood):
-        return _classes(model, likelihood)
+        layout, searched = class_layout(model)
+
+        def asked(index: int, sign: int) -> ClassSums:
+            weights = tuple(float(sign) if c == index else 0.0 for c in range(layout.classes))
+            return ClassSums(layout, likelihood, (weights,))
+
+        return _probabilities(model, searched, asked)
     if not classifies:
         raise InputError("quantity: a regression model has no probability; use 'mean'")
     assert isinstance(likelihood, ScalarLikelihood)
@@ -388,18 +377,17 @@ def _latent(model: Outputs, name: QuantityName, beta: float | None) -> RangeQues
     likelihood = model.likelihood
     several = isinstance(likelihood, ClassLikelihood)
     labels: tuple[Any, ...]
+    labels, owner = tuple(range(model.outputs)), "of target {}"
     if several and likelihood.mixes:
-        labels = tuple(range(model.outputs))
-        owners = [f"number {label} of those that the classes mix" for label in labels]
+        owner = "number {} of those that the classes mix"
     elif several:
-        labels, owners = model.labels, [f"of class {label}" for label in model.labels]
+        labels, owner = model.labels, "of class {}"
     elif likelihood.classifies:
-        labels, owners = (None,), ["that decides between the classes"]
-    else:
-        labels = tuple(range(model.outputs))
-        owners = [f"of target {label}" for label in labels]
-    each = zip(owners, model.noise.tolist(), strict=True)
-    meanings = tuple(_latent_meaning(name, owner, noise, beta) for owner, noise in each)
+        labels, owner = (None,), "that decides between the classes"
+    each = zip(labels, model.noise.tolist(), strict=True)
+    meanings = tuple(
+        _latent_meaning(name, owner.format(label), noise, beta) for label, noise in each
+    )
     kinds: dict[str, Any] = {"mean": Mean, "variance": Variance, "std": Std}
     # a band of no deviations is the mean, and needs no variance
     kinds["band"] = partial(Band, beta=beta) if beta else Mean
@@ -417,16 +405,6 @@ def _latent_meaning(name: QuantityName, owner: str, noise: float, beta: float | 
         return text
     noisy = f"the model's noise variance {noise:.6g}"
     return f"{text}, plus {noisy}" if name == "variance" else f"{text}, {noisy} in it"
-
-
-def _classes(posterior: Outputs, likelihood: ClassLikelihood) -> RangeQuestion:
-    layout, searched = class_layout(posterior)
-
-    def asked(index: int, sign: int) -> ClassSums:
-        weights = tuple(float(sign) if c == index else 0.0 for c in range(layout.classes))
-        return ClassSums(layout, likelihood, (weights,))
-
-    return _probabilities(posterior, searched, asked)
 
 
 def _committee(committee: Committee, quantity: QuantityName | None) -> RangeQuestion:

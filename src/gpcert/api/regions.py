@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from gpcert.api.words import read_x
-from gpcert.arrays import finite_array, number_array
+from gpcert.arrays import finite_array
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.regions import Ball, Region
 from gpcert.regions.norms import product_up
-from gpcert.regions.shapes import check_features, check_norm, check_radius
+from gpcert.regions.shapes import check_ends, check_features, check_norm, check_radius
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +64,8 @@ class Where:
 
     def shape(self, model: Model) -> Shape:
         """Everything but the radius, names replaced by numbers."""
-        return Shape(
-            check_norm(self.norm),
-            _features(model, self.features),
-            _domain(model, self.domain),
-            _scale(model, self.scale),
-        )
+        features, domain = _features(model, self.features), _domain(model, self.domain)
+        return Shape(check_norm(self.norm), features, domain, _scale(model, self.scale))
 
     def reach(self, model: Model) -> Any:
         """The radius as it was given, `{name: number}` as an array (d,).
@@ -101,20 +97,18 @@ class Where:
             shape, reach = self.shape(model), self.reach(model)
             return [shape.ball(x, reach) for x in points]
         if is_list_of_regions(self.region):
-            regions = [read_region(model, each) for each in self.region]
-            if len(regions) != len(points):
-                raise InputError(
-                    f"region: expected one, or one for each of {len(points)} points, got "
-                    f"{len(regions)}"
-                )
+            regions, n = [read_region(model, each) for each in self.region], len(points)
+            if len(regions) != n:
+                wanted = f"one, or one for each of {n} points"
+                raise InputError(f"region: expected {wanted}, got {len(regions)}")
         else:
             regions = [read_region(model, self.region)] * len(points)
-        inside = [bool(own.contains(x)) for own, x in zip(regions, points, strict=True)]
-        outside = np.flatnonzero(~np.asarray(inside, dtype=bool))
-        if outside.size:
+        pairs = enumerate(zip(regions, points, strict=True))
+        outside = [k for k, (own, x) in pairs if not own.contains(x)]
+        if outside:
             raise InputError(
-                f"X: expected points of the region, got row {int(outside[0])} outside it "
-                f"({outside.size} rows in all); its decision is what is judged"
+                f"X: expected points of the region, got row {outside[0]} outside it "
+                f"({len(outside)} rows in all); its decision is what is judged"
             )
         return regions
 
@@ -125,14 +119,9 @@ class Where:
             raise InputError(f"expected exactly one of radius= and region=, got {got}")
         if self.region is None:
             return True
-        shaped = {
-            "norm": check_norm(self.norm) != math.inf,
-            "features": self.features is not None,
-            "domain": self.domain is not None,
-            "scale": self.scale is not None,
-        }
-        for name, given in shaped.items():
-            if given:
+        norm = None if check_norm(self.norm) == math.inf else self.norm
+        for name, given in {**vars(self), "norm": norm, "region": None}.items():
+            if given is not None:
                 raise InputError(
                     f"{name}: belongs to a ball of radius=, got a region= as well; leave it out, "
                     "and give the region that shape"
@@ -216,17 +205,13 @@ def _features(model: Model, features: Any) -> np.ndarray | None:
         return None
     if isinstance(features, str):
         features = [features]
+    wanted = f"features: expected names or numbers of features, or a mask, got {features!r}"
     if np.ma.is_masked(features) or isinstance(features, Mapping):
-        raise InputError(
-            f"features: expected names or numbers of features, or a mask, got {features!r}; radii "
-            "by name are given as radius="
-        )
+        raise InputError(f"{wanted}; radii by name are given as radius=")
     try:
         labels = list(features)
     except TypeError as error:
-        raise InputError(
-            f"features: expected names or numbers of features, or a mask, got {features!r}"
-        ) from error
+        raise InputError(wanted) from error
     if any(isinstance(label, str) for label in labels):
         labels = [_feature(model, "features", label) for label in labels]
     return check_features(labels, model.dim)
@@ -241,33 +226,18 @@ def _domain(model: Model, domain: Any) -> tuple[np.ndarray, np.ndarray] | None:
         ends = np.tile([[-math.inf], [math.inf]], model.dim)
         for label, pair in named.items():
             j = _feature(model, "domain", label)
-            ends[:, j] = _pair(f"domain of {label!r}", pair, ())
+            ends[:, j] = check_ends(f"domain of {label!r}", pair, ())
         return ends[0], ends[1]
-    return _pair("domain", domain, (model.dim,))
-
-
-def _pair(name: str, pair: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """(low, high) of so many numbers each."""
-    try:
-        low, high = (np.array(np.broadcast_to(number_array(name, end), shape)) for end in pair)
-    except (TypeError, ValueError) as error:
-        shaped = f"numbers or arrays of shape {shape}" if shape else "two numbers"
-        raise InputError(
-            f"{name}: expected (low, high), {shaped}, got {pair!r}; {error}"
-        ) from error
-    if np.any(low > high):
-        raise InputError(f"{name}: expected low <= high, got {pair!r}")
-    return low, high
+    return check_ends("domain", domain, (model.dim,))
 
 
 def _mapping(value: Any) -> Mapping[Any, Any] | None:
     """A mapping by feature: one itself, or a series of a data frame with names; else None."""
     if isinstance(value, Mapping):
         return value
-    if hasattr(value, "iloc") and hasattr(value, "index") and not hasattr(value, "columns"):
-        labels = list(value.index)
-        if any(isinstance(label, str) for label in labels):
-            return dict(zip(labels, value.tolist(), strict=True))
+    series = hasattr(value, "iloc") and hasattr(value, "index") and not hasattr(value, "columns")
+    if series and any(isinstance(label, str) for label in value.index):
+        return dict(zip(value.index, value.tolist(), strict=True))
     return None
 
 

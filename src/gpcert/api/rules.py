@@ -49,7 +49,8 @@ NEAR_ROUNDING = 1e-10
 """The same for a mean, relative to the size of its terms."""
 
 GRACE = 0.5
-"""Seconds that the proof of the decision at x may take after the budget's end."""
+"""Seconds that the proof of the decision at x may take after the budget's end: half of those by
+which a budget may be overrun."""
 
 TRIED = 4
 """Decisions that are tried at x, the likeliest by plain floating point first. A matter of work:
@@ -145,11 +146,8 @@ class Candidates:
         return self._open(StopReason.UNDECIDED_AT_X, most)
 
     def proved_until(self, end: float) -> Rule:
-        """`proved`, but undecided for want of time at a moment a little after `end`.
-
-        The proof takes one cell of width 0, mostly milliseconds: without it no verdict stands, so
-        it may use half of the second by which a budget may be overrun.
-        """
+        """`proved`, but undecided for want of time at a moment a little after `end`: without the
+        proof, mostly milliseconds, no verdict stands."""
         try:
             with until(max(end, time.perf_counter() + GRACE), exactly=True):
                 return self.proved()
@@ -190,24 +188,25 @@ def decision_candidates(model: Model, x: np.ndarray, options: Decision) -> Candi
 def common_candidates(model: Model, X: np.ndarray, options: Decision) -> list[Candidates] | None:
     """`decision_candidates` of every row of X (n, d) where the rules of a decision share quantity
     and level, whatever x is: between classes, or against a level. None where they do not."""
-    if isinstance(model, Committee):
-        return _committee(model, X, options)
-    if isinstance(model.likelihood, ClassLikelihood):
-        return _classes(model, model.likelihood, X, options)
+    if isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood):
+        return _between(model, X, options)
     if isinstance(model, Posterior) and model.likelihood.classifies:
         return _classification(model, X, options)
-    level = _regression_level(model, options)
+    if options.class_weight is not None:
+        raise InputError("class_weight: expected a classifier, got a regression model")
+    level = options.threshold
+    if (options.delta is None) == (level is None):
+        raise InputError(
+            "regression robustness needs either delta= (how far the mean may move) or threshold= "
+            f"(a level that it must not cross); got {'neither' if level is None else 'both'}"
+        )
     if level is None:
         return None
+    if model.outputs != 1:
+        raise InputError(f"threshold: expected one output, got {model.outputs}; use delta=")
     assert isinstance(model, Posterior), "one output"
     words = [f"mean {side} {level!r}" for side in ("below", "above", "on one side of")]
     return _against(model, X, Fraction(level), Unit.TARGET, words)
-
-
-def _near(scores: np.ndarray, costs: Sequence[float]) -> np.ndarray:
-    """(n,) whether the largest of the scores (n, classes) hardly leads."""
-    ordered = np.sort(scores, axis=1)
-    return ordered[:, -1] - ordered[:, -2] < NEAR * max(costs)
 
 
 def _near_level(posterior: Posterior, X: np.ndarray, level: Fraction) -> np.ndarray:
@@ -219,69 +218,58 @@ def _near_level(posterior: Posterior, X: np.ndarray, level: Fraction) -> np.ndar
     return np.any(apart <= NEAR_ROUNDING * sizes, axis=1)
 
 
-def _classes(
-    posterior: Outputs, likelihood: ClassLikelihood, X: np.ndarray, options: Decision
-) -> list[Candidates]:
-    costs = _costs(posterior.labels, options)
-    layout, searched = class_layout(posterior)
-    unit = Unit.PROBABILITY if options.class_weight is None else Unit.WEIGHTED
-    text = "the most probable class" if options.class_weight is None else WEIGHED
+def _between(model: Outputs | Committee, X: np.ndarray, options: Decision) -> list[Candidates]:
+    """Several classes: the largest cost of a mistake times probability decides, or votes do."""
+    if options.delta is not None:
+        raise InputError("delta: expected a regression model, got a classifier")
+    if options.threshold is not None:
+        raise InputError(
+            f"threshold: expected two classes, got {len(model.labels)}; the most probable class "
+            "decides, use class_weight= to prefer some"
+        )
+    weighed = options.class_weight is not None
+    costs = class_weights(model.labels, options.class_weight)
+    unit = Unit.WEIGHTED if weighed else Unit.PROBABILITY
+    if isinstance(model, Committee):
+        text = f"{model.scheme.replace('_', '-')} decision"
+        searched, scores = model, model.scores(X) * np.asarray(costs)
+        unit = unit if model.scheme == "one_vs_rest" else Unit.VOTES
+        ask = partial(committee_margin, model, class_weight=costs if weighed else None)
+    else:
+        text = WEIGHED if weighed else "the most probable class"
+        layout, searched = class_layout(model)
+        scores, likelihood = model.prediction(X) * np.asarray(costs), model.likelihood
+        assert isinstance(likelihood, ClassLikelihood)
 
-    def rule(x: np.ndarray, winner: int) -> Rule:
-        margin = ClassSums(layout, likelihood, margins(layout.classes, winner, costs))
-        label, own = posterior.labels[winner], posterior.fingerprint
-        return Rule(searched, margin, ZERO, label, text, unit, x, own)
+        def ask(winner: int) -> Quantity:
+            return ClassSums(layout, likelihood, margins(layout.classes, winner, costs))
 
-    scores = posterior.prediction(X) * np.asarray(costs)
-    return _of_classes(X, scores, _near(scores, costs), rule, text)
+    ordered = np.sort(scores, axis=1)
+    near = ordered[:, -1] - ordered[:, -2] < NEAR * max(costs)
+    if isinstance(model, Committee) and model.shared:
+        near = _near_level(model.members[0], X, ZERO)
+    elif isinstance(model, Committee) and model.scheme == "one_vs_one":
+        near[:] = True  # a vote may hang on a mean near 0 while the scores are far apart
+
+    def rule(x: np.ndarray, k: int) -> Rule:
+        return Rule(searched, ask(k), ZERO, model.labels[k], text, unit, x, model.fingerprint)
+
+    return _ranked(X, scores, near, rule, text)
 
 
-def _of_classes(
+def _ranked(
     X: np.ndarray,
     scores: np.ndarray,
     near: np.ndarray,
     rule: Callable[[np.ndarray, int], Rule],
     text: str,
 ) -> list[Candidates]:
-    """For each row: the classes by their scores (n, classes), the first of equal ones first."""
+    """For each row: the decisions by their scores (n, decisions), the first of equal ones first."""
     ranked = np.argsort(-scores, axis=1, kind="stable").tolist()
     return [
         Candidates(tuple(order), partial(rule, x), text, near=bool(close))
         for x, order, close in zip(X, ranked, near, strict=True)
     ]
-
-
-def _committee(committee: Committee, X: np.ndarray, options: Decision) -> list[Candidates]:
-    costs = _costs(committee.classes, options)
-    weights = None if options.class_weight is None else costs
-    text = f"{committee.scheme.replace('_', '-')} decision"
-    unit = Unit.PROBABILITY if weights is None else Unit.WEIGHTED
-    if committee.scheme != "one_vs_rest":
-        unit = Unit.VOTES
-
-    def rule(x: np.ndarray, winner: int) -> Rule:
-        margin = committee_margin(committee, winner, weights)
-        label, own = committee.classes[winner], committee.fingerprint
-        return Rule(committee, margin, ZERO, label, text, unit, x, own)
-
-    scores = committee.scores(X) * np.asarray(costs)
-    # a vote may hang on a mean near 0 while the scores are far apart
-    near = _near(scores, costs) | (committee.scheme == "one_vs_one")
-    if committee.shared:
-        near = _near_level(committee.members[0], X, ZERO)
-    return _of_classes(X, scores, near, rule, text)
-
-
-def _costs(labels: tuple[Any, ...], options: Decision) -> tuple[float, ...]:
-    """Cost of a mistake on each class: the largest `cost * probability` decides."""
-    if options.delta is not None:
-        raise InputError("delta: expected a regression model, got a classifier")
-    if options.threshold is not None:
-        raise InputError(
-            f"threshold: expected two classes, got {len(labels)}; the most probable class decides, "
-            "use class_weight= to prefer some"
-        )
-    return class_weights(labels, options.class_weight)
 
 
 def _classification(posterior: Posterior, X: np.ndarray, options: Decision) -> list[Candidates]:
@@ -290,6 +278,7 @@ def _classification(posterior: Posterior, X: np.ndarray, options: Decision) -> l
     The default is what `predict` does, the sign of the mean, if the link is symmetric; a threshold
     or weights ask about the probability, which is another question where F(0, v) is not 1/2. Where
     it is (`ScalarLikelihood.fair`) a threshold of 1/2 is proved to ask for the sign of the mean.
+    With weights `w2 pi > w1 (1 - pi)` exactly where `pi > w1 / (w1 + w2)`, a rational number.
     A mean alone is compared with the threshold, 0 by default.
     """
     if options.delta is not None:
@@ -298,18 +287,26 @@ def _classification(posterior: Posterior, X: np.ndarray, options: Decision) -> l
     if not likelihood.has_variance:
         if options.class_weight is not None:
             posterior.check_has_variance("class_weight")
-        text = "sign of the decision function"
-        if given is not None:
-            text = f"decision function against {given!r}"
+        plain = "sign of the decision function"
+        text = plain if given is None else f"decision function against {given!r}"
         return _against(posterior, X, Fraction(given or 0.0), Unit.LATENT, (text,) * 3)
-    threshold, text = _probability_threshold(posterior, options)
     assert isinstance(likelihood, ScalarLikelihood)
-    if threshold is None and not likelihood.symmetric:
+    threshold, text = None, "sign of the latent mean"
+    if options.class_weight is not None:
+        if given is not None:
+            raise InputError("expected threshold= or class_weight=, got both; drop one")
+        first, second = map(Fraction, class_weights(posterior.labels, options.class_weight))
+        threshold = quotient = first / (first + second)
+        text = f"{WEIGHED}: probability against about {float(quotient):.6g}"
+    elif given is not None:
+        if not 0 < given < 1:
+            raise InputError(f"threshold: expected a probability between 0 and 1, got {given!r}")
+        threshold, text = Fraction(given), f"probability against {given!r}"
+    elif not likelihood.symmetric:
         threshold, text = HALF, "probability against 0.5"
     if threshold == HALF and likelihood.fair:
         threshold, text = None, f"{text}, where the latent mean is 0"
     if threshold is None:
-        text = text or "sign of the latent mean"
         return _against(posterior, X, ZERO, Unit.LATENT, (text,) * 3)
     return _against(posterior, X, threshold, Unit.PROBABILITY, (text,) * 3, likelihood)
 
@@ -326,10 +323,9 @@ def _against(
     level, else the first; the rule in words of either, and where that is not known."""
     labels = posterior.labels if posterior.likelihood.classifies else (None, None)
     values = (posterior.mean if likelihood is None else posterior.prediction)(X)[:, 0]
+    near = np.abs(values - float(level)) < NEAR
     if likelihood is None:
         near = _near_level(posterior, X, level)
-    else:
-        near = np.abs(values - float(level)) < NEAR
 
     def rule(x: np.ndarray, second: int) -> Rule:
         sign = 1 if second else -1
@@ -338,41 +334,7 @@ def _against(
         return Rule(posterior, asked, sign * level, label, texts[second], unit, x, own)
 
     scores = np.stack([np.full_like(values, float(level)), values], axis=1)
-    return _of_classes(X, scores, near, rule, texts[2])
-
-
-def _probability_threshold(posterior: Posterior, options: Decision) -> tuple[Fraction | None, str]:
-    """The exact probability above which the second class is decided, and the rule in words.
-
-    With weights `w2 pi > w1 (1 - pi)` exactly where `pi > w1 / (w1 + w2)`, a rational number.
-    """
-    if options.class_weight is not None:
-        if options.threshold is not None:
-            raise InputError("expected threshold= or class_weight=, got both; drop one")
-        first, second = map(Fraction, class_weights(posterior.labels, options.class_weight))
-        quotient = first / (first + second)
-        return quotient, f"{WEIGHED}: probability against about {float(quotient):.6g}"
-    if options.threshold is None:
-        return None, ""
-    threshold = options.threshold
-    if not 0 < threshold < 1:
-        raise InputError(f"threshold: expected a probability between 0 and 1, got {threshold!r}")
-    return Fraction(threshold), f"probability against {threshold!r}"
-
-
-def _regression_level(posterior: Outputs, options: Decision) -> float | None:
-    """The level that a regression is asked about; None where it is a deviation."""
-    if options.class_weight is not None:
-        raise InputError("class_weight: expected a classifier, got a regression model")
-    if (options.delta is None) == (options.threshold is None):
-        raise InputError(
-            "regression robustness needs either delta= (how far the mean may move) or threshold= "
-            "(a level that it must not cross); got "
-            + ("both" if options.delta is not None else "neither")
-        )
-    if options.threshold is not None and posterior.outputs != 1:
-        raise InputError(f"threshold: expected one output, got {posterior.outputs}; use delta=")
-    return options.threshold
+    return _ranked(X, scores, near, rule, texts[2])
 
 
 def deviation_rule(posterior: Outputs, x: np.ndarray, asked: Deviation, options: Decision) -> Rule:

@@ -69,10 +69,11 @@ def numbered_results(
         first += 1
     if first == len(arguments):
         return
-    common, rest = _common(arguments)
+    same = int(all(own and own[0] is arguments[0][0] for own in arguments))
+    common = Common(arguments[0][:same])
     with _deaf():
         results: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-            joblib.delayed(_piece)(os.getpid(), index, function, common, rest[index])
+            joblib.delayed(_piece)(os.getpid(), index, function, common, arguments[index][same:])
             for index in range(first, len(arguments))
         )
     try:
@@ -108,7 +109,7 @@ def begun_here(
         except OutOfTime:
             return
         lasted = time.perf_counter() - start
-        if _interrupted(found):  # the caller ends all by it: it must not be lost
+        if reason_of(found) is StopReason.INTERRUPTED:  # the caller ends all by it: it is not lost
             yield found
             return
         if lasted >= 0.5 * LONGEST_TRY:
@@ -118,14 +119,15 @@ def begun_here(
         yield found
 
 
-def _interrupted(found: Any) -> bool:
-    """Whether Ctrl-C ended the search behind a result, or behind the first of several."""
-    first = found[0] if isinstance(found, tuple) and found else found
-    return getattr(first, "reason", None) is StopReason.INTERRUPTED
+def reason_of(found: Any) -> StopReason | None:
+    """Why the search behind a result ended, or behind the first of several, if there was one."""
+    first = found[0] if isinstance(found, tuple) and found else None
+    return getattr(found, "reason", getattr(first, "reason", None))
 
 
 class Common:
-    """What all pieces of work have in common, a model mostly: one object, passed by itself.
+    """What all pieces of work have in common, their first argument if it is the same object, a
+    model mostly: passed by itself.
 
     joblib's Dask backend sends such an argument once, not with every piece, if it is large by
     `sys.getsizeof`, which does not look into models; its processes read large arrays from one file.
@@ -138,19 +140,8 @@ class Common:
         return 2**20
 
 
-def _common(arguments: Sequence[tuple[Any, ...]]) -> tuple[Common, list[tuple[Any, ...]]]:
-    """The first argument, if it is the same object in all pieces, and the others."""
-    if not all(own and own[0] is arguments[0][0] for own in arguments):
-        return Common(()), list(arguments)
-    return Common((arguments[0][0],)), [own[1:] for own in arguments]
-
-
 def _piece(
-    parent: int,
-    index: int,
-    function: Callable[..., Any],
-    common: Common,
-    rest: tuple[Any, ...],
+    parent: int, index: int, function: Callable[..., Any], common: Common, rest: tuple[Any, ...]
 ) -> tuple[int, Any]:
     # a worker of a Dask cluster does its work in threads, where no signal arrives
     if os.getpid() != parent and threading.current_thread() is threading.main_thread():
@@ -189,11 +180,8 @@ class Line:
 
     def show(self, text: str) -> None:
         """Replace the text; costs next to nothing where nothing is shown."""
-        self._text = text
-        if self._console is None or not self._console.is_terminal:
-            return
-        now = time.perf_counter()
-        if now < self._next:
+        self._text, now = text, time.perf_counter()
+        if self._console is None or not self._console.is_terminal or now < self._next:
             return
         self._next = now + PAUSE
         if self._status is None:

@@ -127,10 +127,11 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     ...
     gpcert.errors.UnknownArgumentError: ask has no tol=; the accuracy of a radius is relative: rtol=
     """
-    own = dict(inspect.signature(function).parameters)
-    words = own.pop("words", None)
-    shared = {} if words is None else _parameters(typing.get_type_hints(function)["words"])
-    defaults = {name: parameter.default for name, parameter in shared.items()}
+    signature = inspect.signature(function)
+    own, shared = dict(signature.parameters), {}
+    if own.pop("words", None) is not None:
+        (words,) = typing.get_args(typing.get_type_hints(function)["words"])
+        shared = typing.get_type_hints(words)
     known = frozenset({**own, **shared})
 
     @functools.wraps(function)
@@ -138,26 +139,15 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
         for word in kwargs:
             if word not in known:
                 raise UnknownArgumentError(_instead(function.__name__, word, known))
-        for word, default in defaults.items():
-            kwargs.setdefault(word, default)
+        for word in shared:
+            kwargs.setdefault(word, DEFAULTS.get(word))
         return function(*args, **kwargs)
 
-    result = inspect.signature(function).return_annotation
-    checked.__dict__["__signature__"] = inspect.Signature(
-        [*own.values(), *shared.values()], return_annotation=result
-    )
+    for name, kind in shared.items():
+        about = {"default": DEFAULTS.get(name), "annotation": kind}
+        own[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **about)
+    checked.__dict__["__signature__"] = signature.replace(parameters=list(own.values()))
     return checked
-
-
-def _parameters(unpacked: Any) -> dict[str, inspect.Parameter]:
-    """One parameter for each key of `Unpack[...]`, with its default."""
-    (words,) = typing.get_args(unpacked)
-    return {
-        name: inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS.get(name), annotation=kind
-        )
-        for name, kind in typing.get_type_hints(words).items()
-    }
 
 
 def search_words(words: Mapping[str, Any], *more: str) -> dict[str, Any]:
@@ -201,21 +191,18 @@ class Method:
     variance_bound: VarianceBound | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or self.name not in {"taylor", "paper", "both"}:
-            raise InputError(f"method: expected 'taylor', 'paper' or 'both', got {self.name!r}")
-        named = self.variance_bound is None or isinstance(self.variance_bound, str)
-        if not named or self.variance_bound not in {None, "solver", "analytic"}:
+        name, bound = self.name, self.variance_bound
+        if not isinstance(name, str) or name not in {"taylor", "paper", "both"}:
+            raise InputError(f"method: expected 'taylor', 'paper' or 'both', got {name!r}")
+        if not isinstance(bound, str | None) or bound not in {None, "solver", "analytic"}:
+            raise InputError(f"variance_bound: expected 'solver' or 'analytic', got {bound!r}")
+        if name == "taylor" and bound is not None:
             raise InputError(
-                f"variance_bound: expected 'solver' or 'analytic', got {self.variance_bound!r}"
-            )
-        if self.name == "taylor" and self.variance_bound is not None:
-            raise InputError(
-                f"variance_bound: {self.variance_bound!r} is a choice of method='paper' or 'both'; "
+                f"variance_bound: {bound!r} is a choice of method='paper' or 'both'; "
                 "with method='taylor' leave it out"
             )
-        if self.name != "taylor" and self.variance_bound is None:
-            default = "solver" if self.name == "paper" else "analytic"
-            object.__setattr__(self, "variance_bound", default)
+        default = {"taylor": None, "paper": "solver", "both": "analytic"}[name]
+        object.__setattr__(self, "variance_bound", bound or default)
 
     def goals(
         self, quantities: Sequence[Quantity], random_state: int | None, model: Model
@@ -228,12 +215,10 @@ class Method:
         """
         mapped = any(member.features is not None for member in model.members)
         if self.variance_bound is None:
+            closed = PaperEnclosures("analytic", random_state)
             rough = [not mapped and _by_rough_variance(each, model) for each in quantities]
-            closed = PaperEnclosures("analytic", random_state) if any(rough) else None
-            return [
-                QuantityGoal(each, closed if own else None)
-                for each, own in zip(quantities, rough, strict=True)
-            ]
+            pairs = zip(quantities, rough, strict=True)
+            return [QuantityGoal(each, closed if own else None) for each, own in pairs]
         if len(model.members) > 1 and any(isinstance(each, ClassSums) for each in quantities):
             raise InputError(
                 "method: the paper's method bounds class probabilities of outputs that share a "
@@ -268,12 +253,9 @@ class Means:
     @staticmethod
     def read(words: Mapping[str, Any]) -> Means:
         """A random generator gives one seed for all that is searched."""
-        return Means(
-            read_budget(words["budget"]),
-            backend_from_name(words["backend"]),
-            read_seed(words["random_state"]),
-            Method(words["method"], words["variance_bound"]),
-        )
+        budget, backend = read_budget(words["budget"]), backend_from_name(words["backend"])
+        method = Method(words["method"], words["variance_bound"])
+        return Means(budget, backend, read_seed(words["random_state"]), method)
 
     def problem(
         self, model: Model, region: Region, quantities: Sequence[Quantity], **when: Any
@@ -297,15 +279,11 @@ def read_budget(budget: Any) -> Budget:
     """
     if budget is None:
         return DEFAULT_BUDGET
-    if isinstance(budget, Budget):
-        return budget
     try:
-        return Budget(seconds=budget)
+        return budget if isinstance(budget, Budget) else Budget(seconds=budget)
     except InputError as error:
-        raise InputError(
-            "budget: expected a positive number of seconds or a gpcert.Budget(seconds, boxes, "
-            f"memory), got {budget!r}"
-        ) from error
+        wanted = "a positive number of seconds or a gpcert.Budget(seconds, boxes, memory)"
+        raise InputError(f"budget: expected {wanted}, got {budget!r}") from error
 
 
 def read_tolerance(tol: Any, below: float = math.inf, name: str = "tol") -> float:
@@ -343,10 +321,8 @@ def read_seed(random_state: Any) -> int | None:
         return int(random_state.randint(2**31))
     whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
     if not whole or random_state < 0:
-        raise InputError(
-            "random_state: expected a whole number >= 0, None, or a random generator of NumPy's, "
-            f"got {random_state!r}"
-        )
+        wanted = "a whole number >= 0, None, or a random generator of NumPy's"
+        raise InputError(f"random_state: expected {wanted}, got {random_state!r}")
     return int(random_state)
 
 
@@ -355,16 +331,15 @@ def read_class_weight(class_weight: Any) -> Mapping[Any, float] | Sequence[float
     if class_weight is None or isinstance(class_weight, Mapping):
         return class_weight
     wanted = "class_weight: expected {label: weight}, or weights in the order of the classes, got "
-    if isinstance(class_weight, str):
-        hint = (
-            "'balanced' is computed from training labels, which the model no longer has; pass "
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        raise InputError(
+            f"{wanted}'balanced'; 'balanced' is computed from training labels, which the model no "
+            "longer has; pass "
             "sklearn.utils.class_weight.compute_class_weight('balanced', classes=..., y=...)"
         )
-        raise InputError(
-            f"{wanted}{class_weight!r}" + ("; " + hint if class_weight == "balanced" else "")
-        )
-    if isinstance(class_weight, set | frozenset):
-        raise InputError(f"{wanted}{class_weight!r}, which has no order")
+    if isinstance(class_weight, str | set | frozenset):
+        order = "" if isinstance(class_weight, str) else ", which has no order"
+        raise InputError(f"{wanted}{class_weight!r}{order}")
     try:
         return finite_array("class_weight", class_weight, ndim=1).tolist()
     except InputError as error:
@@ -373,9 +348,9 @@ def read_class_weight(class_weight: Any) -> Mapping[Any, float] | Sequence[float
 
 def read_flag(name: str, value: Any) -> bool | None:
     """True, False or None."""
-    if value is None or isinstance(value, bool | np.bool_):
-        return None if value is None else bool(value)
-    raise InputError(f"{name}: expected True, False or None, got {value!r}")
+    if not isinstance(value, bool | np.bool_ | None):
+        raise InputError(f"{name}: expected True, False or None, got {value!r}")
+    return None if value is None else bool(value)
 
 
 def read_jobs(n_jobs: Any) -> int | None:
@@ -383,11 +358,9 @@ def read_jobs(n_jobs: Any) -> int | None:
     it to `joblib.parallel_config`."""
     if n_jobs is None:
         return None
-    whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
-    if not whole or n_jobs == 0:
-        raise InputError(
-            f"n_jobs: expected a whole number of processes, or -1 for all, got {n_jobs!r}"
-        )
+    if not isinstance(n_jobs, int | np.integer) or isinstance(n_jobs, bool) or n_jobs == 0:
+        wanted = "a whole number of processes, or -1 for all"
+        raise InputError(f"n_jobs: expected {wanted}, got {n_jobs!r}")
     return int(n_jobs)
 
 

@@ -21,6 +21,7 @@ from gpcert.errors import InputError
 from gpcert.regions import Ball, Region
 from gpcert.regions.base import unit_minimizer
 from gpcert.regions.norms import norm
+from gpcert.regions.shapes import into_ball
 
 AttackName = Literal["gpfgs", "gpfgs_probability", "pgd", "square", "best"]
 
@@ -57,12 +58,10 @@ def attack_points(
     prediction; "pgd", projected gradient from both, from the start and from random points;
     "square", random search; "best". The last three are never worse than the start.
     """
-    if method not in get_args(AttackName):
-        raise InputError(
-            f"method: expected one of {', '.join(get_args(AttackName))}, got {method!r}"
-        )
-    rng = np.random.default_rng(random_state)
-    rows = np.arange(len(starts))
+    names = get_args(AttackName)
+    if method not in names:
+        raise InputError(f"method: expected one of {', '.join(names)}, got {method!r}")
+    rng, rows = np.random.default_rng(random_state), np.arange(len(starts))
     if method in {"gpfgs", "gpfgs_probability"}:
         return gradient_sign(margins, places, starts, latent=method == "gpfgs")
     found = [starts]
@@ -97,14 +96,8 @@ def _descents(
         owners = np.tile(rows, len(group))
         for latent in (True, False):
             checkpoint()
-            ends = projected_gradient(
-                margins,
-                places,
-                np.concatenate(group),
-                owners,
-                iterations=effort.iterations,
-                latent=latent,
-            )
+            about = (margins, places, np.concatenate(group), owners)
+            ends = projected_gradient(*about, iterations=effort.iterations, latent=latent)
             found += np.split(ends, len(group))
     return found
 
@@ -125,9 +118,8 @@ def gradient_sign(
     for gradient in margins.first_gradients(starts, rows, latent=latent):
         found = places.linear_minimizers(gradient, rows)
         reached = margins.value(latent, found, rows)
-        better = reached < value
-        best = np.where(better[:, None], found, best)
-        value = np.where(better, reached, value)
+        best = np.where((reached < value)[:, None], found, best)
+        value = np.where(reached < value, reached, value)
     return best
 
 
@@ -156,20 +148,15 @@ class Neighbourhoods:
         p = norms.pop() if norms else math.inf
         if p < math.inf and not all(isinstance(region, Ball) for region in regions):
             raise InputError("regions: expected balls of one norm, or boxes; got both")
-        units = [
-            np.broadcast_to(region.radius, region.center.shape)
-            if isinstance(region, Ball)
-            else region.upper - region.lower
-            for region in regions
-        ]
-        free = [region.inner_lower < region.inner_upper for region in regions]
-        return Neighbourhoods(
-            np.stack([region.center for region in regions]),
-            np.stack([region.inner_lower for region in regions]),
-            np.stack([region.inner_upper for region in regions]),
-            np.where(np.stack(free), np.stack(units), 0.0),
-            p,
+        center, low, high = (
+            np.stack([getattr(region, name) for region in regions])
+            for name in ("center", "inner_lower", "inner_upper")
         )
+        units = [
+            np.broadcast_to(r.radius if isinstance(r, Ball) else r.upper - r.lower, r.center.shape)
+            for r in regions
+        ]
+        return Neighbourhoods(center, low, high, np.where(low < high, np.stack(units), 0.0), p)
 
     def __len__(self) -> int:
         return len(self.center)
@@ -203,15 +190,10 @@ class Neighbourhoods:
         v = rng.uniform(-1.0, 1.0, center.shape)
         if self.p == math.inf:
             return np.clip(low + 0.5 * (1.0 + v) * (high - low), low, high)
-        free = self.unit[rows] > 0
-        powers = rng.gamma(1.0 + 1.0 / self.p, size=v.shape) * free
-        total = np.sum(np.abs(v) ** self.p * powers, axis=1) + rng.exponential(size=len(v))
-        y = v * powers ** (1.0 / self.p) / (total ** (1.0 / self.p))[:, None]
-        return self.project(center + self.unit[rows] * y, rows)
-
-    def width(self, rows: np.ndarray) -> np.ndarray:
-        """(k, d) widths of the boxes."""
-        return self.upper[rows] - self.lower[rows]
+        unit = self.unit[rows]
+        powers = rng.gamma(1.0 + 1.0 / self.p, size=v.shape) * (unit > 0)
+        y = into_ball(v, powers, rng.exponential(size=len(v)), self.p)
+        return self.project(center + unit * y, rows)
 
     def _scaled(self, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """`y / unit`, 0 where a feature is fixed."""
@@ -249,19 +231,20 @@ def projected_gradient(
     """
     x = places.project(starts, rows)
     value, gradient = _finite(margins.judged(latent, x, rows))
-    width = places.width(rows)
-    step = np.full(len(x), FIRST_STEP)
-    active = np.arange(len(x))
+    width = places.upper[rows] - places.lower[rows]
+    step, active = np.full(len(x), FIRST_STEP), np.arange(len(x))
     for t in range(iterations):
         checkpoint()
         size = np.linalg.norm(gradient[active] * width[active], axis=1)
-        active = active[(size > 0) & (step[active] > SMALLEST_STEP)]
+        moving = (size > 0) & (step[active] > SMALLEST_STEP)
+        active, size = active[moving], size[moving] / np.sqrt(x.shape[1])
         if not len(active):
             break
         if t < JUMPS:
             y = places.linear_minimizers(gradient[active], rows[active])
-        else:
-            y = _step(places, x[active], gradient[active], rows[active], step[active])
+        else:  # as long as `step` of the width, in the mean over the features
+            along = gradient[active] * width[active] * width[active]
+            y = places.project(x[active] - along * (step[active] / size)[:, None], rows[active])
         reached, slope = _finite(margins.judged(latent, y, rows[active]))
         better = reached < value[active]
         won, lost = active[better], active[~better]
@@ -270,16 +253,6 @@ def projected_gradient(
             step[won] = np.minimum(step[won] * GROWTH, 1.0)
             step[lost] *= SHRINK
     return x
-
-
-def _step(
-    places: Neighbourhoods, x: np.ndarray, g: np.ndarray, rows: np.ndarray, length: np.ndarray
-) -> np.ndarray:
-    """A projected step whose size is `length` of the width, in the mean over the features."""
-    width = places.width(rows)
-    scaled = g * width
-    size = np.linalg.norm(scaled, axis=1) / np.sqrt(scaled.shape[1])
-    return places.project(x - scaled * width * (length / size)[:, None], rows)
 
 
 def _finite(judged: Both) -> Both:
@@ -306,21 +279,20 @@ def random_search(
     factor, and the sum is projected. A proposal is kept where the predicted margin falls, or stays
     and the latent one falls (predictions saturate).
     """
-    rows = np.arange(len(places))
-    d = places.center.shape[1]
-    x = _ends(places, rng.choice([-1.0, 1.0], (len(places), d)), np.ones((len(places), d), bool))
+    rows, (n, d) = np.arange(len(places)), places.center.shape
+    x = _ends(places, rng.choice([-1.0, 1.0], (n, d)), np.ones((n, d), bool))
     x = places.project(x, rows)
     value = margins.value(False, x, rows)
     free = places.upper > places.lower
     for t in range(iterations):
         checkpoint()
-        part = FIRST_PART * 0.5 ** (HALVINGS * t / max(iterations, 1))
-        chosen = free & (rng.random((len(places), d)) < part)
+        part = FIRST_PART * 0.5 ** (HALVINGS * t / iterations)
+        chosen = free & (rng.random((n, d)) < part)
         none = ~chosen.any(axis=1)
         # where nothing was drawn, one feature is
         chosen[none, rng.integers(0, d, none.sum())] = True
         chosen &= free
-        proposal = _ends(places, rng.choice([-1.0, 1.0], (len(places), d)), chosen)
+        proposal = _ends(places, rng.choice([-1.0, 1.0], (n, d)), chosen)
         kept = x
         if places.p < math.inf:
             kept = places.center + (x - places.center) * rng.random((len(x), 1))

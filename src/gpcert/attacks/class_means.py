@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri, softmax
@@ -95,9 +95,8 @@ def normal_nodes(dimension: int, spread: float, points: int) -> tuple[np.ndarray
     if dimension > FEW:
         return _quasi_random(dimension, points)
     # trapezoidal rule: exponentially accurate once the step is a part of 1 / spread
-    step = min(0.6, 1.6 / max(spread, 1e-3)) if math.isfinite(spread) else 0.0
-    half = (MOST_NODES - 1) // 2 if step <= 0 else min(math.ceil(REACH / step), MOST_NODES // 2)
-    return _grid(dimension, half)
+    step = min(0.6, 1.6 / min(max(spread, 1e-3), 1e9))
+    return _grid(dimension, min(math.ceil(REACH / step), MOST_NODES // 2))
 
 
 @lru_cache(maxsize=128)
@@ -132,8 +131,7 @@ MOST_NUMBERS = 4_000_000
 """Latent values held at once."""
 
 
-@dataclass(frozen=True, eq=False)
-class ClassMeans:
+class ClassMeans(NamedTuple):
     """`probabilities` (b, m), and `slopes`: weights (b, m) to the derivatives of the weighted sums
     in the mean (b, n) and in the covariance (b, n, n) of the latent differences."""
 
@@ -157,29 +155,27 @@ def class_means(likelihood: ClassLikelihood, a: np.ndarray, V: np.ndarray) -> Cl
     values, vectors = np.linalg.eigh(0.5 * (V + np.swapaxes(V, 1, 2)))
     s = np.sqrt(np.maximum(values, SMALLEST_DEVIATION**2))
     S = (vectors * s[:, None, :]) @ np.swapaxes(vectors, 1, 2)
-    scale = math.sqrt(likelihood.noise) if likelihood.noise > 0 else 1.0
     b, n = a.shape
-    widest = float(s.max(initial=0.0)) / scale
+    widest = float(s.max(initial=0.0)) / (math.sqrt(likelihood.noise) or 1.0)
     points = 512 if isinstance(likelihood, MultinomialProbit) else 2048  # its link takes long
     z, mass = normal_nodes(n, widest, points)
     rows = max(1, MOST_NUMBERS // (len(z) * (n + 1)))
     blocks = [slice(start, start + rows) for start in range(0, b, rows)]
 
-    def links_of(block: slice) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    def links_of(block: slice) -> tuple[np.ndarray, Slope]:
         d = a[block, None, :] + z @ S[block]
         f = np.zeros((*d.shape[:2], n + 1))
         f[:, :, 1:] = d
         links, slope_of = link_and_slope(likelihood, f.reshape(-1, n + 1))
         return links.reshape(f.shape), slope_of
 
-    kept = [links_of(block) for block in blocks] if len(blocks) == 1 else None
-    found = [(kept[0] if kept else links_of(block))[0] for block in blocks]
-    parts = [mass @ links for links in found]
+    kept = links_of(blocks[0]) if len(blocks) == 1 else None
+    parts = [mass @ (kept or links_of(block))[0] for block in blocks]
 
     def slopes(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         p, by_root = np.empty((b, n)), np.empty((b, n, n))
         for block in blocks:
-            _, slope_of = kept[0] if kept else links_of(block)
+            _, slope_of = kept or links_of(block)
             own = weights[block]
             own = own[0] if len(own) == 1 else np.repeat(own, len(z), axis=0)
             slope = slope_of(own)[:, 1:].reshape(-1, len(z), n) * mass[:, None]

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,15 +35,17 @@ from gpcert.quantities.compound import deviation_of, margins
 from gpcert.several import Outputs
 
 
-@dataclass(frozen=True, eq=False)
-class Judge:
+class Judge(NamedTuple):
     """The margins of one decision: `sign (function - level)` of the predictions and of the latent
     means. Decisions may share functions."""
 
-    predicted: LazyFunction
-    latent: LazyFunction
+    functions: tuple[LazyFunction, LazyFunction]
     sign: float = 1.0
     levels: tuple[float, float] = (0.0, 0.0)
+
+
+Look = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From points (k, d) and numbers of decisions (k,) to what people look at (k,)."""
 
 
 @dataclass(eq=False)
@@ -60,7 +62,7 @@ class Margins:
     choose: Callable[[np.ndarray], np.ndarray]
     labels: Sequence[Any]
     judges: Sequence[Judge]
-    look: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    look: Look
     quantity: str
     level: float | None = None
     by_latent: bool = False
@@ -101,9 +103,7 @@ class Margins:
         """The labels decided on at X; None in regression."""
         return [self.labels[int(c)] for c in self.choose(X)]
 
-    def first_gradients(
-        self, X: np.ndarray, rows: np.ndarray, *, latent: bool
-    ) -> Sequence[np.ndarray]:
+    def first_gradients(self, X: np.ndarray, rows: np.ndarray, *, latent: bool) -> list[Any]:
         """Gradients (k, d) along which a first step from the points themselves may go."""
         return [self.judged(latent, X, rows)[1]]
 
@@ -119,22 +119,13 @@ class Margins:
         self, latent: bool, rows: np.ndarray
     ) -> Iterator[tuple[np.ndarray, LazyFunction, np.ndarray, float]]:
         """Rows that share a function, the function, the signs of their margins and the level."""
-        numbers = self.winners[rows]
-        for function, own in self._shared[latent].items():
-            at = own[numbers]
+        numbers, signs = self.winners[rows], np.array([judge.sign for judge in self.judges])
+        functions = [judge.functions[latent] for judge in self.judges]
+        for function in dict.fromkeys(functions):
+            at = np.array([each is function for each in functions])[numbers]
             if at.any():
-                judge = self.judges[int(np.argmax(own))]
-                yield at, function, self._signs[numbers[at]], judge.levels[latent]
-
-    @cached_property
-    def _shared(self) -> tuple[dict[LazyFunction, np.ndarray], ...]:
-        """Of predictions and of latent means: which decisions have a function."""
-        each = [[j.predicted for j in self.judges], [j.latent for j in self.judges]]
-        return tuple({f: np.array([g is f for g in own]) for f in own} for own in each)
-
-    @cached_property
-    def _signs(self) -> np.ndarray:
-        return np.array([judge.sign for judge in self.judges])
+                level = self.judges[functions.index(function)].levels[latent]
+                yield at, function, signs[numbers[at]], level
 
 
 class DeviationMargins(Margins):
@@ -142,14 +133,8 @@ class DeviationMargins(Margins):
 
     def __init__(self, model: Outputs, X: np.ndarray, delta: float, norm: float) -> None:
         quantity = "mean" if model.outputs == 1 else "deviation of the mean"
-        super().__init__(
-            X,
-            lambda X: np.zeros(len(X), dtype=int),
-            (None,),
-            (),
-            lambda X, _: model.mean(X)[:, 0],
-            quantity,
-        )
+        look = _first(model.mean)
+        super().__init__(X, lambda X: np.zeros(len(X), dtype=int), (None,), (), look, quantity)
         self.model, self.delta, self.norm = model, delta, norm
         self.reference = model.mean(X)
 
@@ -162,9 +147,7 @@ class DeviationMargins(Margins):
         one = self.model.outputs == 1
         return super().shown(X, rows) if one else self.delta - self.value(True, X, rows)
 
-    def first_gradients(
-        self, X: np.ndarray, rows: np.ndarray, *, latent: bool
-    ) -> Sequence[np.ndarray]:
+    def first_gradients(self, X: np.ndarray, rows: np.ndarray, *, latent: bool) -> list[Any]:
         """At x itself the deviation has no slope: every mean may be raised or lowered."""
         slopes = means_and_gradients(self.model, X, self.model.outputs)[1]
         return [sign * slopes[:, c] for c in range(slopes.shape[1]) for sign in (1.0, -1.0)]
@@ -238,32 +221,26 @@ def _of_two(model: Posterior, X: np.ndarray, threshold: float | None) -> Margins
 
     predicted = lazy_function(model, Probability(likelihood, 0, 1))
     latent = least_sum_of_means(model, np.ones((1, 1)))
-    judges = [Judge(predicted, latent, sign, (level, 0.0)) for sign in (-1.0, 1.0)]
+    judges = [Judge((predicted, latent), sign, (level, 0.0)) for sign in (-1.0, 1.0)]
     quantity = f"probability of class {model.labels[1]}" if probable else "decision function"
-    return Margins(
-        X,
-        choose,
-        model.labels,
-        judges,
-        lambda X, _: model.prediction(X)[:, 0],
-        quantity,
-        level,
-        by_latent,
-    )
+    look = _first(model.prediction)
+    return Margins(X, choose, model.labels, judges, look, quantity, level, by_latent)
 
 
 def _of_level(model: Outputs, X: np.ndarray, level: float) -> Margins:
     """Regression: `sign (mu - level)`."""
     mean = least_sum_of_means(model, np.ones((1, 1)))
-    return Margins(
-        X,
-        lambda X: (model.mean(X)[:, 0] > level).astype(int),
-        (None, None),
-        [Judge(mean, mean, sign, (level, level)) for sign in (-1.0, 1.0)],
-        lambda X, _: model.mean(X)[:, 0],
-        "mean",
-        level,
-    )
+    judges = [Judge((mean, mean), sign, (level, level)) for sign in (-1.0, 1.0)]
+
+    def choose(X: np.ndarray) -> np.ndarray:
+        return (model.mean(X)[:, 0] > level).astype(int)
+
+    return Margins(X, choose, (None, None), judges, _first(model.mean), "mean", level)
+
+
+def _first(predicted: Callable[[np.ndarray], np.ndarray]) -> Look:
+    """What people look at, where that is the first output, whatever was decided."""
+    return lambda X, _: predicted(X)[:, 0]
 
 
 def _of_classes(model: Outputs, X: np.ndarray, costs: tuple[float, ...]) -> Margins:
@@ -274,14 +251,12 @@ def _of_classes(model: Outputs, X: np.ndarray, costs: tuple[float, ...]) -> Marg
     predicted = class_predictions(searched, layout, likelihood)
     m, mixing = layout.classes, likelihood.mixed(model.outputs)
 
-    def sums(winner: int) -> ClassSums:
-        return ClassSums(layout, likelihood, margins(m, winner, costs))
-
+    sums = [ClassSums(layout, likelihood, margins(m, c, costs)) for c in range(m)]
     return Margins(
         X,
         lambda X: np.argmax(np.asarray(costs) * predicted(X)[0], axis=1),
         model.labels,
-        [Judge(lazy_function(searched, sums(c)), _lead(model, mixing, c)) for c in range(m)],
+        [Judge((lazy_function(searched, sums[c]), _lead(model, mixing, c))) for c in range(m)],
         lambda X, numbers: predicted(X)[0][np.arange(len(X)), numbers],
         "probability of the decided class",
     )
@@ -298,11 +273,12 @@ def _of_committee(model: Committee, X: np.ndarray, weight: tuple[float, ...] | N
     m, costs = len(model.classes), np.asarray(check_class_weight(model, weight))
     rest = model.scheme == "one_vs_rest"
 
-    def latent(winner: int) -> LazyFunction:
+    def judge(winner: int) -> Judge:
+        predicted = lazy_function(model, committee_margin(model, winner, weight))
         if rest:
-            return _lead(model, np.eye(m), winner)
+            return Judge((predicted, _lead(model, np.eye(m), winner)))
         signs = pair_weights(m, winner)
-        return least_sum_of_means(model, np.diag(signs)[signs != 0])
+        return Judge((predicted, least_sum_of_means(model, np.diag(signs)[signs != 0])))
 
     def look(X: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         rows = np.arange(len(X))
@@ -313,14 +289,8 @@ def _of_committee(model: Committee, X: np.ndarray, weight: tuple[float, ...] | N
         scores[rows, numbers] = -np.inf
         return own - scores.max(axis=1)
 
-    return Margins(
-        X,
-        lambda X: np.argmax(costs * model.scores(X), axis=1),
-        model.classes,
-        [
-            Judge(lazy_function(model, committee_margin(model, c, weight)), latent(c))
-            for c in range(m)
-        ],
-        look,
-        "probability of the decided class" if rest else "lead of the decided class",
-    )
+    def choose(X: np.ndarray) -> np.ndarray:
+        return np.argmax(costs * model.scores(X), axis=1)
+
+    quantity = f"{'probability' if rest else 'lead'} of the decided class"
+    return Margins(X, choose, model.classes, [judge(c) for c in range(m)], look, quantity)

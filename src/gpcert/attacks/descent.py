@@ -41,7 +41,7 @@ def descend(
     Boxes: L-BFGS-B in the free coordinates. Norm balls: projected gradient with backtracking.
     The returned point satisfies `region.contains`.
     """
-    x = region.project(start[None])[0]
+    x = region.project(start)
     if len(region.free) == 0:
         return x
     value, gradient = _single(function, x)
@@ -58,6 +58,7 @@ def descend(
     return y if _single(function, y)[0] < value else x
 
 
+@np.errstate(all="ignore")
 def attack(
     function: PlainFunction,
     region: Region,
@@ -70,12 +71,8 @@ def attack(
 
     No further descent is tried once a value below `enough` is found.
     """
-    rng = np.random.default_rng(random_state)
-    points = [region.center]
-    if starts > 1:
-        points += list(region.sample(starts - 1, rng))
     best, value = region.center, np.inf
-    for point in points:
+    for point in (region.center, *region.sample(starts - 1, random_state)):
         found = descend(function, region, point, enough=enough)
         reached = _single(function, found)[0]
         if reached < value:
@@ -87,8 +84,7 @@ def attack(
 
 def _single(function: PlainFunction, x: np.ndarray) -> tuple[float, np.ndarray]:
     checkpoint()
-    with np.errstate(over="ignore", invalid="ignore"):  # growing kernels in huge regions
-        value, gradient = function(x[None])
+    value, gradient = function(x[None])
     # an overflow points nowhere
     return float(value[0]), np.where(np.isfinite(gradient[0]), gradient[0], 0.0)
 
@@ -118,30 +114,26 @@ def _quasi_newton(
     def objective(z: np.ndarray) -> tuple[float, np.ndarray]:
         # what changes is brought to size one; where the start is flat, the rest may be huge beside
         value, gradient = _single(function, inside(z))
-        with np.errstate(over="ignore", invalid="ignore"):
-            change = np.ldexp(value - start, -height)
-            slope = np.ldexp(gradient[free], unit - height)
-        change = np.nan_to_num(change, nan=HUGE)  # infinite values differ by nothing known
+        slope = np.ldexp(gradient[free], unit - height)
+        # infinite values differ by nothing known
+        change = np.nan_to_num(np.ldexp(value - start, -height), nan=HUGE)
         return float(np.clip(change, -HUGE, HUGE)), np.clip(slope, -HUGE, HUGE)
 
-    bounds = np.stack([region.inner_lower[free], region.inner_upper[free]], axis=1)
-    bounds = np.ldexp(bounds, -unit)
-    ends: Any = bounds.T  # SciPy's annotations know numbers only
-    result = minimize(
-        objective,
-        np.ldexp(x[free], -unit),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=Bounds(*ends),  # pairs would be read one by one
-        options={"maxiter": iterations},
-    )
-    return region.project(inside(np.clip(result.x, bounds[:, 0], bounds[:, 1]))[None])[0]
+    low, high = (np.ldexp(e[free], -unit) for e in (region.inner_lower, region.inner_upper))
+    ends: Any = (low, high)  # SciPy's annotations know numbers only
+    how = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": iterations}}
+    # pairs of bounds would be read one by one
+    result = minimize(objective, np.ldexp(x[free], -unit), bounds=Bounds(*ends), **how)
+    return region.project(inside(np.clip(result.x, low, high)))
 
 
 def _projected_gradient(
     function: PlainFunction, region: Region, x: np.ndarray, iterations: int
 ) -> np.ndarray:
-    metric = _metric(region)
+    ball, metric = region.norm_constraint, np.ones(region.dim)
+    if ball is not None and ball.unit is not None:  # steps are steepest in its units
+        metric = np.zeros(region.dim)
+        metric[region.free] = np.square(ball.unit / ball.unit.max())
     value, gradient = _single(function, x)
     gradient = metric * gradient
     width = float(np.max(region.upper - region.lower, initial=0.0))
@@ -152,7 +144,7 @@ def _projected_gradient(
         return x
     step = width / size
     for _ in range(iterations):
-        y = region.project((x - step * gradient)[None])[0]
+        y = region.project(x - step * gradient)
         new, slope = _single(function, y)
         slope = np.ldexp(slope, -steepness)
         if new < value:
@@ -162,13 +154,3 @@ def _projected_gradient(
             if step * float(np.linalg.norm(gradient)) < 1e-9 * width:
                 break
     return x
-
-
-def _metric(region: Region) -> float | np.ndarray:
-    """Squared units of a ball with a radius per feature: steps are then steepest in its units."""
-    ball = region.norm_constraint
-    if ball is None or ball.unit is None:
-        return 1.0
-    metric = np.zeros(region.dim)
-    metric[region.free] = np.square(ball.unit / ball.unit.max())
-    return metric

@@ -182,7 +182,14 @@ def plain_function(model: Model | Several, quantity: Quantity) -> PlainFunction:
 def lazy_function(model: Model | Several, quantity: Quantity) -> LazyFunction:
     """`plain_function`, for whoever may do without gradients."""
     if isinstance(quantity, ClassSums):
-        return _class_function(model, quantity)
+        sums, predicted = quantity, class_predictions(model, quantity.layout, quantity.likelihood)
+
+        def of_classes(X: np.ndarray) -> Lazy:  # the least sum, and its gradient
+            probabilities, gradient_of = predicted(X)
+            slopes = sums.slopes(probabilities)
+            return sums.value(probabilities), lambda: gradient_of(slopes)
+
+        return of_classes
     assert isinstance(quantity, OutputQuantity | Compound), "a quantity is one of three kinds"
     parts, compound = quantity.parts, quantity if isinstance(quantity, Compound) else None
     means = list(dict.fromkeys(part.output for part in parts if part.by_mean))
@@ -232,18 +239,6 @@ def least_sum_of_means(model: Model, weights: np.ndarray) -> LazyFunction:
     return function
 
 
-def _class_function(model: Model | Several, quantity: ClassSums) -> LazyFunction:
-    """`min_j sum_c weights_jc pi_c(x)` and the gradient of the least sum."""
-    predicted = class_predictions(model, quantity.layout, quantity.likelihood)
-
-    def function(X: np.ndarray) -> Lazy:
-        probabilities, gradient_of = predicted(X)
-        slopes = quantity.slopes(probabilities)
-        return quantity.value(probabilities), lambda: gradient_of(slopes)
-
-    return function
-
-
 def class_predictions(
     model: Model | Several, layout: ClassLayout, likelihood: ClassLikelihood
 ) -> Callable[[np.ndarray], tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]]:
@@ -255,8 +250,7 @@ def class_predictions(
     certified integral: the latent differences are put on a fixed set of nodes and the links
     averaged, so that a bound and an attack cannot err alike.
     """
-    outputs = range(layout.outputs)
-    mixing = np.zeros((layout.n, layout.outputs))
+    outputs, mixing = range(layout.outputs), np.zeros((layout.n, layout.outputs))
     for k in range(layout.n):
         for output, factor in layout.pair(0, k + 1):
             mixing[k, output] = factor
@@ -281,14 +275,12 @@ def class_predictions(
 def means_and_gradients(model: Model, X: np.ndarray, count: int) -> Both:
     """Latent means (n, count) of the first outputs and their gradients (n, count, d)."""
     latent = Latent(model, X, range(count))
-    ones = (np.tile(row, (len(X), 1)) for row in np.eye(count))
-    return latent.mean, np.stack([latent.gradient(row, latent.variance) for row in ones], axis=1)
+    return latent.mean, _each(lambda row: latent.gradient(row, latent.variance), len(X), count)
 
 
-def stacked(parts: Sequence[Both]) -> Both:
-    """Values (n, k) and gradients (n, k, d) of k functions."""
-    values, gradients = zip(*parts, strict=True)
-    return np.stack(values, axis=1), np.stack(gradients, axis=1)
+def _each(gradient_of: Callable[[np.ndarray], np.ndarray], n: int, count: int) -> np.ndarray:
+    """(n, count, d) gradients of single outputs, from those (n, d) of weighted sums of them."""
+    return np.stack([gradient_of(np.tile(row, (n, 1))) for row in np.eye(count)], axis=1)
 
 
 def diagonal_gradient(posterior: Posterior, X: np.ndarray) -> np.ndarray:
@@ -311,7 +303,8 @@ def prediction_and_gradient(
     parts = [_block(model, X[i : i + ROWS], quantity) for i in range(0, len(X), ROWS)]
     if not parts:
         parts = [tuple(part[:0] for part in _block(model, model.places[:1], quantity))]
-    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    values, gradients = zip(*parts, strict=True)
+    return np.concatenate(values), np.concatenate(gradients)
 
 
 @np.errstate(all="ignore")
@@ -329,12 +322,10 @@ def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
     if isinstance(model.likelihood, ClassLikelihood):
         layout, searched = class_layout(model)
         found, gradient_of = class_predictions(searched, layout, model.likelihood)(X)
-        rows = np.eye(layout.classes)
-        slopes = [gradient_of(np.tile(row, (len(X), 1))) for row in rows]
-        return found, np.stack(slopes, axis=1)
-    assert isinstance(model, Posterior), "separate outputs are of several classes"
-    assert isinstance(model.likelihood, ScalarLikelihood)
-    return stacked([plain_function(model, Probability(model.likelihood, 0, 1))(X)])
+        return found, _each(gradient_of, len(X), layout.classes)
+    assert isinstance(model.likelihood, ScalarLikelihood), "separate outputs are of several classes"
+    value, gradient = plain_function(model, Probability(model.likelihood, 0, 1))(X)
+    return value[:, None], gradient[:, None]
 
 
 def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Both:
@@ -346,12 +337,13 @@ def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Bot
     if quantity == "mean":
         return means_and_gradients(committee, X, len(committee.members))
     parts, m = member_probabilities(committee), len(committee.classes)
-    F, slopes = stacked([plain_function(committee, part)(X) for part in parts])
+    found = zip(*(plain_function(committee, part)(X) for part in parts), strict=True)
+    F, slopes = (np.stack(each, axis=1) for each in found)  # (n, members) and (n, members, d)
     if votes:  # the gradients are those of the sums of confidences
         weights = np.stack([pair_weights(m, c) for c in range(m)])
         steep = 1.0 / (3.0 * (np.abs(F @ weights.T) + 1.0) ** 2)
         return committee.scores(X), np.einsum("kc,cp,kpd->kcd", steep, weights, slopes)
     shares = [Share(parts, c, 1) for c in range(m)]
-    values = np.stack([share.value(F) for share in shares], axis=1)
     by_F = np.stack([share.slopes(F) for share in shares], axis=1)
+    values = np.stack([share.value(F) for share in shares], axis=1)
     return values, np.einsum("kcp,kpd->kcd", by_F, slopes)

@@ -148,9 +148,8 @@ def _check(header: dict[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Non
     kinds = {"reached": int, "boxes": int, "seconds": float, "models": list, "converged": bool}
     wrong = [name for name, kind in kinds.items() if not isinstance(header.get(name), kind)]
     if wrong or not isinstance(outputs, dict) or not isinstance(header.get("tol"), float | None):
-        raise InputError(
-            f"expected the header of BoxBounds.save; look at {wrong or 'outputs, tol'}"
-        )
+        where = wrong or "outputs, tol"
+        raise InputError(f"expected the header of BoxBounds.save; look at {where}")
     if not all(isinstance(labels, list) for labels in outputs.values()):
         raise InputError("outputs: expected lists of labels")
     if "lower" not in shapes or len(shapes["lower"]) != 2:
@@ -160,8 +159,7 @@ def _check(header: dict[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Non
     affine = header.get("affine", [])
     if not isinstance(affine, list) or not set(affine) <= set(outputs):
         raise InputError(f"affine: expected some of {list(outputs)}, got {affine!r}")
-    lined = {f"lines_{name}": (rows, len(outputs[name]), 2, dim + 1) for name in affine}
-    expected |= lined
+    expected |= {f"lines_{name}": (rows, len(outputs[name]), 2, dim + 1) for name in affine}
     expected |= {f"range_{name}": (rows, len(each), 2) for name, each in outputs.items()}
     if dict(shapes) != expected:
         raise InputError(f"expected arrays of shapes {expected}, got {dict(shapes)}")

@@ -77,13 +77,13 @@ class Record:
 
     def shown(self) -> Shown:
         """A small table of what was found, and of the region and the cost where there are some."""
-        rows = [(name.replace("_", " "), short(getattr(self, name))) for name in self.told]
+        rows = {name.replace("_", " "): short(getattr(self, name)) for name in self.told}
         region = getattr(self, "region", None)
         if region:
-            rows.append(("region", region_text(region)))
+            rows["region"] = region_text(region)
         if hasattr(self, "boxes"):
-            rows.append(("cost", cost_text(self)))
-        return Shown("", (), rows)
+            rows["cost"] = cost_text(self)
+        return Shown("", (), list(rows.items()))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw what was found on the Axes, or the current one; returns the Axes."""
@@ -133,8 +133,7 @@ class Record:
 
     def save(self, path: str | Path) -> None:
         """Write as JSON."""
-        text = self.to_json()
-        Path(path).write_text(text, encoding="utf-8")
+        Path(path).write_text(self.to_json(), encoding="utf-8")
 
     @classmethod
     def load(cls: type[R], path: str | Path) -> R:
@@ -189,7 +188,7 @@ def _read(path: str | Path) -> dict[str, Any]:
         reason = str(error) or type(error).__name__
         raise InputError(f"{path}: expected a JSON record of gpcert ({reason})") from error
     found = envelope.get("format") if isinstance(envelope, dict) else None
-    if isinstance(found, str) and found != FORMAT and found.startswith("gpcert-record-"):
+    if found != FORMAT and str(found).startswith("gpcert-record-"):
         raise InputError(
             f"{path}: its format is {found!r}, this version reads {FORMAT!r}; certify again, or "
             "read the file with the version of gpcert that it names"

@@ -128,14 +128,12 @@ class Certificate(Searched, kind="certificate", told="status decision margin rul
     @property
     def summary(self) -> str:
         """What is proved, refuted or neither, as a sentence."""
+        what, why = f"{_claim(self)} at every point of the region", self.reason.value
         if self.reason is StopReason.UNDECIDED_AT_X:
-            return f"not decided: {self.reason.value}"
-        what = _claim(self)
-        if self.status is Status.ROBUST:
-            return f"proved: {what} at every point of the region"
+            return f"not decided: {why}"
         if self.status is Status.NOT_ROBUST:
-            return f"refuted: {what} at x, but not at the counter-example"
-        return f"not decided: whether {what} at every point of the region; {self.reason.value}"
+            return f"refuted: {_claim(self)} at x, but not at the counter-example"
+        return f"proved: {what}" if self.robust else f"not decided: whether {what}; {why}"
 
     def shown(self) -> Shown:
         unit = f" ({self.unit})" if self.unit else ""
@@ -198,10 +196,9 @@ class Radius(Searched, kind="radius", told="lower upper decision norm reason"):
     scale: np.ndarray | None = field(default=None, metadata=ADDED)
 
     def shown(self) -> Shown:
-        undecided = self.reason is StopReason.UNDECIDED_AT_X
-        refuted = "no counter-example found"
-        if self.counterexample is not None:
-            refuted = f"counter-example at {above(self.upper)}"
+        undecided, found = self.reason is StopReason.UNDECIDED_AT_X, self.counterexample
+        refuted = f"counter-example at {above(self.upper)}"
+        refuted = "no counter-example found" if found is None else refuted
         rows = {
             "radius": f"proved up to {below(self.lower)}, {refuted} (l_{self.norm:g})",
             "held": "unknown" if undecided else _claim(self),
@@ -272,8 +269,7 @@ class RecordTable(Record, Generic[T]):
 
     def to_frame(self) -> DataFrame:
         """One row a record, with its point's label in front."""
-        pandas = optional("pandas", "to_frame")
-        return pandas.DataFrame(self._lines())
+        return optional("pandas", "to_frame").DataFrame(self._lines())
 
     def _lines(self) -> list[dict[str, Any]]:
         pairs = zip(self.labels, self.rows, strict=True)

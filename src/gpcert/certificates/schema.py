@@ -96,7 +96,7 @@ def codec_of(kind: Any) -> Codec:
     if hasattr(kind, "from_dict"):
         return Codec(lambda value: value.to_dict(), kind.from_dict, f"a {kind.kind}")
     if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind is not Interval:
-        read = _where(_is(dict), lambda value: decode(kind, value))
+        read = _where(dict, lambda value: decode(kind, value))
         return Codec(encode, read, "a record of its own fields")
     if typing.get_origin(kind) is tuple:
         return _list(codec_of(typing.get_args(kind)[0]))
@@ -111,9 +111,8 @@ def number(value: Any) -> float:
     >>> number(1), number("-inf")
     (1.0, -inf)
     """
-    if isinstance(value, str) and value in {"inf", "-inf"}:
-        return float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    infinite = isinstance(value, str) and value in {"inf", "-inf"}
+    if isinstance(value, bool) or not (infinite or isinstance(value, int | float)):
         raise InputError("")
     return float(value)
 
@@ -140,11 +139,9 @@ def cell(value: Any) -> Cell:
     >>> cell("red"), cell("inf"), cell(np.float64(-np.inf))
     ('red', inf, -inf)
     """
-    if isinstance(value, str) and value in {"inf", "-inf"}:
-        return float(value)
-    if isinstance(value, float | np.floating) and math.isinf(value):
-        return float(value)
-    return label(value)
+    named = isinstance(value, str) and value in {"inf", "-inf"}
+    infinite = isinstance(value, float | np.floating) and math.isinf(value)
+    return float(value) if named or infinite else label(value)
 
 
 def _written(value: Any) -> float | str:
@@ -160,17 +157,13 @@ def _text(value: Any) -> str:
     return str(value)  # of an enumeration of texts, its text
 
 
-def _is(kind: type) -> Callable[[Any], bool]:
-    return lambda value: type(value) is kind
-
-
 def _where(
-    good: Callable[[Any], bool], made: Callable[[Any], Any] = lambda value: value
+    good: Callable[[Any], bool] | type, made: Callable[[Any], Any] = lambda value: value
 ) -> Callable[[Any], Any]:
-    """A reader of what is good; the codec says what was expected."""
+    """A reader of what is good, or of exactly this type; the codec says what was expected."""
 
     def read(value: Any) -> Any:
-        if not good(value):
+        if not (type(value) is good if isinstance(good, type) else good(value)):
             raise InputError("")
         return made(value)
 
@@ -193,11 +186,8 @@ def _list(item: Codec) -> Codec:
                 raise InputError(f"item {index}: {error}" if str(error) else "") from error
         return tuple(found)
 
-    return Codec(
-        lambda value: [item.write(each) for each in value],
-        _where(_is(list), items),
-        f"a list, each item {item.expected}",
-    )
+    expected = f"a list, each item {item.expected}"
+    return Codec(lambda value: list(map(item.write, value)), _where(list, items), expected)
 
 
 def _nested(value: Any) -> Any:
@@ -234,13 +224,11 @@ _COUNT = Codec(
     operator.index, _where(lambda value: type(value) is int and value >= 0), "a whole number >= 0"
 )
 _NUMBER = Codec(_written, number, 'a number, "inf" or "-inf"')
-_TEXT = Codec(_text, _where(_is(str)), "text")
-_POINT = Codec(
-    lambda point: np.asarray(point, dtype=np.float64).tolist(), _where(_is(list), _point), ""
-)
+_TEXT = Codec(_text, _where(str), "text")
+_POINT = Codec(lambda point: np.asarray(point, dtype=float).tolist(), _where(list, _point), "")
 
 _PLAIN: dict[Any, Codec] = {
-    bool: Codec(bool, _where(_is(bool)), "true or false"),
+    bool: Codec(bool, _where(bool), "true or false"),
     int: _COUNT,
     float: _NUMBER,
     float | None: _or_none(_NUMBER, 'a number, "inf", "-inf" or null'),
@@ -254,7 +242,7 @@ _PLAIN: dict[Any, Codec] = {
     ),
     np.ndarray | None: _or_none(_POINT, "a list of finite numbers, or null"),
     np.ndarray: Codec(
-        _nested, _where(_is(list), _array), "lists (of lists) of numbers, of equal lengths"
+        _nested, _where(list, _array), "lists (of lists) of numbers, of equal lengths"
     ),
     Cell: Codec(
         lambda value: str(value) if value in {math.inf, -math.inf} else label(value),
@@ -264,15 +252,15 @@ _PLAIN: dict[Any, Codec] = {
     # of a region that can be built again; {} where none is given
     dict[str, Any]: Codec(
         dict,
-        _where(_is(dict), lambda value: region_from_dict(value).describe() if value else {}),
+        _where(dict, lambda value: region_from_dict(value).describe() if value else {}),
         "the description of a region",
     ),
     Mapping[str, Any]: Codec(
-        lambda value: from_json(to_json(value)), _where(_is(dict)), "names and values"
+        lambda value: from_json(to_json(value)), _where(dict), "names and values"
     ),
     dict[str, str]: Codec(
         dict,
-        _where(_is(dict), lambda texts: {name: _TEXT.read(text) for name, text in texts.items()}),
+        _where(dict, lambda texts: {name: _TEXT.read(text) for name, text in texts.items()}),
         "names and texts",
     ),
 }

@@ -99,15 +99,13 @@ class Shown:
     notes: Sequence[str] = ()
 
     def __str__(self) -> str:
-        lines = [tuple(self.columns)] if self.columns else []
-        lines += [tuple(row) for row in self.rows]
+        lines = [self.columns, *self.rows] if self.columns else self.rows
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        start = "  " if self.title else ""
-        text = [
-            start + "  ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        ]
-        return "\n".join([*([self.title] if self.title else []), *text, *self.notes])
+        start, text = "  " if self.title else "", [self.title] if self.title else []
+        for line in lines:
+            cells = (f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True))
+            text.append(start + "  ".join(cells).rstrip())
+        return "\n".join([*text, *self.notes])
 
     def html(self) -> str:
         """The same as HTML: all text escaped, and no colour but marks beside the verdicts, so that
@@ -128,8 +126,7 @@ class Shown:
 
 
 def _cell(text: str) -> str:
-    colour = STATUS_COLOURS.get(text)
-    inside = escape(text)
+    colour, inside = STATUS_COLOURS.get(text), escape(text)
     if colour is not None:
         mark = f"border-left:0.45em solid {colour};padding-left:0.4em"
         inside = f'<b style="{mark}">{inside}</b>'
@@ -179,11 +176,8 @@ def interval_text(interval: Interval) -> str:
 
 def table_shown(title: str, rows: Sequence[dict[str, Any]], complete: bool) -> Shown:
     """The first rows of a table with what `cells` says of each; bounds are rounded outwards."""
-    kept = [
-        {name: cell for name, cell in row.items() if name not in {"boxes", "seconds"}}
-        for row in rows[:MOST_ROWS]
-    ]
-    notes = []
+    hidden, notes = {"boxes", "seconds"}, []
+    kept = [{n: cell for n, cell in row.items() if n not in hidden} for row in rows[:MOST_ROWS]]
     if len(rows) > MOST_ROWS:
         notes.append(f"... and {len(rows) - MOST_ROWS} more: to_frame() has all")
     if not complete:
@@ -196,11 +190,11 @@ def table_shown(title: str, rows: Sequence[dict[str, Any]], complete: bool) -> S
 def _cell_text(name: str, value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "-"
-    if isinstance(value, float) and name.endswith("lower"):
-        return below(value)
-    if isinstance(value, float) and name.endswith("upper"):
-        return above(value)
-    return f"{value:.{DIGITS}g}" if isinstance(value, float) else cut(str(value))
+    if not isinstance(value, float):
+        return cut(str(value))
+    if name.endswith(("lower", "upper")):
+        return below(value) if name.endswith("lower") else above(value)
+    return f"{value:.{DIGITS}g}"
 
 
 def region_text(region: dict[str, Any]) -> str:
@@ -214,21 +208,21 @@ def region_text(region: dict[str, Any]) -> str:
     """
     if region.get("kind") == "box":
         sides = [float(b) - float(a) for a, b in zip(region["lower"], region["upper"], strict=True)]
-        return f"box of {_features(len(sides))}, width at most {max(sides):.4g}"
+        return f"box of {_count(len(sides), 'feature')}, width at most {max(sides):.4g}"
     if region.get("kind") != "ball":
         return "not recorded"
-    dim, free = len(region["center"]), region.get("features")
-    moved = _features(dim) if free is None else f"{len(free)} of {_features(dim)}"
+    every, free = _count(len(region["center"]), "feature"), region.get("features")
+    moved = every if free is None else f"{len(free)} of {every}"
     inside = "" if region.get("domain") is None else ", inside its domain"
     norm = float(region["norm"])
     return f"l_{norm:g} ball of radius {region['radius']:.6g} in {moved}{inside}"
 
 
-def _features(count: int) -> str:
-    return "1 feature" if count == 1 else f"{count} features"
+def _count(count: int, word: str, ending: str = "s") -> str:
+    return f"{count} {word}{'' if count == 1 else ending}"
 
 
 def cost_text(record: Any) -> str:
     """What a search took."""
-    boxes = f"{record.boxes} box" if record.boxes == 1 else f"{record.boxes} boxes"
+    boxes = _count(record.boxes, "box", "es")
     return f"{boxes}, {record.seconds:.3g} s, method {record.method}"

@@ -11,15 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import (
-    Array,
-    Backend,
-    Inputs,
-    PerRow,
-    Rows,
-    backend_from_name,
-    finite_array,
-)
+from gpcert.arrays import Array, Backend, Inputs, PerRow, Rows, backend_from_name, finite_array
 from gpcert.errors import InputError
 from gpcert.regions.cells import Cells
 from gpcert.regions.intersection import multiplier, response
@@ -49,11 +41,10 @@ class NormConstraint(NamedTuple):
         norm above 1/2, and a smaller one leaves room for it.
         """
         y = x - self.center
-        alone = np.count_nonzero(y, axis=1) <= 1
-        if self.unit is None:
-            return alone | (norm_upper(y, self.p, 2) <= self.radius)
         with np.errstate(over="ignore", invalid="ignore"):
-            return alone | (norm_upper(y / self.unit, self.p, 4) <= self.radius)
+            plain = self.unit is None
+            size = norm_upper(y, self.p, 2) if plain else norm_upper(y / self.unit, self.p, 4)
+        return (np.count_nonzero(y, axis=1) <= 1) | (size <= self.radius)
 
     def drawn_in(self, x: Rows) -> Rows:
         """Points x (n, f) with `x - x0` scaled until the norm is proved; the centre itself is the
@@ -193,11 +184,9 @@ class Region(ABC):
         array([0., 5.])
         """
         rows, single = self._points(g, "g")
-        x = np.tile(self.center, (len(rows), 1))
+        x = np.where(rows > 0, self.lower, np.where(rows < 0, self.upper, self.center))
         ball, free = self.norm_constraint, self.free
-        if ball is None:
-            x = np.where(rows > 0, self.lower, np.where(rows < 0, self.upper, x))
-        else:
+        if ball is not None:
             x[:, free] = ball.least(rows[:, free], self.lower[free], self.upper[free])
         x = self.project(x)
         return x[0] if single else x
@@ -213,9 +202,8 @@ class Region(ABC):
         >>> Box([0, 5, 1], [1, 5, 3]).root().upper
         array([[1., 3.]])
         """
-        place = backend_from_name(backend)
-        lower, upper = self.lower[self.free], self.upper[self.free]
-        return Cells(self, place.asarray(lower[None, :]), place.asarray(upper[None, :]))
+        ends = (end[None, self.free] for end in (self.lower, self.upper))
+        return Cells(self, *map(backend_from_name(backend).asarray, ends))
 
     def _set(self, **fields: Any) -> None:
         """Fields of the frozen record; arrays can only be read."""

@@ -55,8 +55,7 @@ class Cells:
     @cached_property
     def middle(self) -> PerCellAndFeature:
         """The rounded midpoint (B, f), clipped into the cell: where it is cut."""
-        middle = 0.5 * self.lower + 0.5 * self.upper
-        return self._clip(middle)
+        return self._clip(0.5 * self.lower + 0.5 * self.upper)
 
     @cached_property
     def center(self) -> PerCellAndFeature:
@@ -108,11 +107,10 @@ class Cells:
         at = self._indices(axis)[:, None] == self._indices(np.arange(self.lower.shape[1]))[None, :]
         first = xp.where(at, self.middle, self.upper)
         second = xp.where(at, self.middle, self.lower)
-        return Cells(
-            self.region,
+        return self._others(
             xp.concat([self.lower, second], axis=0),
             xp.concat([first, self.upper], axis=0),
-            own=self._ball_of(lambda centers: xp.concat([centers, centers], axis=0)),
+            lambda centers: xp.concat([centers, centers], axis=0),
         )
 
     def can_split(self, axis: Array | None = None) -> PerCell:
@@ -126,25 +124,22 @@ class Cells:
 
     def take(self, index: Annotated[Array, "i"]) -> Cells:
         """The cells at an index array or under a mask."""
-        own = self._ball_of(lambda centers: centers[index])
-        return Cells(self.region, self.lower[index], self.upper[index], own=own)
+        return self._others(self.lower[index], self.upper[index], lambda centers: centers[index])
 
     @staticmethod
     def concatenate(batches: Sequence[Cells]) -> Cells:
         """One batch of several batches of the same region."""
         xp = namespace(batches[0].lower)
-        return Cells(
-            batches[0].region,
+        return batches[0]._others(
             xp.concat([cells.lower for cells in batches], axis=0),
             xp.concat([cells.upper for cells in batches], axis=0),
-            own=batches[0]._ball_of(
-                lambda _: xp.concat([c.own.center for c in batches if c.own is not None], axis=0)
-            ),
+            lambda _: xp.concat([c.own.center for c in batches if c.own is not None], axis=0),
         )
 
-    def _ball_of(self, centers: Callable[[Array], Array]) -> NormConstraint | None:
-        """The balls of other cells, from those of these."""
-        return None if self.own is None else self.own._replace(center=centers(self.own.center))
+    def _others(self, lower: Array, upper: Array, centers: Callable[[Array], Array]) -> Cells:
+        """Other cells of the region, whose balls' centres, if any, come from those of these."""
+        own = self.own and self.own._replace(center=centers(self.own.center))
+        return Cells(self.region, lower, upper, own=own)
 
     def linear_minimum(self, g: Vectors) -> PerVector:
         """Certified lower bound of `min g.(x - center)` over each cell, g (B, f) or (B, m, f).
@@ -202,12 +197,9 @@ class Cells:
                     return best  # units that underflow would no longer be those of the ball
             plain = xp.broadcast_to(w, self.half.shape)
             theta = intersection.threshold(w, both) if both.p <= 2.0 else plain
-            others = (
-                intersection.split_maximum(w, theta, both),
-                intersection.triangle_maximum(w, both),
-            )
-        for other in others:
-            best = xp.where(other < best, other, best)  # an overflow to NaN improves nothing
+            split = intersection.split_maximum(w, theta, both)
+            for other in (split, intersection.triangle_maximum(w, both)):
+                best = xp.where(other < best, other, best)  # an overflow to NaN improves nothing
         return nonnegative(best)  # a cell that misses the ball may have less than nothing
 
     def empty(self) -> PerCell:
@@ -253,16 +245,15 @@ class Cells:
         return xp.minimum(xp.maximum(points, self.lower), self.upper)
 
     def _place(self, host: Array) -> Array:
-        xp = namespace(self.lower)
         if not isinstance(host, np.ndarray):
             return host
-        return xp.asarray(np.array(host), device=array_api_compat.device(self.lower))
+        device = array_api_compat.device(self.lower)
+        return namespace(self.lower).asarray(np.array(host), device=device)
 
     def _indices(self, axis: Any) -> Array:
-        xp = namespace(self.lower)
-        if not array_api_compat.is_array_api_obj(axis):
-            axis = np.asarray(axis)
-        return xp.asarray(axis, dtype=xp.int64, device=array_api_compat.device(self.lower))
+        xp, device = namespace(self.lower), array_api_compat.device(self.lower)
+        own = axis if array_api_compat.is_array_api_obj(axis) else np.asarray(axis)
+        return xp.asarray(own, dtype=xp.int64, device=device)
 
 
 def separable_minima(zeroth: PerCell, first: PerCellAndFeature, half: Array) -> PerCellAndFeature:

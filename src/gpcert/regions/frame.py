@@ -76,18 +76,11 @@ class Frame:
     def restricted(self, dims: Index) -> Frame:
         """The frame of a kernel that sees only the inputs `dims` (in that order)."""
         columns = self.columns(dims)
-        held = {int(j): v for j, v in zip(self.fixed, self.fixed_values, strict=True)}
-        inside = [i for i, j in enumerate(dims) if int(j) not in held]
-        outside = [i for i, j in enumerate(dims) if int(j) in held]
-        return Frame(
-            np.asarray(inside, dtype=int),
-            np.asarray(outside, dtype=int),
-            np.asarray([held[int(dims[i])] for i in outside], dtype=np.float64),
-            self.origin[columns],
-            self.unit[columns],
-            self.radius[columns],
-            self.backend,
-        )
+        held = dict(zip(self.fixed.tolist(), self.fixed_values.tolist(), strict=True))
+        fixed = np.array([int(j) in held for j in dims], dtype=bool)
+        values = np.array([held[int(j)] for j in dims if int(j) in held], dtype=np.float64)
+        own = (self.origin[columns], self.unit[columns], self.radius[columns])
+        return Frame(np.flatnonzero(~fixed), np.flatnonzero(fixed), values, *own, self.backend)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,11 +137,6 @@ class Reach:
     def restricted(self, columns: Index) -> Reach:
         """The same cells for a kernel that sees only some of the free features."""
         index = namespace(self.half).asarray(columns, device=self.half.device)
-        return Reach(
-            self.center[:, index],
-            self.raw[:, index],
-            self.half[:, index],
-            self.unit[index],
-            self.cells,
-            None if self.columns is None else self.columns[columns],
-        )
+        center, raw, half = (part[:, index] for part in (self.center, self.raw, self.half))
+        kept = None if self.columns is None else self.columns[columns]
+        return Reach(center, raw, half, self.unit[index], self.cells, kept)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.arrays import Array, Inputs, finite_array, number_array
+from gpcert.arrays import Array, Inputs, PerRow, Rows, finite_array, number_array
 from gpcert.errors import InputError
 from gpcert.regions.base import NormConstraint, Region
 from gpcert.regions.norms import add_down, add_up
@@ -34,17 +34,12 @@ class Box(Region):
 
     lower: np.ndarray
     upper: np.ndarray
-    center: np.ndarray = field(repr=False)
-    inner_lower: np.ndarray = field(repr=False)
-    inner_upper: np.ndarray = field(repr=False)
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
         low, high = finite_array("lower", lower, 1), finite_array("upper", upper, 1)
         if low.shape != high.shape or low.size == 0:
-            raise InputError(
-                "Box: expected lower and upper of the same length >= 1, "
-                f"got shapes {low.shape} and {high.shape}"
-            )
+            wanted, got = "lower and upper of the same length >= 1", f"{low.shape} and {high.shape}"
+            raise InputError(f"Box: expected {wanted}, got shapes {got}")
         crossed = np.flatnonzero(low > high)
         if crossed.size:
             j = int(crossed[0])
@@ -92,10 +87,6 @@ class Ball(Region):
     norm: float
     features: np.ndarray
     domain: tuple[np.ndarray, np.ndarray] | None
-    lower: np.ndarray = field(repr=False)
-    upper: np.ndarray = field(repr=False)
-    inner_lower: np.ndarray = field(repr=False)
-    inner_upper: np.ndarray = field(repr=False)
 
     def __init__(
         self,
@@ -131,9 +122,7 @@ class Ball(Region):
         With one free feature, or p infinite, `||y||_p = max |y_j|`. Radii that are all the same
         number are that number.
         """
-        if self.norm == math.inf or self.free.size < 2:
-            return None
-        return self._ball
+        return None if self.norm == math.inf or self.free.size < 2 else self._ball
 
     @cached_property
     def _ball(self) -> NormConstraint:
@@ -143,24 +132,13 @@ class Ball(Region):
         return NormConstraint(self.center[self.free], 1.0, self.norm, radii)
 
     def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Inputs:
-        """Return n points (n, d), uniform in the ball, then projected to the domain.
-
-        Reason: with `y_j` of density ~ `exp(-|y|^p)` and E standard exponential,
-        `y / (sum |y_j|^p + E)^(1/p)` is uniform in the unit p-ball (Barthe, Guédon, Mendelson and
-        Naor, *A probabilistic approach to the geometry of the l_p^n-ball*, 2005, theorem 1), and
-        `|y_j| = V G^(1/p)`, V uniform and G of Gamma(1 + 1/p), has that density.
-        """
-        rng = np.random.default_rng(random_state)
+        """Return n points (n, d), uniform in the ball, then projected to the domain."""
+        rng, p, shape = np.random.default_rng(random_state), self.norm, (n, self.free.size)
+        powers = None if self.norm_constraint is None else rng.gamma(1.0 + 1.0 / p, size=shape)
+        y = rng.uniform(-1.0, 1.0, shape)
+        if powers is not None:
+            y = into_ball(y, powers, rng.exponential(size=n), p)
         x = np.tile(self.center, (n, 1))
-        k = self.free.size
-        if self.norm == math.inf or k < 2:
-            y = rng.uniform(-1.0, 1.0, (n, k))
-        else:
-            p = self.norm
-            powers = rng.gamma(1.0 + 1.0 / p, size=(n, k))
-            v = rng.uniform(-1.0, 1.0, (n, k))
-            total = np.sum(np.abs(v) ** p * powers, axis=1) + rng.exponential(size=n)
-            y = v * powers ** (1.0 / p) / (total ** (1.0 / p))[:, None]
         x[:, self.free] += np.broadcast_to(self.radius, self.center.shape)[self.free] * y
         return self.project(x)
 
@@ -178,6 +156,18 @@ class Ball(Region):
         }
 
 
+def into_ball(v: Rows, powers: Rows, further: PerRow, p: float) -> Rows:
+    """Uniform points (n, f) of the unit p-ball, from V uniform in [-1, 1], G of Gamma(1 + 1/p) and
+    standard exponential E (n,).
+
+    Reason: `y_j = V G^(1/p)` has a density ~ `exp(-|y|^p)`, and `y / (sum |y_j|^p + E)^(1/p)` is
+    then uniform (Barthe, Guédon, Mendelson and Naor, *A probabilistic approach to the geometry of
+    the l_p^n-ball*, 2005, theorem 1).
+    """
+    total = np.sum(np.abs(v) ** p * powers, axis=1) + further
+    return v * powers ** (1.0 / p) / (total ** (1.0 / p))[:, None]
+
+
 def region_from_dict(record: Mapping[str, Any]) -> Region:
     """The region that `describe` wrote, with the same floats.
 
@@ -186,9 +176,8 @@ def region_from_dict(record: Mapping[str, Any]) -> Region:
     """
     if not isinstance(record, Mapping):
         raise InputError(f"region: expected a record that describe() wrote, got {record!r}")
-    kind = record.get("kind")
-    fields = {key: value for key, value in record.items() if key != "kind"}
-    makers = {"box": Box, "ball": Ball}
+    fields, makers = dict(record), {"box": Box, "ball": Ball}
+    kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in makers:
         raise InputError(f"region kind: expected one of {sorted(makers)}, got {kind!r}")
     if fields.get("domain") is not None:
@@ -203,8 +192,7 @@ def _numbers(value: Any) -> Any:
     """Nested lists with their infinite numbers, which JSON has no number for, no longer as text."""
     if isinstance(value, list | tuple):
         return [_numbers(each) for each in value]
-    infinite = isinstance(value, str) and value in ("inf", "-inf")
-    return float(value) if infinite else value
+    return float(value) if isinstance(value, str) and value in ("inf", "-inf") else value
 
 
 def check_norm(norm: float | str, name: str = "norm") -> float:
@@ -228,37 +216,32 @@ def check_radius(radius: Any, dim: int) -> float | Annotated[np.ndarray, "d"]:
         )
     if np.any(values < 0):
         raise InputError(f"radius: expected numbers >= 0, got {radius!r}")
-    if values.ndim == 0:
-        return float(values)
     values.setflags(write=False)
-    return values
+    return values if values.ndim else float(values)
 
 
 def check_features(features: Any, dim: int) -> Annotated[Array, "i"]:
     """Sorted indices of the features that may move, from indices, a mask, or None for all."""
     if features is None:
         return np.arange(dim)
+    wanted = f"features: expected a list of integers or a mask of length {dim}, got "
     if isinstance(features, str | bytes):
         raise InputError(
-            f"features: expected a list of numbers or a mask, got {features!r}; names are "
-            "understood by certify and the other verbs, which know the model's"
+            f"{wanted}{features!r}; names are understood by certify and the other verbs, which "
+            "know the model's"
         )
     if np.ma.is_masked(features):
-        raise InputError("features: expected a list of integers or a mask, got masked entries")
+        raise InputError(f"{wanted}masked entries")
     try:
         given = np.asarray(features)
     except (TypeError, ValueError) as error:
-        raise InputError(f"features: expected a list of integers, got {features!r}") from error
-    if given.dtype == bool:
-        if given.shape != (dim,):
-            raise InputError(f"features: expected a mask of shape ({dim},), got {given.shape}")
+        raise InputError(f"{wanted}{features!r}") from error
+    if given.dtype == bool and given.shape == (dim,):
         return np.flatnonzero(given)
-    if given.shape == (0,):
+    if given.shape == (0,) and given.dtype != bool:
         return np.arange(0)
     if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
-        raise InputError(
-            f"features: expected a list of integers or a mask of length {dim}, got {features!r}"
-        )
+        raise InputError(f"{wanted}{features!r}")
     bad = given[(given < 0) | (given >= dim)]
     if bad.size:
         raise InputError(f"features: expected indices in 0..{dim - 1}, got {int(bad[0])}")
@@ -268,23 +251,29 @@ def check_features(features: Any, dim: int) -> Annotated[Array, "i"]:
     return index
 
 
+def check_ends(
+    name: str, pair: Any, shape: tuple[int, ...]
+) -> tuple[Annotated[np.ndarray, "..."], Annotated[np.ndarray, "..."]]:
+    """(low, high), one number each or as many as the shape says; infinite ones are allowed."""
+    try:
+        low, high = (np.array(np.broadcast_to(number_array(name, end), shape)) for end in pair)
+    except (TypeError, ValueError) as error:
+        shaped = f"numbers or arrays of shape {shape}" if shape else "two numbers"
+        raise InputError(
+            f"{name}: expected (low, high), {shaped}, got {pair!r}; {error}"
+        ) from error
+    if np.any(low > high):
+        raise InputError(f"{name}: expected low <= high, got {pair!r}")
+    return low, high
+
+
 def check_domain(
     domain: Any, center: np.ndarray
 ) -> tuple[Annotated[np.ndarray, "d"], Annotated[np.ndarray, "d"]] | None:
-    """The ends (d,), (d,) of the valid inputs; infinite ends are allowed, the centre is inside."""
+    """The ends (d,), (d,) of the valid inputs; the centre is inside."""
     if domain is None:
         return None
-    try:
-        low, high = (
-            np.array(np.broadcast_to(number_array("domain", end), center.shape)) for end in domain
-        )
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"domain: expected (low, high), numbers or arrays of shape {center.shape}, got "
-            f"{domain!r}; {error}"
-        ) from error
-    if np.any(np.isnan(low)) or np.any(np.isnan(high)):
-        raise InputError("domain: expected numbers, got NaN; use -inf or inf for an open side")
+    low, high = check_ends("domain", domain, center.shape)
     for side, excess in (("below", low - center), ("above", center - high)):
         if np.any(excess > 0):
             j = int(np.argmax(excess))

@@ -6,15 +6,15 @@ Proofs: docs/mathematics.md, statement 14.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Backend, Index, PerCellAndFeature, PerRow, Rows, to_numpy
+from gpcert.arrays import Backend, Index, Inputs, PerCellAndFeature, PerRow, Rows, to_numpy
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, checkpoint
 from gpcert.enclosures import Evaluation, Portfolio, local_model
@@ -27,13 +27,7 @@ from gpcert.regions import Box, Cells, Region
 from gpcert.regions.base import NormConstraint
 from gpcert.search.branch_and_bound import bytes_per_cell, cells_at_once
 from gpcert.search.problem import Budget, StopReason, bound_of, check_bounds
-from gpcert.search.shared import (
-    Attained,
-    Attaining,
-    Boxes,
-    SharedProblem,
-    solve_shared,
-)
+from gpcert.search.shared import Attained, Attaining, Boxes, SharedProblem, solve_shared
 
 BATCH_BYTES = 5.0e8
 """Most memory of one batch on a CPU."""
@@ -119,6 +113,13 @@ class BoxFamily:
         cells = Cells(self.whole, place(low), place(low if high is None else high), own=own)
         return Evaluation(self.local, cells, optional, learnt)
 
+    def at_points(self, X: Inputs, optional: bool = True) -> Iterator[Evaluation]:
+        """Enclosures at points X (n, d) of `whole`, batch by batch."""
+        for start in range(0, len(X), self.cells_at_once):
+            checkpoint()
+            x = X[start : start + self.cells_at_once, self.whole.free]
+            yield self.evaluation(np.arange(len(x)), x, None, optional)
+
     def bounded(self, low: Rows, high: Rows, tol: float | None, budget: Budget) -> Bounded:
         """The goals over every box (R, f), bounded once each, or searched to within a tolerance;
         affine functions are of one box."""
@@ -143,18 +144,16 @@ class BoxFamily:
         Goals come in pairs, a quantity and its negative.
         """
         known = np.array([goal.known[0] for goal in self.goals], dtype=float)
-        lower = np.tile(known, (len(low), 1))
-        affine = None
+        lower, affine = np.tile(known, (len(low), 1)), None
         if self.affine:
-            affine = np.zeros((len(low), len(known), low.shape[1] + 1))
+            affine = np.zeros((*lower.shape, low.shape[1] + 1))
             affine[:, :, -1] = known
         start, learnt = 0, Portfolio()
         with running_on(self.backend), suppress(OutOfTime):
             paying = self._paying(low, high)
             for start in range(0, len(low), self.cells_at_once):
                 rows = slice(start, start + self.cells_at_once)
-                boxes = (low[rows], high[rows])
-                evaluation = self.evaluation(np.empty(0), *boxes, False, learnt)
+                evaluation = self.evaluation(np.empty(0), low[rows], high[rows], False, learnt)
                 for optional in (False, True):
                     own = np.flatnonzero(paying == optional)
                     if len(own):
@@ -169,10 +168,10 @@ class BoxFamily:
     def _paying(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """(G,) whether the bounds that may not pay take something off a pair's widths, by trial."""
         rows = np.linspace(0, len(low) - 1, min(TRIAL_BOXES, len(low))).astype(int)
-        every = np.arange(len(self.goals))
+        every, boxes = np.arange(len(self.goals)), (rows, low[rows], high[rows])
         plain, tried = (
-            np.sum(self._bounds(self.evaluation(rows, low[rows], high[rows], each), every), axis=0)
-            for each in (False, True)
+            np.sum(self._bounds(self.evaluation(*boxes, optional), every), axis=0)
+            for optional in (False, True)
         )
         # widths are minus the sums of a pair's bounds; infinite ones are worth every try
         before, after = -(plain[0::2] + plain[1::2]), -(tried[0::2] + tried[1::2])
@@ -181,11 +180,9 @@ class BoxFamily:
 
     def _bounds(self, evaluation: Evaluation, goals: np.ndarray) -> np.ndarray:
         """(n, len(goals)): bounds of some goals over the boxes of an evaluation."""
-        found = []
-        for g in map(int, goals):
-            bound = bound_of(self.goals[g], evaluation, None)
-            found.append(np.maximum(to_numpy(bound.lower), self.goals[g].known[0]))
-        return np.stack(found, axis=1)
+        own = [self.goals[g] for g in goals]
+        found = [(to_numpy(bound_of(goal, evaluation, None).lower), goal.known[0]) for goal in own]
+        return np.stack([np.maximum(*pair) for pair in found], axis=1)
 
     def _affine(self, evaluation: Evaluation, goals: np.ndarray, lower: np.ndarray) -> np.ndarray:
         """(n, len(goals), f + 1): slopes and offsets of affine functions below some goals; `lower`
@@ -208,7 +205,7 @@ class BoxFamily:
 def hull_of(regions: Sequence[Region]) -> Box | None:
     """The box around regions; None where they do not share its coordinates. Balls share them where
     all of them move in the same features."""
-    low, high = (np.stack([getattr(r, end) for r in regions]) for end in ("lower", "upper"))
+    low, high = np.stack([r.lower for r in regions]), np.stack([r.upper for r in regions])
     hull = Box(low.min(axis=0), high.max(axis=0))
     alike = bool(np.all((low < high)[:, hull.free]))
     boxes = all(region.norm_constraint is None for region in regions)
@@ -222,17 +219,13 @@ def balls_of(regions: Sequence[Region]) -> tuple[NormConstraint | None, bool]:
     balls = [ball for ball in each if ball is not None]
     if not balls:
         return None, True
-    first = balls[0]
+    first: Any = balls[0]
     alike = len(balls) == len(each) and all(
         (ball.radius, ball.p, ball.center.shape) == (first.radius, first.p, first.center.shape)
-        and np.array_equal(_unit(ball), _unit(first))
+        and np.array_equal(first.unit, np.array(ball.unit))
         for ball in balls
     )
     return (first._replace(center=np.stack([b.center for b in balls])) if alike else None), alike
-
-
-def _unit(ball: NormConstraint) -> np.ndarray:
-    return np.ones(1) if ball.unit is None else ball.unit
 
 
 class OneBox(NamedTuple):
@@ -278,14 +271,10 @@ class _FirstBoxes(Attaining):
     def __init__(self, family: BoxFamily, regions: Sequence[Region], target: float | None) -> None:
         self.family, free = family, family.whole.free
         ends = ("lower", "upper", "inner_lower", "inner_upper")
-        low, high, inner_low, inner_high = (
-            np.stack([getattr(region, end) for region in regions])[:, free] for end in ends
-        )
-        goals, tol = family.goals, np.zeros(len(family.goals))
-        places = (low, high, inner_low, inner_high)
-        super().__init__(
-            SharedProblem(family, goals, *places, tol, balls=family.balls, target=target)
-        )
+        places = (np.stack([getattr(region, end) for region in regions])[:, free] for end in ends)
+        tol, balls = np.zeros(len(family.goals)), family.balls
+        problem = SharedProblem(family, family.goals, *places, tol=tol, balls=balls, target=target)
+        super().__init__(problem)
         self.lower = self.known.lower
         self.center = np.stack([region.center for region in regions])
         middle = np.repeat(self.center[:, None, free], len(tol), axis=1)

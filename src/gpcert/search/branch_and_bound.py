@@ -128,10 +128,8 @@ class _Search:
         """Bounds as they stand."""
         self._check()
         lower = self.frontier.bounds()
-        goals = tuple(
-            GoalResult(float(lower[g]), float(self.incumbents.values[g]), self.incumbents.points[g])
-            for g in range(len(self.problem.goals))
-        )
+        ends = (lower.tolist(), self.incumbents.values.tolist(), self.incumbents.points)
+        goals = tuple(map(GoalResult, *ends))
         return SearchResult(goals, reason, self.boxes, self.clock.seconds)
 
     def _report(self) -> None:
@@ -165,20 +163,23 @@ class _Search:
     def _move(self) -> None:
         """To the GPU, once a batch of a CPU is open or done: its thousands of launches take a
         quarter of a second whatever they compute. Single points stay where they are."""
-        problem = self.problem
-        if self.backend == problem.backend:
+        if self.backend == self.problem.backend:
             return
-        enough = cells_at_once(problem.model, len(problem.region.free), problem.goals, self.backend)
-        if max(self.boxes, len(self.frontier)) >= HOST_SHARE * enough:
-            self.backend = problem.backend
+        if max(self.boxes, len(self.frontier)) >= HOST_SHARE * self._most():
+            self.backend = self.problem.backend
             self.local = self._local_model()
+
+    def _most(self) -> int:
+        """Boxes of one batch."""
+        problem = self.problem
+        return cells_at_once(problem.model, len(problem.region.free), problem.goals, self.backend)
 
     def _local_search(self) -> None:
         """Descend from where the root's bounds are attained, and from random points."""
-        problem, starts = self.problem, self.starts
-        if self._finished() is not None or len(problem.region.free) == 0:
+        region, starts = self.problem.region, self.starts
+        if self._finished() is not None or len(region.free) == 0:
             return
-        extra = problem.region.sample(RANDOM_STARTS, self.rng)
+        extra = region.sample(RANDOM_STARTS, self.rng)
         for g in self._active():
             own = starts[[g]] if len(starts) > g else starts[:1]
             self.incumbents.polish(g, np.concatenate([own, extra]))
@@ -186,23 +187,20 @@ class _Search:
     def _open(self) -> np.ndarray:
         """(n, G): boxes that keep a goal from being finished."""
         lower, target = self.frontier.boxes.lower, self.problem.target
-        if target is not None:
-            refuted = self.incumbents.values < target
-            return (lower <= target) & ~refuted
-        return lower < self.incumbents.values - self.problem.tol
+        values = self.incumbents.values
+        if target is None:
+            return lower < values - self.problem.tol
+        return (lower <= target) & ~(values < target)
 
     def _active(self) -> list[int]:
         return [int(g) for g in np.flatnonzero(self._open().any(axis=0))]
 
     def _finished(self) -> StopReason | None:
-        if self.problem.target is not None:
-            if np.any(self.incumbents.values < self.problem.target):
-                return StopReason.DECIDED
-            if np.all(self.frontier.bounds() > self.problem.target):
-                return StopReason.DECIDED
-            return None
-        gaps = self.incumbents.values - self.frontier.bounds()
-        return StopReason.CONVERGED if np.all(gaps <= self.problem.tol) else None
+        bounds, values, target = self.frontier.bounds(), self.incumbents.values, self.problem.target
+        if target is not None:
+            decided = np.any(values < target) or np.all(bounds > target)
+            return StopReason.DECIDED if decided else None
+        return StopReason.CONVERGED if np.all(values - bounds <= self.problem.tol) else None
 
     def _select(self) -> np.ndarray:
         """The open boxes that matter most, as many as fit a batch."""
@@ -223,11 +221,10 @@ class _Search:
 
     def _batch_size(self) -> int:
         """Parents per batch: bounded by work, memory, and the budget of boxes."""
-        problem, f = self.problem, len(self.problem.region.free)
-        size = cells_at_once(problem.model, f, problem.goals, self.backend) // 2
-        budget = problem.budget
+        problem = self.problem
+        size, budget = self._most() // 2, problem.budget
         if budget.memory is not None:
-            each = bytes_per_cell(problem.model, f)
+            each = bytes_per_cell(problem.model, len(problem.region.free))
             size = min(size, int((budget.memory - self.frontier.bytes) / (2 * each)))
         if budget.boxes is not None:
             size = min(size, (budget.boxes - self.boxes + 1) // 2)
@@ -309,11 +306,9 @@ class _Search:
         numbers of its cells that are not outside the region."""
         count = len(cells)
         keep = np.flatnonzero(~to_numpy(cells.empty()))
-        if len(keep) < len(cells):  # proved to lie outside the region
+        if len(keep) < count:  # the others are proved to lie outside the region
             cells = cells.take(keep)
-            inherited, axes = inherited[keep], axes[keep]
-        lower, axes = inherited.copy(), axes.copy()
-        candidates = []
+        lower, axes, candidates = inherited[keep], axes[keep], []
         if len(cells):
             evaluation = Evaluation(self.local, cells, learnt=self.portfolio)
             for g in active:

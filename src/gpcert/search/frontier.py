@@ -68,8 +68,8 @@ class Frontier:
 
     def cells(self, index: Index, backend: Backend) -> Cells:
         """Some of the boxes as cells on the backend."""
-        low, high = self.boxes.low[index], self.boxes.high[index]
-        return Cells(self.region, backend.asarray(low), backend.asarray(high))
+        ends = (backend.asarray(end[index]) for end in self.boxes[:2])
+        return Cells(self.region, *ends)
 
     def splittable(self) -> Annotated[np.ndarray, "n"]:
         """(n,) mask: some axis has a float strictly inside."""
@@ -86,11 +86,9 @@ class Frontier:
 
     def replacing(self, index: Index, children: Boxes) -> Frontier:
         """Put children in the place of their parents, which they must cover."""
-        mask = np.ones(len(self), dtype=bool)
-        mask[index] = False
-        merged = (
-            np.concatenate([old[mask], new]) for old, new in zip(self.boxes, children, strict=True)
-        )
+        kept, pairs = np.ones(len(self), dtype=bool), zip(self.boxes, children, strict=True)
+        kept[index] = False
+        merged = [np.concatenate([old[kept], new]) for old, new in pairs]
         return Frontier(self.region, Boxes(*merged), self.settled)
 
 
@@ -139,31 +137,28 @@ class Incumbents:
     def offer_cells(self, evaluation: Evaluation, active: Sequence[int]) -> None:
         """Take the centres of an evaluated batch into account: their values are already there."""
         points = evaluation.cells.points_full(evaluation.cells.center)
-        inside = np.asarray(self.region.contains(points))
-        if not inside.any():
-            return
-        for g in active:
-            checkpoint()
-            values = to_numpy(self.goals[g].ceiling(evaluation))
-            self._take(g, np.where(inside, values, np.inf), points)
+        self._take(evaluation, points, np.asarray(self.region.contains(points)), active)
 
     def offer_points(self, points: Inputs, active: Sequence[int]) -> None:
         """Evaluate the goals at points (n, d) that lie in the region."""
         points = points[np.asarray(self.region.contains(points))]
-        if len(points) == 0:
-            return
-        free = self.backend.asarray(points[:, self.region.free])
-        evaluation = Evaluation(self.local, Cells(self.region, free, free), optional=False)
-        for g in active:
-            checkpoint()
-            self._take(g, to_numpy(self.goals[g].ceiling(evaluation)), points)
+        if len(points):
+            free = self.backend.asarray(points[:, self.region.free])
+            evaluation = Evaluation(self.local, Cells(self.region, free, free), optional=False)
+            self._take(evaluation, points, np.ones(len(points), dtype=bool), active)
 
     def polish(self, g: int, starts: Rows) -> None:
         """Descend from each start and offer what is found."""
         found = [descend(self.functions[g], self.region, start) for start in starts]
         self.offer_points(np.stack(found), [g])
 
-    def _take(self, g: int, values: np.ndarray, points: np.ndarray) -> None:
-        best = int(np.argmin(values))
-        if values[best] < self._best[g][0]:
-            self._best[g] = (float(values[best]), points[best].copy())
+    def _take(
+        self, evaluation: Evaluation, points: Inputs, inside: PerRow, active: Sequence[int]
+    ) -> None:
+        """Keep the smallest values at those of the evaluated points that are inside."""
+        for g in active if inside.any() else ():
+            checkpoint()
+            values = np.where(inside, to_numpy(self.goals[g].ceiling(evaluation)), np.inf)
+            best = int(np.argmin(values))
+            if values[best] < self._best[g][0]:
+                self._best[g] = (float(values[best]), points[best].copy())

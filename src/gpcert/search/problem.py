@@ -61,9 +61,10 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("seconds", "boxes", "memory"):
             object.__setattr__(self, name, _limit(name, getattr(self, name)))
-        if self.boxes is not None and not float(self.boxes).is_integer():
-            raise InputError(f"budget boxes: expected a whole number or None, got {self.boxes!r}")
         if self.boxes is not None:
+            if not float(self.boxes).is_integer():
+                wanted = "a whole number or None"
+                raise InputError(f"budget boxes: expected {wanted}, got {self.boxes!r}")
             object.__setattr__(self, "boxes", int(self.boxes))  # 1e6 is one way to write it
 
     def ends(self, start: float) -> float:
@@ -79,14 +80,13 @@ def _limit(name: str, given: Any) -> float | None:
     """A positive number, or None for no limit, which infinity is too."""
     if given is None:
         return None
+    wanted = f"budget {name}: expected a positive number or None, got {given!r}"
     try:
         value = float(number_array(f"budget {name}", given, ndim=0))
     except InputError as error:
-        raise InputError(
-            f"budget {name}: expected a positive number or None, got {given!r} ({error})"
-        ) from error
+        raise InputError(f"{wanted} ({error})") from error
     if value <= 0:
-        raise InputError(f"budget {name}: expected a positive number or None, got {given!r}")
+        raise InputError(wanted)
     return None if math.isinf(value) else value
 
 
@@ -120,13 +120,11 @@ class Clock:
         return None
 
 
-def stop_if_interrupted(reason: StopReason) -> None:
+def stop_if_interrupted(reason: StopReason | None) -> None:
     """Raise `KeyboardInterrupt` if that is what ended a search.
 
     One search catches the first Ctrl-C and returns the bounds it has. What runs several must not go
     on to the next: it calls this after it has put the result away.
-
-    >>> stop_if_interrupted(StopReason.CONVERGED)
     """
     if reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt

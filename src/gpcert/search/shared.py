@@ -127,8 +127,7 @@ def nothing_searched(
     return SharedResult(lower, upper, np.full((Q, len(goals), f), np.nan), reason, 0, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class Boxes:
+class Boxes(NamedTuple):
     """Open boxes: their questions (n,), corners (n, f) and bounds (n, G)."""
 
     question: np.ndarray
@@ -143,7 +142,7 @@ class Boxes:
 
     def take(self, index: Index) -> Boxes:
         """Some of them."""
-        return Boxes(self.question[index], self.low[index], self.high[index], self.lower[index])
+        return Boxes(*(part[index] for part in self))
 
     def halves(self) -> Boxes:
         """Each box cut in the middle of its widest axis; both parts share the cut."""
@@ -152,12 +151,8 @@ class Boxes:
         middle = np.clip(self.middle, self.low, self.high)[rows, axis]
         first, second = self.high.copy(), self.low.copy()
         first[rows, axis] = second[rows, axis] = middle
-        return Boxes(
-            np.concatenate([self.question, self.question]),
-            np.concatenate([self.low, second]),
-            np.concatenate([first, self.high]),
-            np.concatenate([self.lower, self.lower]),
-        )
+        parts = zip(self._replace(high=first), self._replace(low=second), strict=True)
+        return Boxes(*map(np.concatenate, parts))
 
     def splittable(self) -> PerRow:
         """(n,) whether some axis has a float strictly inside."""
@@ -242,19 +237,23 @@ class Attaining:
 
     def _take(self, g: int, question: np.ndarray, values: np.ndarray, points: np.ndarray) -> None:
         """Keep the smallest certified value of every question among points of its own."""
-        problem, balls = self.problem, self.balls(question)
-        inside = (points >= problem.inner_low[question]) & (points <= problem.inner_high[question])
-        inside = inside.all(axis=1)
+        low, high = self.problem.inner_low[question], self.problem.inner_high[question]
+        inside, balls = np.all((points >= low) & (points <= high), axis=1), self.balls(question)
         if balls is not None:
             inside &= balls.holds(points)
         values = np.where(inside, values, np.inf)
-        order = np.lexsort((values, question))
-        best = order[np.unique(question[order], return_index=True)[1]]
+        best = _least_of_each(question, values)
         better = best[values[best] < self.upper[question[best], g]]
         upper, where = (part.copy() for part in self.attained)
         upper[question[better], g] = values[better]
         where[question[better], g] = points[better]
         self.attained = Attained(upper, where)
+
+
+def _least_of_each(question: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """For every question (n,) that occurs, the place of its least value."""
+    order = np.lexsort((values, question))
+    return order[np.unique(question[order], return_index=True)[1]]
 
 
 class _Shared(Attaining):
@@ -279,23 +278,20 @@ class _Shared(Attaining):
         with until(first, exactly=True):
             self._offer_anchors()
         with until(self.clock.end):
-            return self._branch()
-
-    def _branch(self) -> StopReason:
-        for optional in (False, True):
-            self._bound(self.open, optional)
-            self._set_aside(np.any(self._needed(), axis=1))
-        while True:
-            self._set_aside(np.any(self._needed(), axis=1))
-            if len(self.open.question) == 0:
-                return StopReason.CONVERGED
-            reason = self.clock.exhausted(self.boxes, self.open.low.nbytes + self.open.high.nbytes)
-            if reason is not None:
-                return reason
-            self._set_aside(self.open.splittable())
-            if len(self.open.question) == 0:
-                return StopReason.RESOLUTION
-            self._bound(self.open.halves())
+            for optional in (False, True):
+                self._bound(self.open, optional)
+                self._set_aside(np.any(self._needed(self.open), axis=1))
+            while len(self.open.question):
+                memory = self.open.low.nbytes + self.open.high.nbytes
+                reason = self.clock.exhausted(self.boxes, memory)
+                if reason is not None:
+                    return reason
+                self._set_aside(self.open.splittable())
+                if len(self.open.question) == 0:
+                    return StopReason.RESOLUTION
+                self._bound(self.open.halves())
+                self._set_aside(np.any(self._needed(self.open), axis=1))
+        return StopReason.CONVERGED
 
     def result(self, reason: StopReason) -> SharedResult:
         """Bounds as they stand."""
@@ -314,9 +310,9 @@ class _Shared(Attaining):
         if report is not None:
             report(SearchState(self._bounds(), self.upper, self.boxes, self.clock.seconds))
 
-    def _needed(self) -> np.ndarray:
+    def _needed(self, boxes: Boxes) -> np.ndarray:
         """(n, G): boxes that keep a question from being answered."""
-        return self.open.lower < self.upper[self.open.question] - self.problem.tol
+        return boxes.lower < self.upper[boxes.question] - self.problem.tol
 
     def _set_aside(self, keep: np.ndarray) -> None:
         boxes, settled = self.open, self.cover.settled.copy()
@@ -339,14 +335,13 @@ class _Shared(Attaining):
             self._report()
             try:
                 part = boxes.take(batch)
-                needed = part.lower < self.upper[part.question] - self.problem.tol
-                goals = [int(g) for g in np.flatnonzero(needed.any(axis=0))]
+                goals = np.flatnonzero(self._needed(part).any(axis=0)).tolist()
                 lower[batch], where[batch] = self.bounded(part, goals, optional)
             except OutOfTime:
                 late = True
                 break
             self.boxes += len(batch)
-        bounded = Boxes(boxes.question, boxes.low, boxes.high, lower)
+        bounded = boxes._replace(lower=lower)
         self.cover = Cover(bounded, self.cover.settled)
         if late:  # what was bounded in time is kept
             raise OutOfTime("the deadline has passed")
@@ -355,18 +350,15 @@ class _Shared(Attaining):
     def _offer_candidates(self, boxes: Boxes, where: np.ndarray) -> None:
         """Values at the likeliest place of every goal that is still open, one per question."""
         question, lower = boxes.question, boxes.lower
-        bounds = self._bounds()
-        unanswered = bounds < self.upper - self.problem.tol
-        chosen_q, chosen_x = [], []
+        unanswered = self._bounds() < self.upper - self.problem.tol
+        chosen = []
         for g in np.flatnonzero(unanswered.any(axis=0)):
             mine = np.flatnonzero(unanswered[question, g] & np.isfinite(lower[:, g]))
-            order = mine[np.lexsort((lower[mine, g], question[mine]))]
-            first = np.unique(question[order], return_index=True)[1]
-            chosen_q.append(question[order[first]])
-            chosen_x.append(where[order[first], g])
-        if chosen_q:
-            every = range(len(self.problem.goals))
-            self.offer(np.concatenate(chosen_q), np.concatenate(chosen_x), every)
+            first = mine[_least_of_each(question[mine], lower[mine, g])]
+            chosen.append((question[first], where[first, g]))
+        if chosen:
+            at, points = map(np.concatenate, zip(*chosen, strict=True))
+            self.offer(at, points, range(len(self.problem.goals)))
 
     def _offer_anchors(self) -> None:
         """The common points, each by one of its questions."""
@@ -375,8 +367,7 @@ class _Shared(Attaining):
             return
         _, first, group = np.unique(problem.anchors, return_index=True, return_inverse=True)
         at = np.tile(problem.anchor, (len(first), 1))
-        own = problem.inner_low[first] <= at, at <= problem.inner_high[first]
-        if not (own[0].all() and own[1].all()):
+        if np.any((at < problem.inner_low[first]) | (at > problem.inner_high[first])):
             raise SoundnessError("anchor: expected a point of its questions; please report this")
         self.offer(first, at, range(len(problem.goals)))
         self.attained = Attained(*(part[first][group] for part in self.attained))
