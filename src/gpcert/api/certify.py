@@ -90,8 +90,9 @@ def certify_region(
     watch: Watch | None = None,
 ) -> Certificate:
     """`certify` after its arguments have been read."""
-    watch = watch or Watch(time.perf_counter())  # one clock for all that follows
-    start: Any = watch.start
+    watch = watch or Watch()
+    start = time.perf_counter() if watch.start is None else watch.start
+    watch = replace(watch, start=start)  # one clock for all that follows
     candidates, end = decision_candidates(posterior, x, options), means.budget.ends(start)
 
     def no_verdict(rule: Rule, boxes: int = 0) -> Certificate:

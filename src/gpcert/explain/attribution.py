@@ -103,8 +103,10 @@ class PerFeature(Record):
         super().check()
         shape = (len(self.X), len(self.outputs), len(self.feature_names))
         found = [getattr(self, name).shape for name in self.ends]
-        if self.X.ndim != 2 or set(found) != {shape} or len(self.labels) != len(self.X):
+        if self.X.ndim != 2 or set(found) != {shape}:
             raise InputError(f"{', '.join(self.ends)}: expected shape {shape}, got {found[0]}")
+        if len(self.labels) != len(self.X):
+            raise InputError(f"labels: expected {len(self.X)}, got {len(self.labels)}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

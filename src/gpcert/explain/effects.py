@@ -108,7 +108,7 @@ class Effects(PerFeature, Searched, kind="effects"):
         super().check()
         inside = set(self.features) <= set(range(self.X.shape[1]))
         if not inside or not len(self.feature_names) == len(self.radius) == len(self.features):
-            raise InputError("expected names and radii of the features, and labels of the points")
+            raise InputError("expected names and radii of the features")
         if not np.all(self.lower <= self.upper):
             raise InputError("effects: expected lower <= upper")
 

@@ -118,9 +118,10 @@ class ClassBounds:
             "ranges": lambda: self._by_ranges(weights),
             "pieces": lambda: self._by_pieces(weights, best.lower),
         }
-        rest = self._about_nearest and orthogonal_rest(self.jet(weights), self.place.sizes)
-        if rest is not False and bool(xp.all(rest <= NEAR)):
-            del others["ranges"]
+        if self._about_nearest:
+            rest = orthogonal_rest(self.jet(weights), self.place.sizes)
+            if bool(xp.all(rest <= NEAR)):
+                del others["ranges"]
         for name, bound in others.items():
             key = f"{name} {weights}"
             if evaluation.wants(key):

@@ -292,7 +292,7 @@ def all_at(family: tuple[PositiveSeries, ...], x: PerCell) -> list[PerCell]:
     return found
 
 
-def horner(coefficients: Sequence[float], x: Array) -> Array:
+def horner(coefficients: Sequence[float], x: Reals) -> Reals:
     """A polynomial, lowest coefficient first, in a new array."""
     if len(coefficients) == 1:
         return namespace(x).full_like(x, coefficients[0])
