@@ -215,8 +215,8 @@ class Method:
         """
         mapped = any(member.features is not None for member in model.members)
         if self.variance_bound is None:
-            closed = PaperEnclosures("analytic", random_state)
             rough = [not mapped and _by_rough_variance(each, model) for each in quantities]
+            closed = PaperEnclosures("analytic", random_state) if any(rough) else None
             pairs = zip(quantities, rough, strict=True)
             return [QuantityGoal(each, closed if own else None) for each, own in pairs]
         if len(model.members) > 1 and any(isinstance(each, ClassSums) for each in quantities):

@@ -33,14 +33,18 @@ from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.regions import Ball
 from gpcert.search import Budget
+from gpcert.testing.effort import examples
 
 Build = Callable[[], Any]
 
-SAMPLES = 10_000
+SAMPLES = examples(10_000, quick=2_000)
 """Points of a region at which the library is asked."""
 
 BOXES = 20
-"""Boxes of a search: bounds hold whenever it ends."""
+"""Boxes of the search for a verdict."""
+
+RANGE_BOXES = examples(BOXES, quick=3)
+"""Boxes of the search for a range: bounds hold whenever it ends."""
 
 
 class AdapterContract:
@@ -101,7 +105,11 @@ class AdapterContract:
             width = np.abs(values).max(0)
             for index, label in _outputs(posterior, quantity, values.shape[1]):
                 found = gpcert.prediction_range(
-                    posterior, region, quantity=quantity, output=label, budget=Budget(boxes=BOXES)
+                    posterior,
+                    region,
+                    quantity=quantity,
+                    output=label,
+                    budget=Budget(boxes=RANGE_BOXES),
                 )
                 own, slack = values[:, index], self.tolerance * float(width[index])
                 # the library rounds; what is certified does not

@@ -42,10 +42,10 @@ NEGLIGIBLE = 1e-140
 """A remainder below this is as good as zero: roots of what outward rounding adds (`TINY`)."""
 
 
-def drawn(count: int) -> settings:
+def drawn(count: int, quick: int | None = None) -> settings:
     """Settings of an inherited test: one function serves several classes, on purpose."""
     return settings(
-        max_examples=examples(count),
+        max_examples=examples(count, quick),
         deadline=None,
         suppress_health_check=[HealthCheck.differing_executors],
     )
@@ -94,7 +94,7 @@ class KernelContract(KernelCase):
     orders: ClassVar[tuple[float, ...]] = (1.0, 2.0, 3.0)
     """R_n shrinks at least like the half-width to this power: min(n + 1, nu) for Matern."""
 
-    @drawn(10)
+    @drawn(10, quick=2)
     @given(seed=seeds)
     def test_value(self, seed: int) -> None:
         """Symmetric, equal to the reference, `diagonal` included, and positive semi-definite."""
@@ -114,7 +114,7 @@ class KernelContract(KernelCase):
         assert np.array_equal(noise, np.diag(np.diag(noise))), "only noise may be added"
         assert np.linalg.eigvalsh(gram)[0] >= -1e-12 * np.trace(gram)
 
-    @drawn(10)
+    @drawn(10, quick=2)
     @given(seed=seeds)
     def test_gradient(self, seed: int) -> None:
         """The derivative of the reference, and `gradient_product` its contraction."""
@@ -134,7 +134,7 @@ class KernelContract(KernelCase):
         assert np.all(gap <= 1e-10 * np.einsum("ij,ijk->ik", np.abs(C), scale))
         assert np.all(np.isfinite(self.kernel.gradient(X, X))), "coincident points"
 
-    @drawn(30)
+    @drawn(30, quick=4)
     @given(seed=seeds, size=sizes)
     def test_feature_map_remainders(self, seed: int, size: float) -> None:
         """R0, R1, R2, b2, b3 are at least the lengths they bound, all over the box; no tolerance.
@@ -164,7 +164,7 @@ class KernelContract(KernelCase):
             for n in range(max(2, self.smooth_orders + 1), 4):
                 assert bounds[f"b{n}"] == math.inf, f"b{n} does not exist"
 
-    @drawn(6)
+    @drawn(6, quick=2)
     @given(seed=seeds, size=st.sampled_from(sorted(COMPARED_SIZES)))
     def test_remainders_are_tight(self, seed: int, size: float) -> None:
         """By at most the claimed factors above the largest length at the box's corners."""
@@ -194,7 +194,7 @@ class KernelContract(KernelCase):
                 exponent = math.log(large / max(small, 1e-300)) / math.log(100.0)
                 assert exponent >= self.orders[n] - 0.05, f"R{n} shrinks at order {exponent:.2f}"
 
-    @drawn(8)
+    @drawn(8, quick=2)
     @given(seed=seeds, spread=st.sampled_from([1e-6, 1.0, 30.0]))
     def test_gram_with_error(self, seed: int, spread: float) -> None:
         """`|fl(k) - k| <= error` for every entry."""

@@ -21,7 +21,7 @@ from gpcert.errors import InputError
 from gpcert.likelihoods.base import BinaryLikelihood, ScalarLikelihood, mean_lower, monotone_minimum
 from gpcert.testing.arb_reference import assert_encloses
 from gpcert.testing.balls import BITS
-from gpcert.testing.effort import backend_or_skip, examples
+from gpcert.testing.effort import backend_or_skip, examples, variants
 
 means = st.one_of(
     st.floats(-12.0, 12.0),
@@ -56,6 +56,14 @@ def segments(draw: st.DrawFn) -> Segment:
     return alpha, beta, v_low, v_low + width
 
 
+NUMPY_IS_QUICK = {
+    "test_lines_bound_reference",
+    "test_bounds_hold_along_tangents",
+    "test_never_below_the_monotone_bound",
+}
+"""Tests whose torch variants are slow ones: enclosures and dense samples take the same lines."""
+
+
 def _arrays(backend: Backend, *values: float) -> list[Array]:
     return [backend.asarray([value]) for value in values]
 
@@ -64,7 +72,6 @@ def _scalar(array: Array) -> float:
     return float(to_numpy(array)[0])
 
 
-@pytest.mark.parametrize("backend_name", ["numpy", "torch"])
 class LikelihoodContract:
     """Inherit, set `likelihood`, define `reference`."""
 
@@ -76,6 +83,13 @@ class LikelihoodContract:
         """Ball that contains `F(mu, v)`, radius below `LARGEST_RADIUS` for |F| <= 1."""
         raise NotImplementedError
 
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Both backends."""
+        if "backend_name" in metafunc.fixturenames:
+            quick = 1 if metafunc.function.__name__ in NUMPY_IS_QUICK else 2
+            mark = variants("backend_name", ["numpy", "torch"], quick=quick)
+            metafunc.parametrize(*mark.args)
+
     def _ends(self, backend: Backend, segment: Segment) -> tuple[float, float]:
         """`line_minimum` and `line_maximum`."""
         arguments = _arrays(backend, *segment)
@@ -83,7 +97,7 @@ class LikelihoodContract:
         low, high = (_scalar(line(*arguments)) for line in lines)
         return low, high
 
-    @settings(deadline=None, max_examples=examples(60))
+    @settings(deadline=None, max_examples=examples(60, quick=8))
     @given(mu=means, v=variances)
     def test_enclosure_contains_reference(self, backend_name: str, mu: float, v: float) -> None:
         """`lower <= F <= upper`, and the enclosure is narrow."""

@@ -38,7 +38,7 @@ TILTED = {"exponential_tilt", "generalised_spectral"}
 LARGEST_TILT = 30.0
 """Half-widths, in typical lengths, at which these do not overflow."""
 
-QUICK_PARTNERS = 4
+QUICK_PARTNERS = 2
 """Kernels that each is added to and multiplied with in a quick run; all of them in a slow one."""
 
 BACKENDS = ["numpy", "torch"] if importlib.util.find_spec("torch") else ["numpy"]
@@ -73,13 +73,13 @@ class NodeContract(KernelContract):
         return node_case(self.kernel, self.units, seed, backend_or_skip(backend), self.huge)
 
     @pytest.mark.parametrize("check", sorted(CHECKS))
-    @drawn(20)
+    @drawn(20, quick=2)
     @given(seed=seeds, backend=st.sampled_from(BACKENDS))
     def test_node(self, check: str, seed: int, backend: str) -> None:
         """One line of the contract of a node, see `gpcert.testing.node_checks`."""
         CHECKS[check](self.case(seed, backend))
 
-    @drawn(20)
+    @drawn(20, quick=2)
     @given(seed=seeds)
     def test_lines_at_points(self, seed: int) -> None:
         """The lines lie on their sides of k, point by point."""
@@ -153,7 +153,7 @@ class NodeContract(KernelContract):
         """Partners of `test_composition`: all, or one if another class of the kernel has all."""
         if "partner" in metafunc.fixturenames:
             every = self.partners() if self.compose else ["squared_exponential"]
-            mark = variants("partner", every, quick=QUICK_PARTNERS)
+            mark = variants("partner", every, quick=QUICK_PARTNERS if self.compose else 0)
             metafunc.parametrize(*mark.args)
 
     def partners(self) -> list[str]:
