@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -16,16 +16,26 @@ from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
-from gpcert.quantities import Probability
+from gpcert.quantities import Mean, OutputQuantity, Probability
 from gpcert.regions import Cells
+from gpcert.testing.effort import variants
 from tests import shapes
 
 CPU = Backend("torch", "cpu", compiled=True)
+TORCH = Backend("torch", "cpu")
+
+
+MOST = frozenset({"least_on_boxes", "paper_lower_bound", "exponential_remainder"})
+"""Where most of the work is; what they call is traced with them."""
 
 
 @pytest.fixture
-def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Functions are traced whole and then run operation by operation; their names."""
+def traced(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """Functions are traced whole and then run operation by operation; their names.
+
+    The parameter, if there is one, says which: others run as they are.
+    """
+    chosen = getattr(request, "param", None)
     torch = pytest.importorskip("torch")
     names: list[str] = []
     compiler = torch.compile
@@ -33,6 +43,8 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     def trace(function, options):
         assert options["emulate_precision_casts"], "products and sums may be contracted"
         names.append(function.__name__)
+        if chosen is not None and function.__name__ not in chosen:
+            return function
         return compiler(function, fullgraph=True, backend="eager")
 
     monkeypatch.setattr(torch, "compile", trace)
@@ -42,7 +54,13 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     fusion._compiled.cache_clear()
 
 
-def _bounds(backend: Backend) -> list[np.ndarray]:
+MEAN = [Mean(0, 1)]
+PROBABILITY = [Probability(Probit(), 0, sign) for sign in (1, -1)]
+
+
+def _bounds(
+    backend: Backend, quantities: Sequence[OutputQuantity] = PROBABILITY
+) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
     points = rng.uniform(size=(20, 3))
     kernel = SquaredExponential([0.5, 0.7, 0.9])
@@ -52,26 +70,32 @@ def _bounds(backend: Backend) -> list[np.ndarray]:
     weights = factor.T @ factor @ np.sin(7 * points[:, 0])
     posterior = gpcert.Posterior(kernel, points, weights, factor, likelihood=Probit())
     region = gpcert.Box(np.zeros(3), np.ones(3))
-    local = LocalPosterior.build(posterior, region, backend, variance=True)
+    local = LocalPosterior.build(posterior, region, backend, variance=quantities is not MEAN)
     low = rng.uniform(0.0, 0.6, (8, 3))
     high = low + np.array([0.0, 0.1, 0.4])
     cells = Cells(region, backend.asarray(low), backend.asarray(high))
     evaluation = Evaluation(local, cells)
-    goals = [QuantityGoal(Probability(Probit(), 0, sign)) for sign in (1, -1)]
+    goals = [QuantityGoal(quantity) for quantity in quantities]
     with fusion.running_on(backend):
         return [to_numpy(goal.bound(evaluation, None).lower) for goal in goals]
 
 
-def test_what_is_fused_has_no_host_values_inside_and_the_same_results(traced: list[str]) -> None:
-    fused = _bounds(CPU)
-    assert {"least_on_boxes", "paper_lower_bound", "exponential_remainder"} <= set(traced)
-    for compiled, plain in zip(fused, _bounds(Backend("torch", "cpu")), strict=True):
+@variants(
+    ("traced", "quantities"), [(MOST, MEAN), (None, PROBABILITY)], ids=["most", "all"],
+    indirect=["traced"],
+)  # fmt: skip
+def test_what_is_fused_has_no_host_values_inside_and_the_same_results(
+    traced: list[str], quantities: Sequence[OutputQuantity]
+) -> None:
+    fused = _bounds(CPU, quantities)
+    assert set(traced) >= MOST
+    for compiled, plain in zip(fused, _bounds(TORCH, quantities), strict=True):
         np.testing.assert_allclose(compiled, plain, rtol=1e-13)  # sums in another order
 
 
 def test_nothing_is_compiled_for_other_backends(traced: list[str]) -> None:
     _bounds(Backend())
-    _bounds(Backend("torch", "cpu"))
+    _bounds(TORCH)
     assert traced == []
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import gpcert
 from gpcert.errors import MissingExtraError
+from tests.certificates.record_cases import RECORDS
 
 
 def test_unknown_names_are_missing():
@@ -31,13 +32,51 @@ HEAVY = {
 }
 
 
-def test_modules_are_there_after_import_and_leave_other_libraries_alone():
+EVERYTHING = """
+import sys, gpcert
+from gpcert.certificates.io import KINDS, ELSEWHERE
+near = set(KINDS)
+
+model = gpcert.Posterior(gpcert.kernels.SquaredExponential(0.5), points=[[0.0]], weights=[1.0])
+assert gpcert.certify(model, [0.0], radius=0.2, threshold=0.5).status.name == "ROBUST"
+print("proof:", *sys.modules)
+
+assert "gpcert.explain" not in sys.modules
+assert gpcert.load(sys.argv[1]).lower.shape == (2, 1, 1)
+print("file:", *sys.modules)
+
+names = [gpcert.__getattr__(name).__name__ for name in gpcert._MODULES]
+assert names == [f"gpcert.{name}" for name in gpcert._MODULES]
+print("modules:", *sys.modules)
+
+import gpcert.analyses, gpcert.explain, gpcert.experiments.results
+far = {k: c.__module__ for k, c in KINDS.items() if k not in near}
+assert far.keys() == ELSEWHERE.keys()
+assert all(m.startswith(ELSEWHERE[k]) for k, m in far.items())
+print("records:", *sys.modules)
+"""
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    """What one fresh interpreter has loaded after each of several steps: a start takes seconds."""
+    path = tmp_path_factory.mktemp("records") / "effects.json"
+    RECORDS["effects"].save(path)
+    command = [sys.executable, "-c", EVERYTHING, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = [line.partition(": ") for line in done.stdout.splitlines()]
+    return {step: set(names.split()) for step, _, names in lines}
+
+
+def test_kinds_of_other_packages_are_imported_when_a_file_has_one(loaded):
+    assert "gpcert.explain" in loaded["file"] - loaded["proof"]
+
+
+def test_modules_are_there_after_import_and_leave_other_libraries_alone(loaded):
     """matplotlib waits for a picture, scikit-learn's processes for one of their models."""
-    names = "[getattr(gpcert, name).__name__ for name in gpcert._MODULES]"
-    expected = [f"gpcert.{name}" for name in gpcert._MODULES]
-    loaded = set(fresh(f"import gpcert; assert {names} == {expected}"))
-    assert {"gpcert.plots", "gpcert.adapters"} <= loaded
-    assert not loaded & {"matplotlib", "sklearn.gaussian_process"}
+    assert {"gpcert.plots", "gpcert.adapters"} <= loaded["modules"]
+    assert not loaded["modules"] & {"matplotlib", "sklearn.gaussian_process"}
 
 
 def test_import_is_cheap():
@@ -47,11 +86,8 @@ def test_import_is_cheap():
     assert len(loaded - plain) < 50
 
 
-def test_a_proof_leaves_heavy_libraries_alone():
-    kernel = "gpcert.kernels.SquaredExponential(0.5)"
-    model = f"gpcert.Posterior({kernel}, points=[[0.0]], weights=[1.0])"
-    proof = f"gpcert.certify({model}, [0.0], radius=0.2, threshold=0.5)"
-    assert not set(fresh(f"import gpcert; assert {proof}.status.name == 'ROBUST'")) & HEAVY
+def test_a_proof_leaves_heavy_libraries_alone(loaded):
+    assert not loaded["proof"] & HEAVY
 
 
 def test_names_for_type_checkers_are_those_at_run_time():
@@ -68,16 +104,9 @@ def test_names_for_type_checkers_are_those_at_run_time():
     assert set(gpcert.__all__) | modules <= set(dir(gpcert))
 
 
-def test_every_kind_of_record_is_found_by_name():
+def test_every_kind_of_record_is_found_by_name(loaded):
     """`gpcert.load` imports the package that a file's kind belongs to."""
-    code = (
-        "from gpcert.certificates.io import KINDS, ELSEWHERE; near = set(KINDS); "
-        "import gpcert.analyses, gpcert.explain, gpcert.experiments.results; "
-        "far = {k: c.__module__ for k, c in KINDS.items() if k not in near}; "
-        "assert far.keys() == ELSEWHERE.keys(); "
-        "assert all(m.startswith(ELSEWHERE[k]) for k, m in far.items())"
-    )
-    assert "gpcert.explain" in fresh(code)
+    assert "gpcert.explain" in loaded["records"]
 
 
 OPTIONAL = {"torch", "gpytorch", "botorch", "gpflow", "GPy", "flint", "jax", "gpjax", "tinygp"}

@@ -33,7 +33,7 @@ def test_mixed_classes_are_those_that_the_likelihood_samples(own):
     ranges = gpcert.prediction_ranges(
         posterior, region, budget=gpcert.Budget(boxes=examples(60, quick=10))
     )
-    p = posterior.prediction(region.sample(1000, 0))
+    p = posterior.prediction(region.sample(examples(1000, quick=60), 0))
     for c, found in enumerate(ranges):
         assert found.minimum.lower <= p[:, c].min() + 1e-7
         assert found.maximum.upper >= p[:, c].max() - 1e-7

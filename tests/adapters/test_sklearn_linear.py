@@ -35,6 +35,7 @@ import gpcert
 from gpcert.adapters import as_posterior, sklearn_wrappers
 from gpcert.committee import load_model
 from gpcert.testing.adapter_contract import AdapterContract
+from gpcert.testing.effort import examples
 
 RNG = np.random.default_rng(7)
 UNITS = np.array([1.0, 30.0, 0.1, 2.0, 5.0])
@@ -86,8 +87,10 @@ def test_predictions_and_ranges(name):
     np.testing.assert_allclose(posterior.mean(test)[:, 0], mean, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(posterior.predict(test)[1][:, 0], deviation**2, rtol=1e-7)
     region = gpcert.Ball(X[3], 0.1 * UNITS)
-    found = gpcert.prediction_range(model, region, budget=gpcert.Budget(boxes=40))
-    values = model.predict(region.sample(10_000, 0))
+    found = gpcert.prediction_range(
+        model, region, budget=gpcert.Budget(boxes=examples(40, quick=8))
+    )
+    values = model.predict(region.sample(examples(10_000, quick=2000), 0))
     assert found.minimum.lower - 1e-9 <= values.min()
     assert values.max() <= found.maximum.upper + 1e-9
 
@@ -181,7 +184,7 @@ def test_digits_behind_pca_against_attacks():
     gp = GaussianProcessClassifier(ConstantKernel(10.0) * RBF(10.0), optimizer=None)
     model = make_pipeline(StandardScaler(), PCA(10, random_state=0), gp)
     model.fit(images[:120], labels[:120])
-    for x in images[[200, 201, 203]]:
+    for x in images[[200, 201, 203]][: examples(3, quick=1)]:
         found = gpcert.certified_radius(model, x, domain=(0.0, 1.0), budget=30)
         assert 0.9 * found.upper <= found.lower <= found.upper
         inside = gpcert.Ball(x, found.lower, domain=(0.0, 1.0)).sample(2000, 0)

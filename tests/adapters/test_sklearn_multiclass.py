@@ -94,7 +94,7 @@ def test_decisions_are_those_of_predict_on_whole_regions(name):
     committee = as_posterior(model)
     rng = np.random.default_rng(0)
     seen = set()
-    centers = rng.uniform(-5, 5, size=(examples(12, quick=5), committee.dim))
+    centers = rng.uniform(-5, 5, size=(examples(12, quick=3), committee.dim))
     for x, winner in zip(centers, committee_decision(committee, centers), strict=True):
         for radius, norm in ((0.1, np.inf), (0.6, 2), (1.5, np.inf)):
             region, found = decide(committee, x, radius, int(winner), norm)
@@ -114,7 +114,7 @@ def test_ranges_contain_the_probabilities(classes):
     model = fit("one_vs_rest", classes)
     committee = as_posterior(model)
     rng = np.random.default_rng(3)
-    for x in rng.uniform(-4, 4, size=(4, 2)):
+    for x in rng.uniform(-4, 4, size=(examples(4, quick=2), 2)):
         region = Ball(x, 0.5)
         parts = member_probabilities(committee)
         shares = [Share(parts, c, sign) for c in range(classes) for sign in (1, -1)]

@@ -17,7 +17,7 @@ from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MeanOnly
 from gpcert.testing.adapter_contract import AdapterContract
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import THOROUGH, examples
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(60, 3))
@@ -146,7 +146,9 @@ def test_ties_of_a_real_machine_are_those_of_predict():
     tried = rng.normal(size=(60, 2))
     votes = committee.scores(tried) + np.arange(5) / 5
     top = np.sort(votes.round(6), axis=1)
-    assert (top[:, -1] == top[:, -2]).sum() >= 5
+    tie = top[:, -1] == top[:, -2]
+    assert tie.sum() >= 5
+    tried = tried[np.argsort(~tie, kind="stable")][: examples(60, quick=12)]
     for x, decided in zip(tried, model.predict(tried), strict=True):
         cert = gpcert.certify(model, x, 1e-6, budget=gpcert.Budget(boxes=5))
         assert cert.decision in {None, decided}
@@ -188,7 +190,8 @@ def test_a_threshold_is_one_of_the_decision_function():
 @pytest.mark.parametrize("targets", [y > 0, FOUR])
 def test_attacks_and_radii_work(targets):
     model = SVC(C=3.0).fit(X, targets)
-    table = gpcert.attack(model, X[:4], 0.5)
+    effort = {} if THOROUGH else {"iterations": 8, "restarts": 1}
+    table = gpcert.attack(model, X[:4], 0.5, **effort)
     for row in table:
         if row.success:
             assert model.predict(row.point[None])[0] != model.predict(row.x[None])[0]

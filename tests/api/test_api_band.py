@@ -14,6 +14,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Band, Std
 from gpcert.testing.arb_reference import regression_posterior
+from gpcert.testing.effort import crossed
 
 BOX = gpcert.Box([-0.7, -0.7], [0.7, 0.7])
 
@@ -32,8 +33,7 @@ def ends(model, X, quantity, beta, output=0):
     return (std, std) if quantity == "std" else (mean - beta * std, mean + beta * std)
 
 
-@pytest.mark.parametrize("quantity", ["std", "band"])
-@pytest.mark.parametrize("ridge", [0.1, 1e-8])
+@crossed({"ridge": [0.1, 1e-8], "quantity": ["std", "band"]})
 def test_ranges_hold_the_sampled_truth_and_are_attained(quantity, ridge):
     model = posterior(2, ridge, scale=[1.0, 3.0], offset=[0.0, 5.0], noise=[0.0, 0.2])
     beta = 2.5 if quantity == "band" else None
@@ -91,7 +91,7 @@ def test_a_band_of_no_deviations_is_the_mean():
 def test_many_and_all_outputs_save_load_and_frame(tmp_path):
     model = posterior(2)
     table = gpcert.prediction_range_many(
-        model, [[0.0, 0.0], [1.0, 1.0]], 0.2, quantity="band", beta=1.5, all_outputs=True
+        model, [[0.0, 0.0], [1.0, 1.0]], 0.2, quantity="band", beta=1.5, all_outputs=True, tol=0.05
     )
     assert list(table.to_frame()["beta"]) == [1.5] * 4
     assert [row.output for row in table] == [0, 1, 0, 1]
@@ -99,11 +99,11 @@ def test_many_and_all_outputs_save_load_and_frame(tmp_path):
     again = gpcert.load(tmp_path / "bands.json")
     assert again.to_frame().equals(table.to_frame())
     assert again[0].beta == 1.5
-    one = gpcert.prediction_ranges(model, BOX, quantity="std")[1]
+    one = gpcert.prediction_ranges(model, BOX, quantity="std", tol=0.05)[1]
     one.save(tmp_path / "std.json")
     assert gpcert.load(tmp_path / "std.json").to_dict() == one.to_dict()
     assert one.beta is None
-    assert "beta" not in gpcert.prediction_range_many(model, [BOX]).to_frame()
+    assert "beta" not in gpcert.prediction_range_many(model, [BOX], tol=0.05).to_frame()
     wrong = table[0].to_dict() | {"beta": -1.0}
     with pytest.raises(InputError, match="beta"):
         type(table[0]).from_dict(wrong)

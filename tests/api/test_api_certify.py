@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 import gpcert
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.testing.effort import variants
+from gpcert.testing.effort import examples, variants
 
 ROBUST, NOT_ROBUST, UNKNOWN = gpcert.Status.ROBUST, gpcert.Status.NOT_ROBUST, gpcert.Status.UNKNOWN
 
@@ -169,7 +169,7 @@ def test_a_small_budget_may_leave_it_open(classifier):
 
 def test_torch_gives_the_same_verdicts(classifier, many_outputs):
     pytest.importorskip("torch")
-    for x in points(10, n=4):
+    for x in points(10, n=examples(4, quick=2)):
         for options in ({"norm": 2}, {"threshold": 0.3}):
             here = gpcert.certify(classifier, x, 0.2, **options)
             there = gpcert.certify(classifier, x, 0.2, backend="torch", **options)

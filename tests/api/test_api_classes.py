@@ -16,7 +16,7 @@ from gpcert.models import GPClassifier
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget, StopReason
-from gpcert.testing.effort import examples, variants
+from gpcert.testing.effort import THOROUGH, examples, variants
 from tests.api.class_models import ROUNDING, check_ranges, tiny
 
 CENTERS = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 1.8]])
@@ -35,7 +35,7 @@ def model():
 
 
 def test_ranges_of_a_trained_classifier(model):
-    region = Ball([1.0, 0.6], 0.2)
+    region = Ball([1.0, 0.6], 0.2 if THOROUGH else 0.1)
     ranges = gpcert.prediction_ranges(model, region, tol=0.02)
     assert [r.output for r in ranges] == ["blue", "green", "red"]
     assert {r.quantity for r in ranges} == {"probability"}
@@ -106,7 +106,7 @@ def check_certificate(posterior, x, certificate, region, rng):
         assert p.argmax() != own or np.sort(p)[-2] > p[own] - ROUNDING
 
 
-@settings(max_examples=examples(8, quick=3))
+@settings(max_examples=examples(8, quick=2))
 @given(seed=st.integers(0, 2**32 - 1), coupled=st.booleans(), probit=st.booleans())
 def test_certificates_hold(seed, coupled, probit):
     rng = np.random.default_rng(seed)

@@ -63,7 +63,7 @@ def test_a_small_job_starts_no_process(no_processes, monkeypatch):
     assert table.complete
     alone = gpcert.certify_many(P, X, 0.1, threshold=0.0)
     assert [c.margin for c in table] == [c.margin for c in alone]
-    radii = gpcert.certified_radius_many(P, X[:3], threshold=0.0, n_jobs=-1)
+    radii = gpcert.certified_radius_many(P, X[:3], threshold=0.0, rtol=0.5, n_jobs=-1)
     assert radii.labels == (0, 1, 2)
 
 

@@ -18,7 +18,7 @@ from gpcert import explain
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier, GPRegressor
 from gpcert.regions.norms import product_up
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import examples, variants
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 3)) * [1.0, 20.0, 0.01] + [0.0, 100.0, 5.0]
@@ -139,7 +139,7 @@ def test_every_verb_has_the_same_scale():
     assert worst.region["radius"] == radii[0]
 
 
-@pytest.mark.parametrize("norm", [1, 2, np.inf])
+@variants("norm", [np.inf, 1, 2], quick=2)
 def test_a_radius_is_bracketed_in_units_of_the_scale(norm, tmp_path):
     found = gpcert.certified_radius(MODEL, POINT, norm=norm, scale="std", rtol=0.2, max_radius=4.0)
     assert 0 < found.lower < found.upper

@@ -3,6 +3,7 @@
 import importlib
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -160,6 +161,7 @@ def test_the_most_probable_class(likelihood, m, coupled, seed, gap):
     check(certificate, winner, gap, 1e-6)
 
 
+@cache
 def misjudged(gap=1e-3):
     """Six classes at a gap that the plain rule gets wrong (it errs by up to 5e-3). Which ones are
     so depends on the libraries: one in a few is."""

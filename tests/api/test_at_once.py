@@ -29,7 +29,7 @@ from gpcert.quantities import Mean, Probability
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget
 from gpcert.search.box_family import BoxFamily, balls_of, hull_of, one_box_each
-from gpcert.testing.effort import crossed, examples
+from gpcert.testing.effort import THOROUGH, crossed, examples
 
 KERNELS = (SquaredExponential([0.7, 0.9], 1.5), Matern([0.8, 0.6], nu=2.5))
 
@@ -127,10 +127,11 @@ def test_ranges_are_those_of_separate_calls(model, seed, width, words):
     ),
 )
 def test_radii_are_those_of_separate_calls(model, seed, words):
-    X = np.random.default_rng(seed).uniform(-1.5, 1.5, (5, 2))
-    table = gpcert.certified_radius_many(model, X, rtol=0.05, budget=20, **words)
+    X = np.random.default_rng(seed).uniform(-1.5, 1.5, (examples(5, quick=3), 2))
+    rtol = 0.05 if THOROUGH else 0.2
+    table = gpcert.certified_radius_many(model, X, rtol=rtol, budget=20, **words)
     for x, found in zip(X, table, strict=True):
-        alone = gpcert.certified_radius(model, x, rtol=0.05, budget=20, **words)
+        alone = gpcert.certified_radius(model, x, rtol=rtol, budget=20, **words)
         same = ("decision", "rule", "unit", "norm", "model", "method")
         assert [getattr(found, name) for name in same] == [getattr(alone, name) for name in same]
         assert _overlap(found, alone)
@@ -222,16 +223,16 @@ def test_balls_share_batches(model, norm, radius):
     assert len(found) >= 20
     assert {each.status for each in found.values()} == {Status.ROBUST, Status.NOT_ROBUST}
     for k, (x, one) in enumerate(zip(X, table, strict=True)):
-        alone = gpcert.certify(model, x, radius=radius, progress=False, **words)
-        assert one.status == alone.status
-        assert alone.boxes > 1 or k in found
+        if k < examples(30, quick=12):
+            alone = gpcert.certify(model, x, radius=radius, progress=False, **words)
+            assert one.status == alone.status
+            assert alone.boxes > 1 or k in found
         if one.counterexample is not None:
             assert Ball(x, radius, **words).contains(one.counterexample)
             assert model.predict(one.counterexample[None])[0][0, 0] * model.mean(x[None])[0, 0] <= 0
 
 
-@pytest.mark.parametrize("norm", [np.inf, 1.0, 2.0])
-@pytest.mark.parametrize("backend", ["numpy", "torch"])
+@crossed({"backend": ["numpy", "torch"], "norm": [np.inf, 1.0, 2.0]})
 def test_one_box_holds(backend, norm):
     if backend == "torch":
         pytest.importorskip("torch")

@@ -18,7 +18,7 @@ import gpcert
 import gpcert.api.boxes as boxes_module
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import THOROUGH, examples
 
 QUANTITIES = ("mean", "variance", "std", "band")
 
@@ -77,7 +77,7 @@ def _assert_holds(bounds, models, low, high, beta=2.0):
 
 @pytest.mark.parametrize("model", [SMOOTH, ROUGH], ids=["smooth", "rough"])
 def test_ranges_hold_and_are_tight_on_small_boxes(model):
-    low, high = _grid(30)
+    low, high = (ends[:: 1 if THOROUGH else 3] for ends in _grid(30))
     bounds = gpcert.bound_boxes(model, low, high, quantity=QUANTITIES)
     _assert_holds(bounds, [model], low, high)
     least, largest = _values(model, _inside(low, high, 200), "mean")
@@ -108,7 +108,7 @@ def test_ranges_hold_on_boxes_of_any_size(data):
 
 @pytest.mark.parametrize("quantity", ["mean", "std"])
 def test_refinement_agrees_with_one_search_per_box(quantity):
-    low, high = _grid(3)
+    low, high = (ends[: examples(9, quick=4)] for ends in _grid(3))
     bounds = gpcert.bound_boxes(SMOOTH, low, high, quantity=quantity, tol=1e-3)
     assert bounds.converged
     for row, (a, b) in enumerate(zip(low, high, strict=True)):
@@ -214,9 +214,10 @@ def test_a_file_of_another_call_is_not_touched(tmp_path):
 
 
 def test_a_budget_leaves_bounds_that_hold():
-    low, high = _grid(40)
+    low, high = _grid(examples(40, quick=20))
+    seconds = 1.0 if THOROUGH else 0.3
     start = time.perf_counter()
-    bounds = gpcert.bound_boxes(SMOOTH, low, high, quantity=QUANTITIES, tol=1e-9, budget=1.0)
+    bounds = gpcert.bound_boxes(SMOOTH, low, high, quantity=QUANTITIES, tol=1e-9, budget=seconds)
     assert time.perf_counter() - start < 10.0
     assert not bounds.converged
     _assert_holds(bounds, [SMOOTH], low, high)

@@ -10,6 +10,7 @@ import gpcert.api.many as many
 import gpcert.api.running as parallel
 from gpcert.kernels import SquaredExponential
 from gpcert.search import Budget
+from gpcert.testing.effort import THOROUGH
 
 distributed = pytest.importorskip("distributed")
 
@@ -34,7 +35,7 @@ def test_pieces_run_on_a_cluster_and_the_model_travels_once(monkeypatch):
     here = _answers()
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None
+            n_workers=1 + THOROUGH, threads_per_worker=2 - THOROUGH, dashboard_address=None
         ) as cluster,
         distributed.Client(cluster) as client,
         joblib.parallel_config(backend="dask"),

@@ -70,7 +70,7 @@ def check(verb, answer):
         assert np.all(mean[inside] > hard_level(posterior))
 
 
-@variants("verb", ["range", "certify", "radius", "variance"], quick=2)
+@variants("verb", ["range", "certify", "radius", "variance"])
 def test_an_interrupt_at_any_moment_leaves_bounds_that_hold(verb):
     process = started(verb)
     time.sleep(float(np.random.default_rng(len(verb)).uniform(0.3, 1.0)))
@@ -104,6 +104,7 @@ def test_points_finished_behind_a_hard_one_are_kept(jobs, whole_group):
         assert not orphans(process.pid)
 
 
+@pytest.mark.slow
 def test_one_process_keeps_what_the_hard_point_reached():
     process = started("many1")
     time.sleep(0.5)

@@ -8,7 +8,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
-from gpcert.testing.effort import crossed
+from gpcert.testing.effort import crossed, examples
 from tests.attacks.attack_models import MODELS, WORDS, points
 
 METHODS = ["gpfgs", "gpfgs_probability", "pgd", "square", "best"]
@@ -25,9 +25,9 @@ def attacked(name, regions, X, method, seed=0, effort=SHORT):
     return margins, found
 
 
-@crossed({"norm": [1, 1.5, 2, np.inf], "name": MODELS})
+@crossed({"norm": [1, 1.5, 2, np.inf], "name": MODELS}, quick=8)
 def test_points_stay_in_their_regions(name, norm):
-    X = points(4)
+    X = points(examples(4, quick=2))
     domain = (X.min(axis=0) - 0.1, X.max(axis=0) + 0.1)
     balls = [Ball(x, 0.4, norm=norm, features=[0, 2], domain=domain) for x in X]
     for method in METHODS:
@@ -39,7 +39,7 @@ def test_points_stay_in_their_regions(name, norm):
 
 @crossed({"method": ["pgd", "square", "best"], "name": MODELS})
 def test_never_worse_than_where_it_started(name, method):
-    X = points()
+    X = points(examples(6, quick=3))
     margins, found = attacked(name, [Ball(x, 0.5) for x in X], X, method)
     rows = np.arange(len(X))
     assert np.all(margins.value(False, found, rows) <= margins.value(False, X, rows))

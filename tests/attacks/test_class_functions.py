@@ -11,7 +11,7 @@ from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums
-from gpcert.testing.effort import crossed
+from gpcert.testing.effort import crossed, examples
 from tests.enclosures.classes.class_cases import coupled_by_one
 
 LIKELIHOODS = [Softmax(), MultinomialProbit(0.5)]
@@ -75,7 +75,7 @@ value, which is tested without this room."""
 def test_values_and_gradients(likelihood, coupled, m, seed):
     posterior = classifier(coupled, m, likelihood, seed)
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(7, 2))
+    X = rng.normal(size=(examples(7, quick=3), 2))
     for weights in (np.eye(m)[0], -np.eye(m)[1], rng.normal(size=m)):
         function = function_of(posterior, weights)
         value, gradient = function(X)

@@ -13,7 +13,7 @@ from gpcert.enclosures.evaluation import Portfolio
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.models import GPClassifier
-from gpcert.testing.effort import THOROUGH
+from gpcert.testing.effort import THOROUGH, variants
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PIECES = runpy.run_path(str(BENCHMARKS / "ablation_pieces.py"))["PIECES"]
@@ -46,6 +46,19 @@ def bounds(models: list) -> list:
 
 
 @pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)
+def test_what_a_piece_replaces_is_there(piece) -> None:
+    before = [getattr(holder, name) for holder, name in piece.owners]
+    with piece.switched_off():
+        for there, (holder, name) in zip(before, piece.owners, strict=True):
+            assert getattr(holder, name) is not there
+    assert before == [getattr(holder, name) for holder, name in piece.owners]
+
+
+SPREAD = [piece for start in range(3) for piece in PIECES[start::3]]
+"""Neighbours in the list are much alike."""
+
+
+@variants("piece", SPREAD, quick=len(PIECES) // 3, ids=lambda piece: piece.name)
 def test_a_piece_can_be_switched_off(piece, questions) -> None:
     before = [getattr(holder, name) for holder, name in piece.owners]
     kinds = piece.on.replace("coupled", "classes").split()

@@ -165,6 +165,7 @@ def test_every_kind_is_loaded_as_it_was(tmp_path, kind):
     assert type(again) is type(RECORDS[kind])
 
 
+@pytest.mark.slow  # tests/test_package.py asks the same of a process that answers more
 def test_kinds_of_other_packages_are_imported_when_a_file_has_one(tmp_path):
     path = tmp_path / "effects.json"
     RECORDS["effects"].save(path)

@@ -8,6 +8,7 @@ import pytest
 
 from gpcert.cli import verbs as command
 from gpcert.errors import GPCertError, SoundnessError
+from gpcert.testing.effort import examples
 
 GOOD = "1.0,0.0\n"
 
@@ -58,7 +59,7 @@ def test_missing_files(run, npz, csv, tmp_path):
 def test_damaged_models_end_with_3_or_load(run, npz, csv, tmp_path):
     points, content = csv(GOOD), npz.read_bytes()
     rng, path = np.random.default_rng(1), tmp_path / "damaged.npz"
-    for _ in range(40):
+    for _ in range(examples(40, quick=15)):
         data = bytearray(content)
         for place in rng.integers(len(data), size=4):
             data[place] ^= 1 << int(rng.integers(8))

@@ -76,7 +76,8 @@ def test_certify(run, folder, csv, tmp_path, name):
 def test_range_of_all_classes(run, folder, csv, tmp_path, name):
     output = tmp_path / "ranges.json"
     points = csv(BETWEEN)
-    result = run("range", folder / name, points, "--radius", 0.2, "--output", output)
+    arguments = ["--radius", 0.2, "--tol", 0.1, "--output", output]
+    result = run("range", folder / name, points, *arguments)
     assert result.exit_code == 0
     assert "3 ranges: 3 within" in result.stdout
     found = gpcert.load(output)
@@ -92,7 +93,7 @@ def test_range_of_all_classes(run, folder, csv, tmp_path, name):
 @variants("name", ["softmax.joblib", "rest.joblib"])
 def test_range_of_one_class(run, folder, csv, tmp_path, name):
     output = tmp_path / "ranges.json"
-    arguments = ["--radius", 0.2, "--output", output, "--class", "green"]
+    arguments = ["--radius", 0.2, "--tol", 0.1, "--output", output, "--class", "green"]
     result = run("range", folder / name, csv(BETWEEN + NEAR_BLUE), *arguments)
     assert result.exit_code == 0
     assert "2 ranges" in result.stdout

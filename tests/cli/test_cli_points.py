@@ -12,6 +12,7 @@ from gpcert.cli.options import radius_of
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
+from gpcert.testing.effort import variants
 
 NAMES = ("age", "bmi")
 
@@ -174,7 +175,7 @@ def test_results_on_standard_output_load_again(run, named, tmp_path):
     assert found.lower <= 1.0 <= found.upper
 
 
-@pytest.mark.parametrize("verb", ["range", "radius"])
+@variants("verb", ["range", "radius"])
 def test_jobs_answer_alike_in_order(run, named, csv, tmp_path, verb):
     points = csv("id,age,bmi\na,1.0,0.0\nb,-1.0,0.0\nc,0.8,0.1\n")
     options = ["--rtol", 0.2] if verb == "radius" else ["--tol", 0.2, "--radius", 0.2]

@@ -5,7 +5,7 @@ They raise AssertionError, so that the self-tests can ask whether a broken bound
 
 import math
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache
 
 import numpy as np
 from hypothesis import reject
@@ -49,10 +49,29 @@ def evaluation_of(
     return Evaluation(local, cells, optional)
 
 
+@lru_cache(maxsize=2)
+def reference_of(posterior):
+    """The posterior in ball arithmetic, converted once for all points of a check."""
+    return ArbPosterior(posterior)
+
+
+def remembered(function):
+    """A function of a point (and the number of its cell), evaluated once at each."""
+    known = {}
+
+    def value(x, *cell):
+        key = x.tobytes(), cell
+        if key not in known:
+            known[key] = function(x, *cell)
+        return known[key]
+
+    return value
+
+
 def displacement(evaluation, index, x):
     """`d = (x - c) / l` in the free features (or in linear features of x), as balls."""
     cells = evaluation.expansion.geometry.cells
-    seen = ArbPosterior(evaluation.local.posterior).seen(x)
+    seen = reference_of(evaluation.local.posterior).seen(x)
     center = exact(to_numpy(cells.center)[index])
     return [
         (seen[j] - c) / w
@@ -103,14 +122,14 @@ def check_model(evaluation, model, function, points, what):
         assert not math.isnan(error), f"{what}: the error is NaN"
         if math.isinf(error):
             continue
+        tensor = None if model.cubic is None else model.cubic.tensor(np.array([b]))[0]
         for x in rows:
             d = displacement(evaluation, b, x)
             left = (arb(model.rate) * squared(d)).exp() * function(x, b)
             right = arb(float(to_numpy(model.value)[b])) - arb(error)
             right += quadratic(model.gradient[b], model.hessian[b], d)
             assert not left < right, f"{what}: {left.str(20)} < {right.str(20)} at {x}"
-            if model.cubic is not None:
-                tensor = model.cubic.tensor(np.array([b]))[0]
+            if tensor is not None:
                 right += cubic(tensor, d) + arb(float(model.cubic.saved[b]))
                 assert not left < right, f"{what} with degree 3: {left.str(20)} at {x}"
 
@@ -150,7 +169,7 @@ def check_mean(case, pointwise=True, evaluation=None):
     points = points_of(evaluation, case.rng)
     centers = evaluation.cells.points_full(evaluation.cells.center)
     for c in range(case.posterior.outputs):
-        enclosure, g = evaluation.mean(c), unit_mean(evaluation, c)
+        enclosure, g = evaluation.mean(c), remembered(unit_mean(evaluation, c))
         check_model(evaluation, enclosure.below, g, points, "g")
         check_model(evaluation, enclosure.above, lambda x, b, g=g: -g(x, b), points, "-g")
         for b, x in enumerate(centers):
@@ -167,7 +186,7 @@ def check_variance(case, derivatives=True, evaluation=None):
     centers = evaluation.cells.points_full(evaluation.cells.center)
     for c in range(case.posterior.outputs):
         enclosure = evaluation.variance(c)
-        v = partial(reference.canonical_variance, output=c)
+        v = remembered(lambda x, c=c: reference.canonical_variance(x, c))
         check_model(evaluation, enclosure.below, lambda x, _, v=v: v(x), points, "v")
         check_model(evaluation, enclosure.above, lambda x, _, v=v: -v(x), points, "-v")
         low, high = map(to_numpy, enclosure.range)
@@ -183,6 +202,7 @@ def check_variance(case, derivatives=True, evaluation=None):
 
 def check_goal(case, goal, function, evaluation, target=None):
     """`bound().lower <= goal` on every cell, also at its own `point`; `ceiling >= goal` there."""
+    function = remembered(function)
     bound = goal.bound(evaluation, target)
     lower = to_numpy(bound.lower)
     for b, rows in enumerate(points_of(evaluation, case.rng, bound.point)):

@@ -33,7 +33,7 @@ from tests.enclosures.enclosure_checks import (
 from tests.strategies import any_kernels, random_cells
 
 
-@settings(max_examples=examples(60, quick=6))
+@settings(max_examples=examples(60, quick=4))
 @given(case=committee_cases("one_vs_rest"), data=st.data())
 def test_rest_margin(case, data):
     m = len(case.committee.classes)
@@ -53,7 +53,7 @@ def test_rest_margin(case, data):
             )
 
 
-@settings(max_examples=examples(60, quick=6))
+@settings(max_examples=examples(60, quick=4))
 @given(case=committee_cases("one_vs_rest"))
 def test_rest_probability(case):
     reference, evaluation = Reference(case.committee), case.evaluation()
@@ -66,7 +66,7 @@ def test_rest_probability(case):
             assert np.all(np.abs(to_numpy(goal.bound(evaluation, None).lower)) <= 1.0)
 
 
-@settings(max_examples=examples(60, quick=6))
+@settings(max_examples=examples(60, quick=4))
 @given(case=committee_cases("one_vs_one"))
 def test_votes(case):
     reference, evaluation = Reference(case.committee), case.evaluation()
@@ -80,7 +80,7 @@ def test_votes(case):
         )
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(30, quick=4))
 @given(case=st.one_of(*(committee_cases(s, any_kernels, max_classes=3) for s in SCHEMES)))
 def test_other_kernels(case):
     reference, evaluation = Reference(case.committee), case.evaluation()
@@ -95,7 +95,7 @@ def test_other_kernels(case):
         check_goal(case, margin_goal(case.committee, winner), margin, evaluation, 0.0)
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(30, quick=4))
 @given(case=st.one_of(*(committee_cases(s, likelihood=Probit()) for s in SCHEMES)))
 def test_likelihoods_without_a_plane(case):
     reference, evaluation = Reference(case.committee), case.evaluation()

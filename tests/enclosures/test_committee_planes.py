@@ -25,7 +25,7 @@ from tests.enclosures.enclosure_checks import (
 from tests.strategies import any_kernels
 
 
-@settings(max_examples=examples(60, quick=6))
+@settings(max_examples=examples(60, quick=4))
 @given(case=committee_cases("one_vs_rest"))
 def test_joint_sum_of_probabilities(case):
     """Also with weights of several sizes, and one model at a time."""
@@ -42,7 +42,7 @@ def test_joint_sum_of_probabilities(case):
                 below(float(lower[b]), value, "sum")
 
 
-@settings(max_examples=examples(60, quick=6))
+@settings(max_examples=examples(60, quick=4))
 @given(case=committee_cases("one_vs_rest", max_classes=2))
 def test_planes_and_plain_models(case):
     evaluation = case.evaluation()
@@ -50,7 +50,7 @@ def test_planes_and_plain_models(case):
     check_models(case, evaluation, reference, SklearnLogistic())
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(30, quick=4))
 @given(case=committee_cases("one_vs_rest", any_kernels, max_classes=2))
 def test_planes_and_plain_models_of_other_kernels(case):
     evaluation = case.evaluation()

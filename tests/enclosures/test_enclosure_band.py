@@ -16,7 +16,7 @@ from gpcert.posterior import Posterior
 from gpcert.quantities import Band, Mean, Std, Variance
 from gpcert.regions import Box, Cells
 from gpcert.testing.arb_reference import ArbPosterior, regression_posterior
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import crossed, examples
 from tests.enclosures.enclosure_checks import arb, below, check_goal, evaluation_of
 from tests.strategies import Case, any_kernels, cases, ill_conditioned
 
@@ -54,7 +54,7 @@ def test_bands_and_deviations_of_any_kernel(case, beta):
     check(case, beta, evaluation_of(case, splits=4, keep=3))
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=examples(4, quick=2), deadline=None)
 @given(case=cases(max_points=4, max_dim=2), beta=betas)
 def test_bands_and_deviations_by_the_papers_intervals(case, beta):
     def both(goal):
@@ -75,9 +75,14 @@ def test_bands_where_the_variance_vanishes(name, size):
     check(case, 2.0, evaluation_of(case))
 
 
-@pytest.mark.parametrize("scale", [1e-140, 1e-8, 1e120])
-@pytest.mark.parametrize("beta", [5e-324, 1e-318, 1e-290, 2.0, 1e150, sys.float_info.max])
-@pytest.mark.parametrize("weight", [0.0, 1.0])
+@crossed(
+    {
+        "scale": [1e-140, 1e-8, 1e120],
+        "beta": [5e-324, 1e-318, 1e-290, 2.0, 1e150, sys.float_info.max],
+        "weight": [0.0, 1.0],
+    },
+    quick=12,
+)
 def test_bands_of_extreme_sizes(scale, beta, weight):
     """What overflows or vanishes makes a bound weaker, never wrong, and warns nobody."""
     weights = [weight, -0.5 * weight]

@@ -22,7 +22,7 @@ from gpcert.regions import Ball, Box, LinearMap
 from gpcert.regions.frame import widths_as_units
 from gpcert.regions.image import Image
 from gpcert.testing.arb_reference import ArbPosterior
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import examples, variants
 from tests.enclosures.enclosure_checks import (
     check_goal,
     check_mean,
@@ -81,7 +81,7 @@ def mapped(draw, likelihood=None, make_kernels=kernels):
 
 
 @pytest.mark.parametrize("pointwise", [True, False])
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60, quick=8), deadline=None)
 @given(case=mapped(make_kernels=any_kernels))
 def test_models_of_the_mean(case, pointwise):
     with refused_growth():
@@ -107,7 +107,7 @@ def test_models_of_the_variance_of_squared_exponentials(case):
     check_variance(case)
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=5), deadline=None)
 @given(case=mapped(make_kernels=any_kernels))
 def test_goals_of_mean_and_variance(case):
     reference = ArbPosterior(case.posterior)
@@ -270,7 +270,7 @@ def test_models_without_their_weight():
         assert lower[b] <= posterior.unit.kernel.value(X @ W.T, posterior.points).min() + 1e-12
 
 
-@pytest.mark.parametrize("kernel", [SquaredExponential(1.0), Matern(1.0, 1.5)])
+@variants("kernel", [SquaredExponential(1.0), Matern(1.0, 1.5)])
 def test_ranges_decisions_and_files(kernel, tmp_path):
     rng = np.random.default_rng(5)
     X, W = rng.normal(size=(30, 6)), rng.normal(size=(2, 6))
@@ -318,7 +318,7 @@ def test_features_beyond_float64_are_refused():
         gpcert.prediction_range(posterior, Box([0.0, 0.0], [1e10, 1e10]))
 
 
-@pytest.mark.parametrize("kernel", [SquaredExponential(1.0), Matern(1.0, 1.5)])
+@variants("kernel", [SquaredExponential(1.0), Matern(1.0, 1.5)])
 def test_torch_finds_the_same_ranges(kernel):
     pytest.importorskip("torch")
     rng = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from gpcert.posterior import Posterior
 from gpcert.quantities import Mean, Probability, Variance
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import examples, variants
 from tests.enclosures.enclosure_checks import (
     check_goal,
     check_mean,
@@ -25,7 +25,9 @@ from tests.enclosures.enclosure_checks import (
 from tests.strategies import any_kernels, cases
 
 slow = settings(
-    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.data_too_large]
+    max_examples=examples(60, quick=8),
+    deadline=None,
+    suppress_health_check=[HealthCheck.data_too_large],
 )
 any_case = cases(max_points=5, max_dim=3, make_kernels=any_kernels)
 
@@ -36,7 +38,7 @@ def evaluated(case, **options):
         return evaluation_of(case, **options)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "torch"])
+@variants("backend", ["numpy", "torch"])
 @slow
 @given(case=any_case, optional=st.booleans())
 def test_mean(backend, case, optional):

@@ -1,7 +1,6 @@
 """Enclosures shrink with the cell at the order that their docstrings claim."""
 
 import numpy as np
-import pytest
 
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
@@ -11,7 +10,7 @@ from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.quantities import Mean, Probability, Variance
 from gpcert.regions import Box, Cells
 from gpcert.testing.arb_reference import regression_posterior
-from gpcert.testing.effort import crossed
+from gpcert.testing.effort import crossed, variants
 
 HALVES = 0.2 * 0.5 ** np.arange(5)
 
@@ -58,7 +57,7 @@ def test_mean_model_is_third_order():
     assert exponent(mean.above.error) >= 2.8
 
 
-@pytest.mark.parametrize("sign", [1, -1])
+@variants("sign", [1, -1])
 def test_mean_bound_is_at_least_second_order(sign):
     posterior = model()
     slack = gaps(
@@ -69,7 +68,7 @@ def test_mean_bound_is_at_least_second_order(sign):
     assert exponent(slack) >= 1.8
 
 
-@pytest.mark.parametrize("sign", [1, -1])
+@variants("sign", [-1, 1])
 def test_variance_bound_is_second_order(sign):
     posterior = model()
     slack = gaps(

@@ -5,12 +5,17 @@ import pytest
 
 from gpcert.experiments import experiment_named, names, redraw
 from gpcert.experiments.results import AGREEMENTS
+from gpcert.testing.effort import variants
 
 BEYOND = {"multiclass", "full-image", "sufficient-reasons"}
 """The paper claims nothing about the digits' accuracy, whole images, or reasons."""
 
 
-@pytest.mark.parametrize("name", names())
+LONG = {"sparse", "interpretability-images", "convergence", "scaling"}
+"""The longest; `scaling` also runs in tests/cli/test_cli_reproduce.py."""
+
+
+@variants("name", sorted(names(), key=LONG.__contains__), quick=len(names()) - len(LONG))
 def test_the_smallest_run_writes_everything_it_promises(name, smallest):
     result, output = smallest(name)
     folder = output / name

@@ -4,9 +4,11 @@ import dataclasses
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -57,6 +59,33 @@ reproduce("toy", output=sys.argv[1])
 """
 
 
+def test_a_run_goes_on_from_what_was_there_at_any_time(toy, tmp_path):
+    # what a killed run leaves: nothing can be written after the copy
+    toy.FAILS[2] = lambda: shutil.copytree(tmp_path / "run", tmp_path / "killed")
+    reproduce("toy", output=tmp_path / "run")
+    toy.FAILS.clear()
+    toy.COMPUTED.clear()
+    result = reproduce("toy", output=tmp_path / "killed")
+    assert toy.COMPUTED == [2, 3]
+    assert result.table("squares").column("k") == (0, 1, 2, 3)
+
+
+def test_a_terminal_shows_the_time_left(toy, tmp_path, monkeypatch):
+    ours, theirs = pty.openpty()
+    toy.FAILS[1] = lambda: time.sleep(1.0)  # a terminal is written to some times a second
+    monkeypatch.setenv("COLUMNS", "120")
+    with os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        reproduce("toy", output=tmp_path)
+        terminal.flush()
+        shown = os.read(ours, 2**16).decode()
+    os.close(ours)
+    assert "toy" in shown
+    assert "of 4 pieces" in shown
+    assert "left" in shown
+
+
+@pytest.mark.slow  # the two tests above, in a process of its own
 def test_a_killed_run_goes_on_where_it_was_and_a_terminal_shows_the_time_left(toy, tmp_path):
     ours, theirs = pty.openpty()
     command = [sys.executable, "-c", KILLED, str(tmp_path)]

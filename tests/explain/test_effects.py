@@ -18,6 +18,7 @@ from gpcert.likelihoods import Probit
 from gpcert.quantities import Mean, Probability
 from gpcert.search import Budget, StopReason
 from gpcert.search.shared import solve_shared
+from gpcert.testing.effort import THOROUGH
 
 
 def sampled_delta(predict, x, j, radius, domain=(-np.inf, np.inf), count=4001):
@@ -70,7 +71,7 @@ def test_regression_means_of_several_outputs():
 
 def test_all_classes(classes):
     x = np.array([0.2, 0.3])
-    found = explain.effects(classes, x, 0.3, tol=4e-3)
+    found = explain.effects(classes, x, 0.3, tol=4e-3 if THOROUGH else 0.04)
     assert found.outputs == ("a", "b", "c")
     check(found, classes, x, 0.3)
     assert found.of("b").lower.shape == (1, 1, 2)
@@ -78,7 +79,7 @@ def test_all_classes(classes):
 
 def test_a_committee(committee):
     x = np.array([0.2, 0.3])
-    found = explain.effects(committee, x, 0.3, tol=4e-3)
+    found = explain.effects(committee, x, 0.3, tol=4e-3 if THOROUGH else 0.02)
     check(found, committee, x, 0.3)
 
 
@@ -93,8 +94,9 @@ def test_other_kernels_are_asked_interval_by_interval(kernel):
 
 def test_both_ways_agree(binary):
     x = np.array([0.3, 0.1, -0.2, 0.0])
-    lines = explain.effects(binary, x, 0.4, domain=(-1, 0.5))
-    regions = explain.effects(binary, x, 0.4, domain=(-1, 0.5), method="both")
+    words = {"domain": (-1, 0.5), "tol": 1e-3 if THOROUGH else 1e-2}
+    lines = explain.effects(binary, x, 0.4, **words)
+    regions = explain.effects(binary, x, 0.4, method="both", **words)
     assert np.all(lines.lower <= regions.upper)
     assert np.all(regions.lower <= lines.upper)
 
@@ -159,7 +161,8 @@ def test_the_mean_contains_the_mean(binary):
 def test_jobs_do_not_change_the_answer(binary, monkeypatch):
     monkeypatch.setattr("gpcert.explain.sides.NUMBERS_AT_ONCE", 300)  # several chunks
     X = np.random.default_rng(6).uniform(-1, 1, (4, 4))
-    one, two = (explain.effects(binary, X, 0.3, n_jobs=n) for n in (1, 2))
+    tol = 1e-3 if THOROUGH else 1e-2
+    one, two = (explain.effects(binary, X, 0.3, tol=tol, n_jobs=n) for n in (1, 2))
     assert np.array_equal(one.lower, two.lower)
     assert np.array_equal(one.upper, two.upper)
 

@@ -19,6 +19,7 @@ from gpcert.explain.arguments import with_free
 from gpcert.explain.reasons import minimal_subset
 from gpcert.quantities import Mean
 from gpcert.search import StopReason
+from gpcert.testing.effort import examples
 
 
 @given(
@@ -152,7 +153,9 @@ def test_classes_and_given_orders(classes):
     x = np.array([-0.9, 0.3])
     reason = explain.sufficient(classes, x, 1.0, order=[1, 0], domain=(-2, 2))
     free = [j for j in range(2) if j not in reason.features]
-    samples = with_free(gpcert.Ball(x, 1.0, domain=(-2, 2)), x, free).sample(2000, 0)
+    samples = with_free(gpcert.Ball(x, 1.0, domain=(-2, 2)), x, free).sample(
+        examples(2000, quick=300), 0
+    )
     assert np.all(classes.prediction(samples).argmax(1) == classes.prediction(x[None]).argmax())
 
 

@@ -44,7 +44,7 @@ def independent_cases(draw):
     return draw(st.sampled_from([0.25, 1.0])), mu, v, weights
 
 
-@settings(deadline=None, max_examples=examples(12))
+@settings(deadline=None, max_examples=examples(12, quick=3))
 @given(case=independent_cases())
 def test_independent_moments_within_their_errors(case):
     noise, mu, v, weights = case
@@ -95,14 +95,14 @@ def test_independent_derivatives_are_invariant_to_a_shift_and_to_equal_weights()
 @variants("scales", [[1.0, 1.0, 1.0], [1.0, 1.5, 3.0], [1.0, 1.0]], quick=2)
 def test_error_of_coarse_steps(scales):
     # with steps of s_min the error of the rule stands far above rounding; the bound covers it
-    rng, classes = np.random.default_rng(4), len(scales)
-    s = np.tile(np.array(scales), (300, 1))
-    mu = rng.uniform(-3.0, 0.0, (300, classes))
-    weights = np.eye(classes)[rng.integers(classes, size=300)]
-    step = np.ones(300)
-    coarse = _integrate((mu, s, weights), step, np.full(300, -60.0), 120)
-    fine = _integrate((mu, s, weights), step / 16.0, np.full(300, -960.0), 1920)
-    bound = 2.0 * _aliasing(s, step, np.ones(300))
+    rng, classes, count = np.random.default_rng(4), len(scales), examples(300, quick=100)
+    s = np.tile(np.array(scales), (count, 1))
+    mu = rng.uniform(-3.0, 0.0, (count, classes))
+    weights = np.eye(classes)[rng.integers(classes, size=count)]
+    step = np.ones(count)
+    coarse = _integrate((mu, s, weights), step, np.full(count, -60.0), 120)
+    fine = _integrate((mu, s, weights), step / 16.0, np.full(count, -960.0), 1920)
+    bound = 2.0 * _aliasing(s, step, np.ones(count))
     gaps = [
         np.abs(coarse.value - fine.value),
         np.abs(coarse.gradient - fine.gradient).max(axis=1),
@@ -111,7 +111,7 @@ def test_error_of_coarse_steps(scales):
     for gap in gaps:
         assert np.all(gap <= bound)
         assert gap.max() > 1e-10
-    assert np.all(_aliasing(s, step / 8.0, np.ones(300)) < 1e-16)
+    assert np.all(_aliasing(s, step / 8.0, np.ones(count)) < 1e-16)
 
 
 def test_independent_extremes():

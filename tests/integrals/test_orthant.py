@@ -89,7 +89,7 @@ def test_owen_t_within_16_roundings(h, a):
     assert value == pytest.approx(owens_t(h, a), abs=1e-15)
 
 
-@settings(deadline=None, max_examples=examples(300))
+@settings(deadline=None, max_examples=examples(300, quick=30))
 @given(h=scores, k=scores, rho=correlations)
 @example(h=1.0, k=1.0, rho=1.0 - 1e-9)
 @example(h=0.1, k=0.1, rho=1.0 - 1e-14)
@@ -107,7 +107,7 @@ def test_error_covers_the_orthant(h, k, rho):
     assert error < 2e-7
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(deadline=None, max_examples=examples(100, quick=10))
 @given(h=st.floats(-4.0, 4.0), gap=st.floats(-20.0, -1.0), rho=correlations)
 def test_the_error_is_of_the_size_of_rounding(h, gap, rho):
     # a wrong branch or sign shows far above it, also where the scores nearly agree or cancel

@@ -11,6 +11,7 @@ import gpcert
 from gpcert.kernels import KERNELS, Kernel, Matern
 from gpcert.models import GPClassifier, GPRegressor
 from gpcert.models.kernel_gradients import LogParameters
+from gpcert.testing.effort import crossed
 from gpcert.testing.kernel_references import REFERENCES
 
 RECIPE = (Path(__file__).parents[2] / "docs" / "kernels.md").read_text(encoding="utf-8")
@@ -42,8 +43,7 @@ def grid(region, n=41):
     return np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
 
 
-@pytest.mark.parametrize("quantity", ["mean", "variance"])
-@pytest.mark.parametrize("rest", [None, Matern([1.0, 2.0], 0.5, 0.3)], ids=["alone", "rough sum"])
+@crossed({"quantity": ["variance", "mean"], "rest": [None, Matern([1.0, 2.0], 0.5, 0.3)]})
 def test_ranges_enclose_dense_samples_and_are_attained(rest, quantity):
     kernel = Hyperbolic([0.6, 1.1], 1.4) if rest is None else Hyperbolic([0.6, 1.1], 1.4) + rest
     X, y = waves()

@@ -34,6 +34,9 @@ def staircase(f):
 
 PROBIT = Discretised(ndtr, pieces=64)
 LOGISTIC = Discretised(expit, inverse=logit, pieces=64)
+STAIRS = Discretised(staircase, pieces=20)
+HEAVISIDE = Discretised(lambda f: 1.0 * (f >= 0.0), pieces=2)
+FEW = Discretised(ndtr, inverse=lambda p: np.linspace(-1.0, 3.0, len(p)), pieces=5)
 
 
 def one(*values):
@@ -58,10 +61,7 @@ def stairs_mean(mu, v):
 @settings(max_examples=examples(150))
 @given(mu=st.floats(-30, 30), v=st.one_of(st.just(0.0), st.floats(0, 50), st.floats(0, 1e-6)))
 def test_enclosures_hold_the_expectation(mu, v):
-    for likelihood, reference in (
-        (PROBIT, probit_mean),
-        (Discretised(staircase, pieces=20), stairs_mean),
-    ):
+    for likelihood, reference in ((PROBIT, probit_mean), (STAIRS, stairs_mean)):
         low, high = likelihood.enclose(*one(mu, v))
         true = reference(arb(mu), arb(v))
         assert not arb(float(low[0])) > true
@@ -126,14 +126,13 @@ def test_jumps_are_exact_up_to_rounding(mu, v):
 )
 def test_lines_touch_inside(alpha, beta, below, beyond):
     """`(alpha + beta v) / sqrt v` is least at v = alpha / beta: `2 sqrt(alpha beta)`."""
-    heaviside = Discretised(lambda f: 1.0 * (f >= 0.0), pieces=2)
     at = alpha / beta
     line = one(alpha, beta, below * at, beyond * at)
     least = normal_cdf(2 * (arb(alpha) * arb(beta)).sqrt())
-    low = float(heaviside.line_minimum(*line)[0])
+    low = float(HEAVISIDE.line_minimum(*line)[0])
     assert not arb(low) > least + arb(1e-13) * (below * at > alpha / beta)
     assert low >= float(least) - 1e-6
-    mirrored = float(heaviside.line_maximum(-line[0], -line[1], *line[2:])[0])
+    mirrored = float(HEAVISIDE.line_maximum(-line[0], -line[1], *line[2:])[0])
     assert not arb(mirrored) < 1 - least - arb(1e-13) * (below * at > alpha / beta)
 
 
@@ -141,8 +140,7 @@ def test_lines_touch_inside(alpha, beta, below, beyond):
 @given(mu=st.floats(-4, 4), v=st.floats(0.0, 4.0))
 def test_cuts_may_lie_anywhere(mu, v):
     """A poor inverse makes wide steps of different heights, never a wrong bound."""
-    few = Discretised(ndtr, inverse=lambda p: np.linspace(-1.0, 3.0, len(p)), pieces=5)
-    low, high = few.enclose(*one(mu, v))
+    low, high = FEW.enclose(*one(mu, v))
     true = probit_mean(arb(mu), arb(v))
     assert not arb(float(low[0])) > true
     assert not arb(float(high[0])) < true

@@ -57,7 +57,7 @@ def three_classes(draw):
     return a, L
 
 
-@settings(deadline=None, max_examples=examples(80))
+@settings(deadline=None, max_examples=examples(80, quick=6))
 @given(case=three_classes())
 def test_three_classes_within_their_errors(case):
     a, L = case
@@ -79,7 +79,7 @@ def test_three_classes_within_their_errors(case):
                     assert float(gap.mid()) <= 0.1 * moments.errors[0, k]
 
 
-@settings(deadline=None, max_examples=examples(30))
+@settings(deadline=None, max_examples=examples(30, quick=3))
 @given(case=three_classes(), angles=st.lists(st.floats(0.0, 7.0), min_size=4, max_size=4))
 def test_forms_on_unit_vectors(case, angles):
     a, L = case

@@ -20,6 +20,7 @@ from gpcert.likelihoods.base import monotone_minimum
 from gpcert.likelihoods.logistic import SMOOTHING_BOUNDS, split_segment
 from gpcert.likelihoods.probit import StepLink
 from gpcert.testing.balls import BITS
+from gpcert.testing.effort import variants
 from gpcert.testing.likelihood_contract import LikelihoodContract, variances
 
 
@@ -107,7 +108,7 @@ def test_registry_errors_say_what_to_do():
         likelihood_from_config("probit", {"scale": 2.0})
 
 
-@pytest.mark.parametrize("likelihood", [Logistic(), SklearnLogistic()])
+@variants("likelihood", [Logistic(), SklearnLogistic()])
 def test_contract_notices_too_small_a_curvature(likelihood, monkeypatch):
     kind = type(likelihood)
     contract = type("Contract", (LikelihoodContract,), {"likelihood": likelihood})()

@@ -99,7 +99,7 @@ def lines(draw):
 
 
 @given(lines(), st.integers(0, ORDER))
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30, quick=4), deadline=None)
 def test_moments_along_a_line(case, degree):
     check_line(*case, degrees=[degree])
 
@@ -155,13 +155,13 @@ def check_mixed(a, row):
     ("a", "row", "exact"),
     [
         ([0.3, -0.2], [3.0, 4.0], 1e-6),
+        ([0.0, 0.0, 0.0], [0.4, 0.3, 0.001], 3e-6),
         ([1.0, 0.4], [-0.5, 0.6], 1e-6),
         ([0.5, -2.0], [0.01, 0.2], 1e-6),
-        ([0.0, 0.0, 0.0], [0.4, 0.3, 0.001], 3e-6),
         ([0.3, -0.2, 1.0], [1.0, -2.0, 2.0], 3e-6),
         ([-20.0, 7.0], [5.0, 30.0], 1e-6),
     ],
-    quick=4,
+    quick=2,
 )
 def test_mixed_derivatives(a, row, exact):
     moments = check_mixed(a, row)

@@ -4,7 +4,7 @@ import numpy as np
 
 import gpcert
 from gpcert import kernels, likelihoods
-from gpcert.testing.effort import variants
+from gpcert.testing.effort import THOROUGH, variants
 from tests.misuse.wrong_values import misused
 
 X = np.array([[0.0, 0.0], [1.0, 0.5], [-1.0, 1.0]])
@@ -50,6 +50,8 @@ LONG = {"prediction_range_many", "safety_curve", "worst_case"}
 """What they read, `robustness` and `certified_accuracy` read too."""
 
 SLOW = {"certified_radius_many", "certified_accuracy"}
+if not THOROUGH:
+    SLOW.add("robustness")
 
 
 @variants("verb", sorted(VERBS, key=lambda verb: verb in LONG), quick=5)
@@ -59,7 +61,7 @@ def test_wrong_arguments(verb):
     call(model, **good)
     names = list(good)
     if verb in SLOW:  # what follows is read by the same functions
-        some = ("X", "y", "radii", "max_radius", "features", "scale")
+        some = ("X", "y", "radii", "max_radius", "features", "scale", "output", "tol")
         names = [name for name in some if name in good]
     if "iterations" in names:
         names.remove("iterations")  # millions of them are an answer

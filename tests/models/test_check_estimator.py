@@ -22,11 +22,12 @@ EXPECTED_FAILURES: dict[type, dict[str, str]] = {
 
 QUICK = [
     GPRegressor(max_epochs=3, normalize_y=True, n_restarts=1),
-    GPClassifier(),
+    GPClassifier(max_epochs=3),
     GPClassifier(max_epochs=3, inference="ep", sparse="var", n_inducing=2),
 ]
 OTHERS = [
     GPRegressor(),
+    GPClassifier(),
     GPClassifier(max_epochs=3, likelihood="logistic", inference="ep"),
     GPClassifier(max_epochs=3, likelihood="softmax"),
 ]

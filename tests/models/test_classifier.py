@@ -22,6 +22,7 @@ from gpcert.likelihoods import Logistic, Probit
 from gpcert.models.classifier import Choices, GPClassifier
 from gpcert.models.kernel_gradients import LogParameters
 from gpcert.models.training import Covariances
+from gpcert.testing.effort import crossed, examples
 
 LENGTHS = [0.8, 1.7]
 KERNEL = SquaredExponential(LENGTHS, variance=2.3)
@@ -144,8 +145,7 @@ def check_slope(model, X, y):
         assert found[a] == pytest.approx((up - down) / (2 * step), rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize("inducing", ["random", "kmeans"])
-@pytest.mark.parametrize("sparse", ["fic", "dtc", "var"])
+@crossed({"sparse": ["fic", "dtc", "var"], "inducing": ["random", "kmeans"]})
 def test_sparse_models_train_and_predict(data, sparse, inducing):
     X, y, T = data
     options = {"inference": "ep", "sparse": sparse, "inducing": inducing, "random_state": 0}
@@ -172,8 +172,7 @@ def test_all_points_as_inducing_points_equal_the_dense_model(data, sparse):
     np.testing.assert_allclose(whole.predict_proba(T), dense.predict_proba(T), atol=1e-5)
 
 
-@pytest.mark.parametrize("likelihood", ["probit", "logistic"])
-@pytest.mark.parametrize("sparse", ["fic", "dtc", "var"])
+@crossed({"sparse": ["fic", "dtc", "var"], "likelihood": ["probit", "logistic"]})
 def test_the_slope_of_the_sparse_evidence_is_that_of_finite_differences(data, sparse, likelihood):
     X, y, _ = data
     model = GPClassifier(
@@ -281,7 +280,7 @@ def test_clone_parameters_and_pickle(data):
 
 def test_works_in_pipelines_searches_and_cross_validation(data):
     X, y, _ = data
-    pipeline = make_pipeline(StandardScaler(), GPClassifier(max_epochs=5))
+    pipeline = make_pipeline(StandardScaler(), GPClassifier(max_epochs=examples(5, quick=2)))
     assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.7
     grid = {
         "gpclassifier__likelihood": ["probit", "logistic"],

@@ -6,7 +6,7 @@ import pytest
 from scipy import special
 
 from gpcert.models.links import LINKS, LogisticLink, ProbitLink, softmax_log_likelihood
-from gpcert.testing.effort import variants
+from gpcert.testing.effort import examples, variants
 
 LATENT = [-1e6, -1e3, -40.0, -8.0, -3.0, -2.001, -2.0, -1.9, -1.0, -1e-3, 0.0, 0.4, 2.0, 7.0, 30.0]
 MEANS = [-1e3, -50.0, -20.0, -5.0, -2.0, -0.7, 0.0, 0.4, 1.5, 4.0, 15.0, 40.0]
@@ -120,7 +120,8 @@ def exact_tilted(mu, v):
 @variants("v", sorted(VARIANCES, key=lambda v: VARIANCES.index(v) % 4), quick=3)
 def test_logistic_moments(v):
     with mp.workdps(18):
-        for mu in [-20.0, -2.0, 0.4, 4.0, -5.0 * v**0.5, 1.5 * v**0.5]:
+        means = [-20.0, 0.4, -5.0 * v**0.5, 1.5 * v**0.5, -2.0, 4.0]
+        for mu in means[: examples(6, quick=3)]:
             found = LogisticLink().moments(np.array([1.0]), np.array([mu]), np.array([v]))
             log_z, shift, variance = (float(x) for x in exact_tilted(mu, v))
             assert found.log_z[0] == pytest.approx(log_z, rel=1e-11, abs=1e-11)

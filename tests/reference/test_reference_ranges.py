@@ -14,7 +14,7 @@ from gpcert.testing.effort import crossed, examples
 from tests.strategies import cases, ill_conditioned
 
 KINDS = ("noise", "duplicates", "short", "long", "weights")
-BUDGET = gpcert.Budget(seconds=30.0, boxes=64)
+BUDGET = gpcert.Budget(seconds=30.0, boxes=examples(64, quick=24))
 arb = flint().arb
 
 
@@ -57,7 +57,7 @@ def test_ill_conditioned_models(kind, quantity, likelihood):
     check_range(posterior, region_of(kind, posterior), quantity, np.random.default_rng(0))
 
 
-@crossed({"quantity": ["mean", "variance"], "kind": KINDS})
+@crossed({"quantity": ["mean", "variance"], "kind": KINDS}, quick=2)
 def test_ill_conditioned_models_on_torch(kind, quantity):
     pytest.importorskip("torch")
     posterior = ill_conditioned(kind)
@@ -71,7 +71,7 @@ def test_ill_conditioned_models_on_torch(kind, quantity):
 
 
 @pytest.mark.parametrize("quantity", ["mean", "variance", "probability"])
-@settings(max_examples=examples(12))
+@settings(max_examples=examples(12, quick=3))
 @given(case=cases(max_points=6, likelihood=Probit()))
 def test_random_models(quantity, case):
     check_range(case.posterior, case.region, quantity, case.rng)

@@ -15,6 +15,7 @@ from gpcert.likelihoods import Probit
 from gpcert.quantities import Mean, Probability
 from gpcert.search import Budget, StopReason, Watch
 from gpcert.search.shared import SharedProblem, nothing_searched, solve_shared
+from gpcert.testing.effort import variants
 from tests.search.search_problems import random_posterior
 
 
@@ -41,7 +42,7 @@ def problem_of(posterior, X, reach, tol=1e-4, budget=None, family=None):
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@variants("seed", range(4), quick=2)
 def test_answers_are_those_of_separate_searches(seed):
     posterior = random_posterior(seed, d=3, n=12)
     X = np.random.default_rng(seed).uniform(-1, 1, (2, 3))

@@ -12,6 +12,7 @@ from gpcert.regions import Ball, Box
 from gpcert.search import Budget, Problem, StopReason, solve
 from gpcert.search import branch_and_bound as engine
 from gpcert.search.branch_and_bound import _Search
+from gpcert.testing.effort import examples
 from tests.search.search_problems import ConesGoal, bump, cones, cube, random_posterior
 
 UNLIMITED = Budget(seconds=None)
@@ -43,7 +44,7 @@ def test_bounds_hold_at_every_budget_and_only_improve(seed, d, monkeypatch):
     goal, truth = cones(seed, d)
     states = traced(monkeypatch)
     lowers = []
-    for boxes in range(1, 80):
+    for boxes in range(1, examples(80, quick=40)):
         states.clear()
         result = run([goal], d, tol=0.0, budget=Budget(seconds=None, boxes=boxes))
         (found,) = result.goals
@@ -75,7 +76,7 @@ def test_converged_bounds_enclose_the_minimum(seed, batch, monkeypatch):
 def test_set_aside_boxes_still_bound_the_answer():
     """The minimum hides in a box that is set aside early, within the tolerance of the incumbent."""
     goal = ConesGoal(np.array([[-0.5], [0.5]]), np.array([0.0, 0.009]), looseness=0.0)
-    for boxes in range(1, 120):
+    for boxes in range(1, examples(120, quick=50)):
         (found,) = run([goal], tol=0.05, budget=Budget(seconds=None, boxes=boxes)).goals
         assert found.lower <= 0.0 <= found.upper
 
@@ -109,7 +110,7 @@ def test_target_equal_to_the_minimum_is_never_proved():
 
 
 def test_several_goals_share_a_tree():
-    for seed in range(5):
+    for seed in range(examples(5, quick=2)):
         problems = [cones(10 * seed + k, d=2) for k in range(3)]
         result = run([goal for goal, _ in problems], 2, tol=0.05)
         assert result.reason is StopReason.CONVERGED

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
-from sklearn.gaussian_process import GaussianProcessClassifier
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from threadpoolctl import threadpool_limits
 
 from gpcert.adapters import as_posterior
@@ -132,6 +130,10 @@ def study(
     data: Dataset, radii: tuple[float, ...], count: int, domain: Any, budget: Budget
 ) -> Study:
     """Fit scikit-learn's Laplace classifier, certify `count` of its test points at each radius."""
+    # not above: every command imports this module
+    from sklearn.gaussian_process import GaussianProcessClassifier
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
     model = GaussianProcessClassifier(ConstantKernel(10.0) * RBF(2.0), random_state=0)
     model.fit(data.X_train, data.y_train)
     posterior = as_posterior(model)

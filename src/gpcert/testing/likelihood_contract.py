@@ -21,7 +21,7 @@ from gpcert.errors import InputError
 from gpcert.likelihoods.base import BinaryLikelihood, ScalarLikelihood, mean_lower, monotone_minimum
 from gpcert.testing.arb_reference import assert_encloses
 from gpcert.testing.balls import BITS
-from gpcert.testing.effort import backend_or_skip, examples, variants
+from gpcert.testing.effort import backend_or_skip, examples
 
 means = st.one_of(
     st.floats(-12.0, 12.0),
@@ -56,14 +56,6 @@ def segments(draw: st.DrawFn) -> Segment:
     return alpha, beta, v_low, v_low + width
 
 
-NUMPY_IS_QUICK = {
-    "test_lines_bound_reference",
-    "test_bounds_hold_along_tangents",
-    "test_never_below_the_monotone_bound",
-}
-"""Tests whose torch variants are slow ones: enclosures and dense samples take the same lines."""
-
-
 def _arrays(backend: Backend, *values: float) -> list[Array]:
     return [backend.asarray([value]) for value in values]
 
@@ -72,6 +64,7 @@ def _scalar(array: Array) -> float:
     return float(to_numpy(array)[0])
 
 
+@pytest.mark.parametrize("backend_name", ["numpy", "torch"])
 class LikelihoodContract:
     """Inherit, set `likelihood`, define `reference`."""
 
@@ -82,13 +75,6 @@ class LikelihoodContract:
     def reference(self, mu: arb, v: arb) -> arb:
         """Ball that contains `F(mu, v)`, radius below `LARGEST_RADIUS` for |F| <= 1."""
         raise NotImplementedError
-
-    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Both backends."""
-        if "backend_name" in metafunc.fixturenames:
-            quick = 1 if metafunc.function.__name__ in NUMPY_IS_QUICK else 2
-            mark = variants("backend_name", ["numpy", "torch"], quick=quick)
-            metafunc.parametrize(*mark.args)
 
     def _ends(self, backend: Backend, segment: Segment) -> tuple[float, float]:
         """`line_minimum` and `line_maximum`."""
@@ -108,7 +94,7 @@ class LikelihoodContract:
             assert_encloses(lower, upper, self.reference(arb(mu), arb(v)))
         assert upper <= lower + self.width * max(1.0, abs(lower))
 
-    @settings(deadline=None, max_examples=examples(50))
+    @settings(deadline=None, max_examples=examples(50, quick=6))
     @given(segment=segments(), where=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=3))
     def test_lines_bound_reference(
         self, backend_name: str, segment: Segment, where: list[float]
@@ -124,7 +110,7 @@ class LikelihoodContract:
                 real = self.reference(arb(alpha) + arb(beta) * arb(v), arb(v))
                 assert_encloses(low, high, real)
 
-    @settings(deadline=None, max_examples=examples(80))
+    @settings(deadline=None, max_examples=examples(80, quick=10))
     @given(segment=segments())
     def test_lines_bound_dense_samples(self, backend_name: str, segment: Segment) -> None:
         """The same on 400 points, linear and geometric, against certified enclosures."""

@@ -73,7 +73,7 @@ class NodeContract(KernelContract):
         return node_case(self.kernel, self.units, seed, backend_or_skip(backend), self.huge)
 
     @pytest.mark.parametrize("check", sorted(CHECKS))
-    @drawn(20, quick=2)
+    @drawn(20, quick=3)
     @given(seed=seeds, backend=st.sampled_from(BACKENDS))
     def test_node(self, check: str, seed: int, backend: str) -> None:
         """One line of the contract of a node, see `gpcert.testing.node_checks`."""

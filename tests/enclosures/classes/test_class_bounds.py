@@ -9,7 +9,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
-from gpcert.testing.effort import crossed, examples
+from gpcert.testing.effort import THOROUGH, crossed, examples
 from gpcert.testing.node_case import cell_points
 from tests.enclosures.classes.class_cases import (
     class_cases,
@@ -22,10 +22,13 @@ from tests.enclosures.classes.class_cases import (
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
 
 
-def at_levels(own, weights, lower, upper):
+SHARES = (0.05, 0.5, 0.9)
+
+
+def at_levels(own, weights, lower, upper, shares):
     """The bounds where levels between the worst one and its value would be enough."""
     worst = int(np.argmin(lower))
-    for share in (0.05, 0.5, 0.9):
+    for share in shares:
         own.evaluation.enough = float(lower[worst] + share * (upper[worst] - lower[worst]))
         found = to_numpy(own.lower(weights, None).lower)
         assert np.all(found >= lower)
@@ -38,13 +41,14 @@ def check_bounds(case, optional=True):
     own = random_evaluation(case, optional)
     cells = own.evaluation.cells
     centers = cells.points_full(cells.center)
-    for weights in sums_of(own.layout.classes, rng):
+    for number, weights in enumerate(sums_of(own.layout.classes, rng)):
+        shares = SHARES if THOROUGH else (SHARES[number % len(SHARES)],)
         found = own.lower(weights, None)
         lower, upper = to_numpy(found.lower), to_numpy(own.upper_at_center(weights))
         assert not np.isnan(lower).any()
         assert not np.isnan(upper).any()
         moves = to_numpy(own.latent.geometry.unscaled(found.point))
-        raised = [lower, *at_levels(own, weights, lower, upper)]
+        raised = [lower, *at_levels(own, weights, lower, upper, shares)]
         for b in range(len(cells)):
             suggested = (to_numpy(cells.center)[b] + moves[b])[None]
             points = cell_points(cells, b, rng, suggested)
@@ -54,13 +58,13 @@ def check_bounds(case, optional=True):
         assert np.all(upper >= true_sums(posterior, centers, weights)[0])
 
 
-@settings(max_examples=examples(60, quick=6))
+@settings(max_examples=examples(60, quick=4))
 @given(case=class_cases(coupled=True))
 def test_coupled_classes(case):
     check_bounds(case)
 
 
-@settings(max_examples=examples(60, quick=6))
+@settings(max_examples=examples(60, quick=4))
 @given(case=class_cases(coupled=False))
 def test_independent_classes(case):
     check_bounds(case)
@@ -72,7 +76,7 @@ def test_without_the_optional_bounds(case):
     check_bounds(case, optional=False)
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(30, quick=4))
 @given(case=class_cases())
 def test_classes_add_up_to_one(case):
     own = random_evaluation(case)
@@ -111,9 +115,10 @@ def nearly_linear(likelihood, score, variance=100.0):
 @crossed(
     {
         "likelihood": LIKELIHOODS,
-        "score": [-2.5, -1.73, -0.5, 0.0, 0.5, 1.73, 2.5],
+        "score": [-2.5, 1.73, -0.5, 0.0, 0.5, -1.73, 2.5],
         "radius": [0.01, 0.05],
-    }
+    },
+    quick=3,
 )
 def test_many_classes_with_a_third_order_rest(likelihood, score, radius):
     """Only the rest beyond second order is left: bounds for one probability are not enough for a

@@ -20,7 +20,7 @@ from gpcert.likelihoods import Softmax, likelihood_from_config
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.several import SeparateOutputs
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import THOROUGH, crossed, examples, variants
 from gpcert.testing.node_case import cell_points
 from tests.enclosures.classes.class_cases import (
     evaluation_of,
@@ -81,13 +81,13 @@ def test_mixing_weights_are_checked_and_stored_on_a_grid():
         tiny.mixed(3)
 
 
-@settings(max_examples=examples(120, quick=6))
+@settings(max_examples=examples(120, quick=4))
 @given(case=mixed_cases())
 def test_bounds_hold(case):
     check_bounds(case)
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(30, quick=4))
 @given(case=mixed_cases())
 def test_bounds_without_the_optional_ones_hold(case):
     check_bounds(case, optional=False)
@@ -148,8 +148,7 @@ def mixed_pair(weights, radius=0.02):
     return model, evaluation_of(model, Box([0.4 - radius], [0.4 + radius]))
 
 
-@pytest.mark.parametrize("m", [3, 4])
-@pytest.mark.parametrize("seed", range(4))
+@crossed({"m": [3, 4], "seed": range(4)}, quick=2)
 def test_against_quadrature_written_from_the_definition(m, seed):
     """E softmax(W u) by a product rule over u, not by differences of classes."""
     rng = np.random.default_rng(seed)
@@ -203,7 +202,7 @@ def test_many_mixed_classes_hold_the_truth():
     own = evaluation_of(model, Box([0.0, 0.0], [0.1, 0.1]))
     X = rng.uniform(0.0, 0.1, (200, 2))
     p = model.prediction(X)
-    for c in range(7):
+    for c in range(7) if THOROUGH else (0, 3, 6):
         unit = tuple(float(c == k) for k in range(7))
         low = float(own.lower(unit, None).lower[0])
         high = -float(own.lower(tuple(-x for x in unit), None).lower[0])
@@ -233,7 +232,7 @@ def alike(likelihood=None):
     return one, SeparateOutputs(members, likelihood)
 
 
-@pytest.mark.parametrize("mixing", [None, [[1.0, 0.2, 0.0], [-0.3, 1.0, 0.5], [0.0, 0.4, -1.0]]])
+@variants("mixing", [[[1.0, 0.2, 0.0], [-0.3, 1.0, 0.5], [0.0, 0.4, -1.0]], None])
 def test_separate_outputs_of_one_kernel_are_the_posterior(mixing):
     """Matern has no weight, and the units are powers of two: the bounds are nearly the same."""
     one, several = alike(Softmax(mixing))
@@ -253,8 +252,9 @@ def test_identity_weights_are_no_weights():
     mixed = replace(one, likelihood=Softmax(np.eye(3)))
     assert class_layout(mixed)[0].independent
     region = Box([0.0, -0.1], [0.1, 0.1])
+    evaluations = [evaluation_of(m, region) for m in (one, mixed)]
     for weights in sums_of(3, np.random.default_rng(1)):
-        first, second = (evaluation_of(m, region).lower(weights, None) for m in (one, mixed))
+        first, second = (own.lower(weights, None) for own in evaluations)
         assert float(first.lower[0]) == float(second.lower[0])
 
 

@@ -18,7 +18,7 @@ from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import flint
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import THOROUGH, examples
 from tests.enclosures.classes.class_cases import (
     LATENT_ERROR,
     class_cases,
@@ -66,7 +66,7 @@ def check_pairs(case):
     assert np.all(highs >= 1.0)
 
 
-@settings(max_examples=examples(50))
+@settings(max_examples=examples(50, quick=6))
 @given(case=class_cases(coupled=True))
 def test_coupled_pairs(case):
     check_pairs(case)
@@ -224,9 +224,12 @@ def test_many_coupled_classes_hold_the_truth(likelihood):
     mean, covariance = latent(posterior, X)
     # Monte Carlo: the true probabilities within six standard errors
     count = 40_000
-    units = [tuple(row) for row in np.eye(m)]
+    classes = range(m) if THOROUGH else (0, 3)
     low, high = (
-        [s * float(own.lower(tuple(s * w for w in row), None).lower[0]) for row in units]
+        {
+            c: s * float(own.lower(tuple(s * w for w in np.eye(m)[c]), None).lower[0])
+            for c in classes
+        }
         for s in (1.0, -1.0)
     )
     for b in range(0, len(X), 5):
@@ -236,7 +239,7 @@ def test_many_coupled_classes_hold_the_truth(likelihood):
         if likelihood.noise > 0:
             links = (f == f.max(1, keepdims=True)).astype(float)
         error = 6.0 * links.std(0) / np.sqrt(count) + 6.0 / count
-        for c in range(m):
+        for c in classes:
             assert low[c] <= links[:, c].mean() + error[c]
             assert high[c] >= links[:, c].mean() - error[c]
 

@@ -35,7 +35,7 @@ from tests.enclosures.classes.class_cases import (
 )
 
 
-@settings(max_examples=examples(60, quick=6))
+@settings(max_examples=examples(60, quick=4))
 @given(case=class_cases(coupled=True))
 def test_random_cells(case):
     own = random_evaluation(case, splits=2, keep=3)
@@ -224,7 +224,7 @@ def test_shapes_with_signs():
     own = evaluation_of(posterior, Box([-0.4, -0.3, -0.5], [0.4, 0.3, 0.5]))
     geometry = own.evaluation.expansion.geometry
     half = to_numpy(geometry.half)[0]
-    for _ in range(200):
+    for _ in range(examples(200)):
         H = rng.normal(size=(1, 3, 3, 3))
         H = H + H.transpose(0, 1, 3, 2)
         lost, gained, middle = rng.random((3, 1, 3)) * 0.1

@@ -163,7 +163,7 @@ def test_the_rest_of_an_expansion(seed, n, probit, size):
         assert np.all(np.abs(left) <= higher_degrees(known[:2], uniform, A, spread) + off)
 
 
-@settings(max_examples=examples(200, quick=60))
+@settings(max_examples=examples(200, quick=40))
 @given(**LINES, size=st.sampled_from([0.02, 0.2, 0.5]))
 def test_the_rest_by_orthogonality(seed, n, probit, size):
     """Sums of classes, expanded with the orders 1 and 2, and to 4."""
@@ -331,7 +331,7 @@ def test_honest_errors_of_tensors_are_counted(order, size, m):
             assert high >= true_low[0]
 
 
-@crossed({"coupled": [True, False], "m": [2, 3, 4]})
+@crossed({"coupled": [True, False], "m": [2, 3, 4]}, quick=2)
 def test_the_expansion_converges_with_the_cell(coupled, m):
     """Third order: an eighth of the gap for half of the width, at least a quarter."""
     posterior, e = moving(coupled, m), np.eye(m)

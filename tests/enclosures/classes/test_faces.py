@@ -31,7 +31,7 @@ def leader_of(posterior, radius, f):
     return Leader(own.pairs, 0, 1), own
 
 
-@settings(max_examples=examples(60, quick=12), deadline=None)
+@settings(max_examples=examples(60, quick=6), deadline=None)
 @given(seed=st.integers(0, 2**31), f=st.integers(2, 20), radius=st.floats(0.05, 1.5))
 def test_leads_by_faces_hold(seed, f, radius):
     """Bounds of mean differences, and decisions made from them, at points of the box."""

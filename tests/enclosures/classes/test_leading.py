@@ -51,7 +51,7 @@ def share_at(mu, D, Delta, eta, H):
     return min(total, 1.0)
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(300, quick=25))
 @given(seed=st.integers(0, 2**31), m=st.integers(3, 5), over=st.floats(1e-3, 1.0))
 def test_the_leader_has_the_larger_probability(seed, m, over):
     """With a mean difference just above what is asked, whatever the covariance."""
@@ -81,7 +81,7 @@ def test_without_the_covariance_the_claim_is_false():
     assert pi[0] < pi[1]
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(200, quick=20))
 @given(
     top=st.floats(-6.0, 5.0),
     spread=st.floats(0.0, 20.0),
@@ -100,7 +100,7 @@ def test_the_share_is_not_understated(top, spread, steep, part, u):
     assert 2.0 / np.pi <= PEAK
 
 
-@settings(max_examples=examples(40, quick=8))
+@settings(max_examples=examples(40, quick=5))
 @given(case=class_cases(coupled=True) | class_cases(coupled=False))
 def test_decisions_over_cells(case):
     """Bounds of margins as a decision asks for them hold at the cells' points."""
