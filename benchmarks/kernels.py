@@ -20,7 +20,8 @@ from problems import exact
 import gpcert
 from gpcert import kernels as k
 from gpcert.arrays import Backend
-from gpcert.enclosures import Evaluation, LocalPosterior
+from gpcert.enclosures import Evaluation, LocalPosterior, Portfolio
+from gpcert.enclosures.evaluation import Learnt
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.quantities import Mean
 from report import Section, command_line, merge
@@ -83,8 +84,8 @@ def posterior(kernel: k.Kernel, d: int, seed: int) -> tuple[gpcert.Posterior, gp
 def root_widths(model: gpcert.Posterior, box: gpcert.Box) -> tuple[float, float]:
     """Width of the mean's bounds over the whole box: without the paper's bound, and by it alone."""
     local = LocalPosterior.build(model, box, Backend(), variance=False)
-    evaluation = Evaluation(local, box.root())
-    evaluation.portfolio.resting[0, "paper"] = 10**6
+    never = Portfolio({(0, "paper"): Learnt(resting=10**6)})
+    evaluation = Evaluation(local, box.root(), learnt=never)
     taylor = [float(QuantityGoal(Mean(0, s)).bound(evaluation, None).lower[0]) for s in (1, -1)]
     units, seen = local.mean_units(0, evaluation.expansion), evaluation.expansion
     lines = ((units.signed(s), local.paper_mean(seen, 0, s)) for s in (1, -1))

@@ -209,10 +209,11 @@ def test_coupled_probit_classes_without_an_integral_have_valid_wider_bounds():
     posterior = tiny(MultinomialProbit(), coupled=True, m=MultinomialProbit.largest_coupled + 1)
     box, few = Box([-0.05], [0.05]), Budget(boxes=examples(3, quick=1))
     p = posterior.prediction(np.linspace(-0.05, 0.05, examples(9, quick=3))[:, None])
-    for c, found in enumerate(gpcert.prediction_ranges(posterior, box, budget=few)):
+    first = gpcert.prediction_range(posterior, box, output=posterior.labels[0], budget=few)
+    every = gpcert.prediction_ranges(posterior, box, budget=few) if THOROUGH else [first]
+    for c, found in enumerate(every):
         assert 0.0 <= found.minimum.lower <= p[:, c].min() + 1e-3
         assert 1.0 >= found.maximum.upper >= p[:, c].max() - 1e-3
-    first = gpcert.prediction_range(posterior, box, output=posterior.labels[0], budget=few)
     assert first.minimum.lower <= p[:, 0].min() + 1e-3
     radius = gpcert.certified_radius(posterior, [0.0], max_radius=0.5, budget=Budget(seconds=0.5))
     assert 0.0 <= radius.lower <= radius.upper

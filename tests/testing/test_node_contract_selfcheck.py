@@ -18,7 +18,7 @@ from gpcert.testing.node_contract import NodeContract
 from tests.testing.broken_kernels import BrokenKernel
 
 EXAMPLES = 10
-"""As few as the contract's own tests draw at least."""
+"""Fewer than the contract's own tests draw in `make test-slow`."""
 
 SOUND = SquaredExponential([1.0, 0.5], 2.0)
 

@@ -59,10 +59,6 @@ SMALL_BATCH = 256
 STEEPEST = 6.0
 """Before anything is known, gaps are expected to fall like this power of the width."""
 
-USUAL = 0.25
-"""The share of boxes whose gaps fall faster than what is expected of the next: to halve boxes in
-vain costs more than to bound some in between."""
-
 SLOWEST = 0.99
 """Gaps are expected to fall by a hundredth at least."""
 
@@ -301,7 +297,7 @@ class _Search:
         known = np.isfinite(old) & (old > 0)
         if known.any():
             ratio = np.maximum(new[known] / old[known], 1e-3) ** (1.0 / levels[parents[known]])
-            self.shrink = min(float(np.quantile(ratio, USUAL)), SLOWEST)
+            self.shrink = min(float(np.median(ratio)), SLOWEST)
 
     def _evaluate(
         self, cells: Cells, inherited: np.ndarray, axes: np.ndarray, active: list[int]

@@ -20,7 +20,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import crossed, examples
 from tests.enclosures.classes.class_cases import (
     diagonal_posterior,
     evaluation_of,
@@ -136,8 +136,7 @@ def test_one_eigenvalue_attains_it():
     assert float(spectral_size(0.0 * skew, skew, n)[0]) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("shift", [-3.0, 2.0])
-@pytest.mark.parametrize("ends", [(0.5, 0.7), (0.6, 1.0)])
+@crossed({"shift": [-3.0, 2.0], "ends": [(0.5, 0.7), (0.6, 1.0)]})
 def test_pieces_of_many_classes_where_only_the_variance_changes(shift, ends):
     """One known point: variances rise from 0 to the prior's, the means stay."""
     m, amplitude = 5, 9.0
