@@ -153,7 +153,7 @@ class NodeContract(KernelContract):
         """Partners of `test_composition`: all, or one if another class of the kernel has all."""
         if "partner" in metafunc.fixturenames:
             every = self.partners() if self.compose else ["squared_exponential"]
-            mark = variants("partner", every, quick=QUICK_PARTNERS if self.compose else 0)
+            mark = variants("partner", every, quick=QUICK_PARTNERS)
             metafunc.parametrize(*mark.args)
 
     def partners(self) -> list[str]:

@@ -100,7 +100,7 @@ def test_the_share_is_not_understated(top, spread, steep, part, u):
     assert 2.0 / np.pi <= PEAK
 
 
-@settings(max_examples=examples(40, quick=5))
+@settings(max_examples=examples(40, quick=8))
 @given(case=class_cases(coupled=True) | class_cases(coupled=False))
 def test_decisions_over_cells(case):
     """Bounds of margins as a decision asks for them hold at the cells' points."""

@@ -27,7 +27,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, Reals, namespace
+from gpcert.arrays import PerCell, Reals, namespace
 from gpcert.rounding import EXP_ULPS, U, gamma, nonnegative, up
 
 PEAK_SLACK = 1e-10
