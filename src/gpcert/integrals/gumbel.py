@@ -130,7 +130,7 @@ def _errors(single: Transforms, M0: Array, grid: Grid) -> Array:
     far right go to minus infinity: `moved`. (4) The sum ends on either side (Statement 9.10). (5) y
     below `exp(-BELOW)` becomes 0: in the exponent and as a factor it counts once each, and its sum
     over t is geometric. (6) Rounding: all terms are positive but for differences of weights, and
-    `r^2 <= q` by Cauchy-Schwarz.
+    `r^2 <= q` by Cauchy-Schwarz. Reference: Trefethen & Weideman 2014 for (1) and (2).
     """
     xp = namespace(M0)
     B, m, T = M0.shape

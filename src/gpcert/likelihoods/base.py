@@ -179,7 +179,8 @@ def monotone_minimum(
     Statement: `F(alpha + beta v, v) >= F(m, w)` with `m = min(alpha + beta v)` over the segment and
     `w = v_high` if m > 0, else `w = v_low`.
     Reason: F_mu is symmetric and unimodal, and `F_v = F_mumu / 2` (Statement 8.2).
-    Reference: Wintner 1938, "Asymptotic distributions and infinite convolutions".
+    Reference: Wintner 1938, "Asymptotic distributions and infinite convolutions"; Dharmadhikari
+    & Joag-dev 1988, *Unimodality, Convexity, and Applications*, Theorem 1.6.
 
     >>> import numpy as np
     >>> from gpcert.likelihoods import Probit

@@ -215,7 +215,7 @@ def link_range(likelihood: ClassLikelihood, c: int, boxes: list[Range]) -> Range
 
     Statement: link_c does not fall with `d_c - d_k` for any k (d_0 = 0), so it is least where d_c
     is least and the others are greatest, and the other way round (Statement 12.9); ties have
-    probability 0.
+    probability 0. Reference: Proposition "BOundsGenericMulticlass", for the softmax.
     """
     least = [box[0 if k == c else 1] for k, box in enumerate(boxes, start=1)]
     most = [box[1 if k == c else 0] for k, box in enumerate(boxes, start=1)]
