@@ -17,7 +17,7 @@ import gpcert
 from gpcert import explain
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier, GPRegressor
-from gpcert.regions.norms import product_up
+from gpcert.rounding import product_up
 from gpcert.testing.effort import examples, variants
 
 rng = np.random.default_rng(0)

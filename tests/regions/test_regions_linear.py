@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpcert.regions import Ball
 from gpcert.regions.intersection import BoxAndBall, split_bound
-from gpcert.regions.norms import norm
+from gpcert.rounding import norm
 from gpcert.testing.effort import examples
 from tests.regions.region_strategies import NORMS, balls, boxes, cell_around, dot, regions
 

@@ -16,8 +16,7 @@ from gpcert.regions.intersection import (
     split_maximum,
     triangle_maximum,
 )
-from gpcert.regions.norms import dual_exponent, norm_lower, norm_upper
-from gpcert.rounding import TINY
+from gpcert.rounding import TINY, dual_exponent, norm_lower, norm_upper
 from gpcert.testing.effort import examples
 from tests.regions.region_strategies import NORMS, cell_around, regions, weighted_square
 

@@ -30,7 +30,7 @@ from gpcert.extras import Axes
 from gpcert.frames import labels_of
 from gpcert.plots.curves import plot_attacks
 from gpcert.regions import Ball, Region
-from gpcert.regions.norms import norm as norm_of
+from gpcert.rounding import norm as norm_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)

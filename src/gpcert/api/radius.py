@@ -26,7 +26,7 @@ from gpcert.deadline import OutOfTime, checkpoint, remaining, until
 from gpcert.errors import InputError
 from gpcert.quantities import ClassSums
 from gpcert.regions import Ball
-from gpcert.regions.norms import norm_upper
+from gpcert.rounding import norm_upper
 from gpcert.search import Budget, StopReason, stop_if_interrupted
 
 ATTACK_STEPS, ATTACK_PART = 40, 2.0**-9

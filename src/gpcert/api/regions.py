@@ -18,8 +18,8 @@ from gpcert.arrays import finite_array
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.regions import Ball, Region
-from gpcert.regions.norms import product_up
 from gpcert.regions.shapes import check_ends, check_features, check_norm, check_radius
+from gpcert.rounding import product_up
 
 
 @dataclass(frozen=True, eq=False)

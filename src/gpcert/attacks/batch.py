@@ -20,8 +20,8 @@ from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.regions import Ball, Region
 from gpcert.regions.base import unit_minimizer
-from gpcert.regions.norms import norm
 from gpcert.regions.shapes import into_ball
+from gpcert.rounding import norm
 
 AttackName = Literal["gpfgs", "gpfgs_probability", "pgd", "square", "best"]
 

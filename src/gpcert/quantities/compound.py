@@ -19,8 +19,7 @@ from gpcert.arrays import Array, PerCell, PerCellAndClass, PerRow, least_of, nam
 from gpcert.class_layout import ClassLayout
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.quantities.output import Mean, OutputQuantity, Quantity
-from gpcert.regions.norms import norm_lower, norm_upper
-from gpcert.rounding import down, nonnegative, up
+from gpcert.rounding import down, nonnegative, norm_lower, norm_upper, up
 
 Ends = Sequence[PerCell]
 """Ends of the ranges of a compound's parts, each perhaps computed when it is looked at."""

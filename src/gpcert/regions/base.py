@@ -15,8 +15,7 @@ from gpcert.arrays import Array, Backend, Inputs, PerRow, Rows, backend_from_nam
 from gpcert.errors import InputError
 from gpcert.regions.cells import Cells
 from gpcert.regions.intersection import multiplier, response
-from gpcert.regions.norms import POW_ULPS, dual_exponent, norm, norm_upper
-from gpcert.rounding import U
+from gpcert.rounding import POW_ULPS, U, dual_exponent, norm, norm_upper
 
 
 class NormConstraint(NamedTuple):

@@ -16,8 +16,7 @@ import numpy as np
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerVector, Vectors, namespace, to_numpy
 from gpcert.regions import intersection
 from gpcert.regions.intersection import BoxAndBall
-from gpcert.regions.norms import norm_lower
-from gpcert.rounding import TINY, U, nonnegative, up
+from gpcert.rounding import TINY, U, nonnegative, norm_lower, up
 
 if TYPE_CHECKING:
     from gpcert.regions.base import NormConstraint, Region

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from gpcert.arrays import Array, Inputs, PerRow, Rows, finite_array, number_array
 from gpcert.errors import InputError
 from gpcert.regions.base import NormConstraint, Region
-from gpcert.regions.norms import add_down, add_up
+from gpcert.rounding import add_down, add_up
 
 
 @dataclass(frozen=True, eq=False, init=False)
