@@ -276,6 +276,13 @@ def test_huge_and_improper_inputs():
         gumbel_moments(mu, v, np.array([0.0, math.nan]))
 
 
+def test_whole_numbers_are_not_cut():
+    mu, v, w = np.array([[1, 0, 3]]), np.array([[1, 2, 0]]), np.array([1.0, 0.0, 0.5])
+    whole, exact = gumbel_moments(mu, v, w), gumbel_moments(mu * 1.0, v * 1.0, w)
+    for name in ("value", "gradient", "hessian", "errors"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(exact, name))
+
+
 def test_degenerate_shapes_and_weights():
     empty = gumbel_moments(np.zeros((0, 3)), np.zeros((0, 3)), np.ones(3))
     assert empty.hessian.shape == (0, 3, 3)

@@ -167,3 +167,11 @@ def test_graded_indices():
     assert len(graded_indices(3, 4)) == 35
     assert len(graded_indices(3, 6)) == 84
     assert [sum(i) for i in graded_indices(2, 3)] == [0, 1, 1, 2, 2, 2, 3, 3, 3, 3]
+
+
+def test_two_coordinates_may_share_a_rule():
+    spread = SPREADS[0]
+    one, other = module._axis(0.25, spread), module._axis(0.25, spread)
+    for alpha in graded_indices(2, 4):
+        apart = module._rule_error([one, other], alpha, 0.0)
+        assert module._rule_error([one, one], alpha, 0.0) == apart

@@ -1,9 +1,11 @@
 import numpy as np
+import pytest
 from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.likelihoods import Probit
+from gpcert.likelihoods import LapseProbit, Logistic, Probit
+from gpcert.likelihoods.probit import StepLink
 from gpcert.testing.arb_reference import normal_cdf
 from gpcert.testing.balls import BITS
 from gpcert.testing.effort import examples
@@ -38,3 +40,12 @@ def test_interior_minimum_is_exact_and_below(beta, v, left, right):
         assert all(not arb(low) > value for value in values)
         # tight as well: exact up to rounding
         assert min(float(value) for value in values) - low < 1e-12
+
+
+@pytest.mark.parametrize("likelihood", [Probit(), StepLink(), LapseProbit(), Logistic()])
+def test_one_variance_for_many_means(likelihood):
+    mu = np.array([-1.0, 0.0, 0.5])
+    many = np.full_like(mu, 2.0)
+    assert np.array_equal(likelihood.value(mu, 2.0), likelihood.value(mu, many))
+    assert np.array_equal(likelihood.slopes(mu, 2.0), likelihood.slopes(mu, many))
+    assert np.array_equal(likelihood.level_slope(mu, 2.0), likelihood.level_slope(mu, many))

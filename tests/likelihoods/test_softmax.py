@@ -235,6 +235,15 @@ def test_torch_agrees():
             np.testing.assert_allclose(to_numpy(x), y, atol=1e-11)
 
 
+def test_sums_keep_their_precision_where_the_law_has_less():
+    a, L = (x.astype(np.float32) for x in random_cases(np.random.default_rng(5), 2, 6, 1.0))
+    found = Softmax().moments(a, L, 2)
+    exact = Softmax().moments(a.astype(float), L.astype(float), 2)
+    np.testing.assert_array_equal(found.value, exact.value)
+    np.testing.assert_array_equal(found.derivatives[1], exact.derivatives[1])
+    np.testing.assert_array_equal(found.errors, exact.errors)
+
+
 def test_errors_name_the_limit():
     with pytest.raises(InputError, match="at most 4 classes"):
         Softmax().moments(np.zeros((1, 4)), np.eye(4)[None], 1)

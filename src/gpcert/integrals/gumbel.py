@@ -49,6 +49,8 @@ def gumbel_moments(
     (0.6750567023, True)
     """
     xp, place = namespace(mu), mu.device
+    # what is found is put into arrays like mu: whole numbers, or fewer digits, would cut it
+    mu, v = (xp.astype(x, xp.float64, copy=False) for x in (mu, v))
     weights = finite_array("weights", to_numpy(weights), ndim=1)
     low, high = float(np.min(weights)), float(np.max(weights))
     middle = 0.5 * low + 0.5 * high
@@ -152,4 +154,4 @@ def _errors(single: Transforms, M0: Array, grid: Grid) -> Array:
     common = mass * (each + ends + rounding)
     alias = (theta[0], theta[1], theta[1] + theta[2])
     errors = xp.stack([up(common + mass * x, 4 * m + 64) for x in alias], axis=1)
-    return xp.clip(errors, None, 1.0)  # `restored` clips what they belong to
+    return xp.clip(errors, None, 1.0)  # `gumbel_moments` clips what they belong to

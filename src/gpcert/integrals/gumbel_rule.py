@@ -286,7 +286,7 @@ def _narrow(d: Array, s: Array, grid: Grid) -> Transforms:
     starts = xp.asarray(grid.step * BLOCK * np.arange(grid.blocks), device=d.device)
     decay = xp.asarray(np.exp(-grid.step * np.arange(BLOCK)), device=d.device)
     end = grid.step * (grid.nodes - 1)
-    sums = [xp.full((N, grid.nodes), c, device=d.device) for c in (rest, 0.0, 0.0)]
+    sums = [xp.full((N, grid.nodes), c, dtype=d.dtype, device=d.device) for c in (rest, 0.0, 0.0)]
     last = xp.zeros_like(d)
     for node, weight in zip(NODES.tolist(), weights.tolist(), strict=True):
         f = d + node * s

@@ -43,10 +43,12 @@ class IndependentMoments:
 
 
 def check_law(name: str, a: Gaps, L: Array, order: int, most: int) -> None:
-    """An `InputError` unless a (B, n) and L (B, n, n) are of 2 to `most` classes, order 0..4."""
+    """An `InputError` unless a (B, n) and L (B, n, n), B >= 1, are of 2 to `most` classes, order
+    0..4."""
     if a.ndim != 2 or tuple(L.shape) != (*a.shape, a.shape[1]) or a.shape[0] < 1:
         raise InputError(
-            f"{name}: expected a (B, n) and L (B, n, n), got {tuple(a.shape)}, {tuple(L.shape)}"
+            f"{name}: expected a (B, n) and L (B, n, n) of one law or more, got {tuple(a.shape)}, "
+            f"{tuple(L.shape)}"
         )
     if not 2 <= a.shape[1] + 1 <= most:
         raise InputError(

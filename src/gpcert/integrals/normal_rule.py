@@ -177,9 +177,10 @@ def _rule_error(axes: Sequence[_Axis], alpha: Sequence[int], left_out: float) ->
     """Trapezoidal error coordinate by coordinate, the other factors below `totals` (Statement 9.6),
     and the nodes left out."""
     total = left_out
+    totals = [float(axis.totals[r]) for axis, r in zip(axes, alpha, strict=True)]
     for j, axis in enumerate(axes):
-        others = [float(a.totals[r]) for a, r in zip(axes, alpha, strict=True) if a is not axis]
-        total += (float(axis.errors[alpha[j]]) + _BEYOND) * math.prod(others)
+        others = math.prod(totals[:j] + totals[j + 1 :])
+        total += (float(axis.errors[alpha[j]]) + _BEYOND) * others
     return up_float(total, 16)
 
 

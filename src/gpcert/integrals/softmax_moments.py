@@ -155,6 +155,8 @@ def softmax_moments(a: Gaps, L: Array, order: int) -> ClassMoments:
     xp = namespace(a)
     if not bool(xp.all(xp.isfinite(a))) or not bool(xp.all(xp.isfinite(L))):
         raise InputError("softmax moments: expected finite means and factors, got NaN or infinity")
+    # what is found is put into arrays like a, whose precision it would get
+    a, L = (xp.astype(x, xp.float64, copy=False) for x in (a, L))
     a, L = xp.clip(a, -_FARTHEST, _FARTHEST), xp.clip(L, -_FARTHEST, _FARTHEST)
     n = a.shape[1]
     device = array_api_compat.device(a)

@@ -32,19 +32,19 @@ class Probit(BinaryLikelihood):
 
     name: ClassVar[str] = "probit"
 
-    def _root(self, v: Array) -> Array:
-        """By which mu is divided."""
-        return namespace(v).sqrt(1.0 + v)
+    def _root(self, mu: Array, v: Array) -> Array:
+        """By which mu is divided; either may be a number."""
+        return namespace(mu, v).sqrt(1.0 + v)
 
     def value(self, mu: Reals, v: Reals) -> Reals:
-        return normal_cdf(mu / self._root(v))
+        return normal_cdf(mu / self._root(mu, v))
 
     def slopes(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """`phi(z) / root` and `-phi(z) z / (2 root^2)`, z = mu / root.
 
         z is cut at 35 within phi only: both stay above underflow and keep their exact ratio.
         """
-        root = self._root(v)
+        root = self._root(mu, v)
         z = mu / root
         by_mu = normal_pdf(namespace(z).clip(z, -35.0, 35.0)) / root
         return by_mu, by_mu * z / (-2.0 * root)
@@ -103,9 +103,9 @@ class StepLink(Probit):
 
     name: ClassVar[str] = "step"
 
-    def _root(self, v: Array) -> Array:
+    def _root(self, mu: Array, v: Array) -> Array:
         """`sqrt(v)`, kept from 0."""
-        xp = namespace(v)
+        xp = namespace(mu, v)
         return xp.sqrt(xp.clip(v, TINY, None))
 
     def enclose(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
