@@ -1,5 +1,7 @@
 """`prediction_range` on models of scikit-learn, in the user's units."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -161,3 +163,11 @@ def test_a_known_function_has_the_variance_of_its_prior():
     found = gpcert.prediction_range(plain, gpcert.Box([0, 0], [1, 1]), quantity="variance")
     assert found.minimum.lower <= 18.0 <= found.maximum.upper
     assert found.maximum.upper - found.minimum.lower <= 0.01
+
+
+def test_a_maximum_of_nothing_has_no_sign():
+    bump = gpcert.Posterior(SquaredExponential(1.0), [[0.0]], [1.0], [[1.0]])
+    found = gpcert.prediction_range(bump, [0.0], 0.0, quantity="std")  # exactly 0 at its point
+    assert found.maximum.lower == 0.0
+    assert math.copysign(1.0, found.maximum.lower) == 1.0
+    assert "-0" not in str(found)

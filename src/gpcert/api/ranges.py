@@ -219,7 +219,7 @@ class RangeGoals:
             low, high = sides[1], sides[-1]
             record = PredictionRange(
                 minimum=Interval(low.lower, low.upper),
-                maximum=Interval(-high.upper, -high.lower),
+                maximum=Interval(0.0 - high.upper, 0.0 - high.lower),  # never -0.0
                 argmin=low.point,
                 argmax=high.point,
                 converged=result.reason is StopReason.CONVERGED,
