@@ -1,12 +1,21 @@
 """`as_posterior`: what passes, what is refused, and the comparison with the library."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
-from gpcert.adapters import LibraryPrediction, agreement, as_posterior, check_agreement
-from gpcert.adapters.measure import probe_points
+from gpcert.adapters import (
+    Conversion,
+    LibraryPrediction,
+    agreement,
+    as_posterior,
+    check_agreement,
+    registry,
+)
+from gpcert.adapters.measure import measured, probe_points
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
@@ -51,6 +60,30 @@ def test_tampered_weights_are_refused():
     model.alpha_ = model.alpha_ * (1 + 1e-5)
     with pytest.raises(UnsupportedModelError, match=r"difference of mean 1e-05 over 200"):
         check_agreement(reference, library)
+
+
+def test_probabilities_that_are_nan_are_refused():
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    model = GaussianProcessClassifier(RBF(1.0), optimizer=None).fit(X, np.arange(12) % 3)
+    conversion = registry.convert(model)
+
+    def library(points):  # the members' own are right
+        found = conversion.predict(points)
+        return replace(found, classes=np.full_like(found.classes, np.nan))
+
+    assert check_agreement(conversion.posterior, conversion.predict).probability < 1e-9
+    with pytest.raises(UnsupportedModelError, match="difference of probability nan"):
+        check_agreement(conversion.posterior, library)
+
+
+def test_a_native_mean_does_not_hide_a_variance_that_is_nan(posterior):
+    def said(X, part=1.0):
+        mean, variance = posterior.predict(X)
+        return LibraryPrediction(mean, part * variance)
+
+    found = measured(Conversion(posterior, said, native=lambda X: said(X, np.nan)))
+    assert found.variance == 0.0
+    assert np.isnan(found.native)
 
 
 def test_large_offset_counts_its_own_rounding_only():

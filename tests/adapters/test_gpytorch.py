@@ -234,6 +234,18 @@ def test_nan_is_refused():
         gpcert.as_posterior(model)
 
 
+def test_a_variational_model_is_kept_though_its_strategy_holds_it():
+    model = variational()
+    first = gpcert.as_posterior(model)
+    assert gpcert.as_posterior(model) is first
+    strategy = model.variational_strategy
+    strategy._variational_distribution.variational_mean.data[3] += 1e-9
+    second = gpcert.as_posterior(model)
+    assert second is not first
+    strategy._jitter_val = 1e-5
+    assert gpcert.as_posterior(model) is not second
+
+
 def test_the_model_is_left_as_it_was_and_the_conversion_kept():
     model = exact(dtype=torch.float32)
     before = fingerprint(model)

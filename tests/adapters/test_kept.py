@@ -3,6 +3,7 @@
 import copy
 import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -200,6 +201,21 @@ def test_a_new_model_at_an_old_address_is_converted():
         gc.collect()
         assert len(keep) == 0  # nothing is kept of a model that is gone
     np.testing.assert_allclose(np.asarray(answers) / answers[0], scales, rtol=1e-9)
+
+
+def test_a_model_goes_with_its_last_reference():
+    # the matrices of a large model must not wait for the collector of cycles
+    keep, model = Kept(), regressor().fit(X, y)
+    alive = weakref.ref(model)
+    gc.collect()
+    gc.disable()
+    try:
+        keep.posterior(model, registry._compared)
+        del model
+        assert alive() is None
+    finally:
+        gc.enable()
+    assert len(keep) == 0
 
 
 def test_an_entry_of_another_object_is_never_used():

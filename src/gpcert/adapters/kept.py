@@ -28,6 +28,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -97,12 +98,8 @@ class _Walk(pickle.Pickler):
         self.stream, self.arrays = hashlib.sha256(), hashlib.sha256()  # in hardware on most
         self.kinds: dict[int, type] = {}
         file: Any = SimpleNamespace(write=self.stream.update)
-        super().__init__(file, protocol=5, buffer_callback=self._add_array)
-
-    def _add_array(self, buffer: pickle.PickleBuffer) -> None:
-        with buffer.raw() as data:
-            self.arrays.update(struct.pack("<Q", data.nbytes))
-            self.arrays.update(data)
+        # no method of its own: in a cycle it would keep all parts alive until they are collected
+        super().__init__(file, protocol=5, buffer_callback=partial(_add_array, self.arrays))
 
     def reducer_override(self, value: Any) -> Any:
         """A class by its name and address, other objects by their class and parts; NotImplemented
@@ -116,6 +113,12 @@ class _Walk(pickle.Pickler):
         if known or kind is OrderedDict or value is tuple:
             return NotImplemented
         return tuple, ((kind, *_parts(value, kind)),)
+
+
+def _add_array(arrays: Any, buffer: pickle.PickleBuffer) -> None:
+    with buffer.raw() as data:
+        arrays.update(struct.pack("<Q", data.nbytes))
+        arrays.update(data)
 
 
 def _package(thing: Any) -> str:

@@ -96,7 +96,8 @@ def measured(conversion: Conversion) -> Agreement:
         return checked
     found = _distance(posterior, native, probe_points(posterior))
     parts = (found.mean, found.variance, found.probability)
-    return replace(checked, native=max(part for part in parts if part is not None))
+    # of NumPy, here and below: the built-in `max` loses a NaN that is not the first
+    return replace(checked, native=float(np.max([part for part in parts if part is not None])))
 
 
 def _distance(posterior: Model, predict: Predict, X: np.ndarray) -> Agreement:
@@ -127,7 +128,7 @@ def _distance(posterior: Model, predict: Predict, X: np.ndarray) -> Agreement:
         own = posterior.probabilities(X) if several else posterior.prediction(X)
         apart.append(library.classes - own)
     if apart:
-        parts["probability"] = max(float(np.abs(each).max()) for each in apart)
+        parts["probability"] = float(np.max([np.abs(each).max() for each in apart]))
     if library.decision is not None:
         parts["decisions"] = int(_other_decisions(posterior, library.decision, X).sum())
     return Agreement(points=len(X), **parts)
