@@ -170,4 +170,4 @@ def test_a_maximum_of_nothing_has_no_sign():
     found = gpcert.prediction_range(bump, [0.0], 0.0, quantity="std")  # exactly 0 at its point
     assert found.maximum.lower == 0.0
     assert math.copysign(1.0, found.maximum.lower) == 1.0
-    assert "-0" not in str(found)
+    assert " -0" not in str(found)
