@@ -1,11 +1,15 @@
 """Robustness, certified accuracy and worst cases hold the sampled truth."""
 
+from dataclasses import replace
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
+from gpcert.certificates import Interval
 from gpcert.errors import InputError
 from gpcert.likelihoods import Probit
 from gpcert.regions import Ball
@@ -130,6 +134,15 @@ def test_worst_cases_hold_means_and_bands(regression, X, rows):
     box = gpcert.Box([-2.0, -2.0], [2.0, 2.0])
     one = gpcert.worst_case(regression, every, region=box, tol=0.05)
     assert len({row.minimum.lower for row in one}) == 1
+
+
+def test_what_means_move_by_is_said_rounded_up(regression, X):
+    (row,) = gpcert.worst_case(regression, X[:1], 0.1, tol=0.1)
+    for lower, upper, text in ((-(2.0**-60), 1.0, "1.001"), (0.0, 1.23449, "1.235")):
+        own = replace(row, minimum=Interval(lower, 0.5), maximum=Interval(0.5, upper))
+        table = gpcert.WorstCaseTable((own,))
+        assert table.widest > Fraction(upper) - Fraction(lower)
+        assert f"at most {text})" in repr(table)
 
 
 def test_worst_case_refuses_classifiers_and_bad_bands(binary, regression, X):

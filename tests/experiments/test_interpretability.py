@@ -99,5 +99,10 @@ def test_pixels_are_judged_by_what_is_proved(tables, expected):
     assert found == expected * 2
 
 
+def test_what_is_proved_of_pixels_is_rounded_down():
+    found = list(interpretability_images.findings(image_tables(0.15, 22, None)))
+    assert "proved at least 11.5 times" in found[1].ours
+
+
 def test_pixels_are_ranked_by_size():
     assert interpretability_images._order(np.array([0.1, -3.0, 0.0, 2.0])) == [1, 3, 0, 2]
