@@ -179,3 +179,17 @@ def test_curves_are_read_at_any_radius(binary, X, tmp_path):
     assert again.radii == (0.1, 0.2)
     assert list(again.curve()["radius"]) == [0.1, 0.2]
     assert list(found.curve([0.15])["certified"]) == list(found.certified(0.15))
+
+
+def test_curves_are_drawn_as_they_are_between_their_steps(binary, X):
+    from matplotlib.figure import Figure
+
+    found = gpcert.certified_accuracy(binary, X[:2], ["a"] * 2, [0.0, 1.0], budget=QUICK)
+    ends = ((0.2, 0.5), (0.3, np.inf))
+    rows = (replace(r, right=True, lower=a, upper=b) for r, (a, b) in zip(found, ends, strict=True))
+    found = replace(found, rows=tuple(rows))
+    drawn = {str(line.get_label()): line for line in found.plot(Figure().subplots()).lines}
+    radii = np.linspace(0.0, 1.0, 77)
+    for name, shares in (("proved robust", found.certified), ("no attack known", found.attacked)):
+        at = np.interp(radii, *drawn[name].get_data())
+        assert np.array_equal(at, shares(radii)), name

@@ -96,9 +96,10 @@ class CertifiedAccuracy(
         finite = [row.upper for row in self if row.right and np.isfinite(row.upper)]
         steps = {0.0, *self.radii, *finite, *(row.lower for row in self if row.right)}
         end = max(self.radii) if self.radii else max(steps)
-        # a share changes just after a proved radius, and at a counter-example
-        fine = np.unique([r for step in steps for r in (step, np.nextafter(step, np.inf))])
-        fine = fine[fine <= end]
+        # a share changes just after a proved radius, and just before a counter-example: from one of
+        # these to the next a line would leave what is known
+        fine = np.unique([np.nextafter(step, [-np.inf, step, np.inf]) for step in steps])
+        fine = fine[(fine >= 0.0) & (fine <= end)]
         return plot_accuracy(ax, fine, self.certified(fine), self.attacked(fine), label=label)
 
     def _radii(self, radii: Any) -> np.ndarray:
