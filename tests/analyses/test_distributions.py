@@ -1,11 +1,15 @@
 """Robustness, certified accuracy and worst cases hold the sampled truth."""
 
+from dataclasses import replace
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
+from gpcert.certificates import Interval
 from gpcert.errors import InputError
 from gpcert.likelihoods import Probit
 from gpcert.regions import Ball
@@ -132,6 +136,15 @@ def test_worst_cases_hold_means_and_bands(regression, X, rows):
     assert len({row.minimum.lower for row in one}) == 1
 
 
+def test_what_means_move_by_is_said_rounded_up(regression, X):
+    (row,) = gpcert.worst_case(regression, X[:1], 0.1, tol=0.1)
+    for lower, upper, text in ((-(2.0**-60), 1.0, "1.001"), (0.0, 1.23449, "1.235")):
+        own = replace(row, minimum=Interval(lower, 0.5), maximum=Interval(0.5, upper))
+        table = gpcert.WorstCaseTable((own,))
+        assert table.widest > Fraction(upper) - Fraction(lower)
+        assert f"at most {text})" in repr(table)
+
+
 def test_worst_case_refuses_classifiers_and_bad_bands(binary, regression, X):
     with pytest.raises(InputError, match="regression"):
         gpcert.worst_case(binary, X, 0.1)
@@ -166,3 +179,17 @@ def test_curves_are_read_at_any_radius(binary, X, tmp_path):
     assert again.radii == (0.1, 0.2)
     assert list(again.curve()["radius"]) == [0.1, 0.2]
     assert list(found.curve([0.15])["certified"]) == list(found.certified(0.15))
+
+
+def test_curves_are_drawn_as_they_are_between_their_steps(binary, X):
+    from matplotlib.figure import Figure
+
+    found = gpcert.certified_accuracy(binary, X[:2], ["a"] * 2, [0.0, 1.0], budget=QUICK)
+    ends = ((0.2, 0.5), (0.3, np.inf))
+    rows = (replace(r, right=True, lower=a, upper=b) for r, (a, b) in zip(found, ends, strict=True))
+    found = replace(found, rows=tuple(rows))
+    drawn = {str(line.get_label()): line for line in found.plot(Figure().subplots()).lines}
+    radii = np.linspace(0.0, 1.0, 77)
+    for name, shares in (("proved robust", found.certified), ("no attack known", found.attacked)):
+        at = np.interp(radii, *drawn[name].get_data())
+        assert np.array_equal(at, shares(radii)), name

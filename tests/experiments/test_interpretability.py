@@ -1,5 +1,7 @@
 """The experiments on explanations and whole images: bounds in order, claims judged fairly."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,16 @@ def test_bounds_in_the_tables_are_in_order(smallest):
         assert row["low"] <= row["mean"] <= row["high"]
         if row["gamma"] is not None:
             assert row["proved lower"] <= row["mean"] <= row["proved upper"]
+
+
+def test_means_of_proved_effects_are_rounded_outward():
+    head = {"data": "spam", "method": interpretability_global.SMALL, "gamma": 0.1, "feature": 1}
+    values = (0.1, 0.2, 0.3, 1e16, -1e16)
+    rows = [{**head, "value": v, "proved lower": v, "proved upper": v} for v in values]
+    points = ResultTable.of("points", "", rows)
+    ((_, row),) = interpretability_global.summary({"points": points})
+    mean = sum(map(Fraction, values)) / len(values)
+    assert Fraction(row["proved lower"]) <= mean <= Fraction(row["proved upper"])
 
 
 def means_table(
@@ -97,6 +109,11 @@ def image_tables(lime_gap: float, lime_safe: int, lime_flips: int | None):
 def test_pixels_are_judged_by_what_is_proved(tables, expected):
     found = [each.agrees for each in interpretability_images.findings(tables)]
     assert found == expected * 2
+
+
+def test_what_is_proved_of_pixels_is_rounded_down():
+    found = list(interpretability_images.findings(image_tables(0.15, 22, None)))
+    assert "proved at least 11.5 times" in found[1].ours
 
 
 def test_pixels_are_ranked_by_size():

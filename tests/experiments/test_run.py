@@ -1,5 +1,6 @@
 """Running an experiment: resuming, parts that must not be used, figures from saved tables."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -35,11 +36,25 @@ def interrupt():
     raise KeyboardInterrupt
 
 
-def test_an_interrupted_run_goes_on_where_it_was(toy, tmp_path):
-    toy.FAILS[2] = interrupt
+def interrupt_a_search():
+    with contextlib.suppress(KeyboardInterrupt):  # it returns the bounds it has
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def ctrl_c():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job may have none
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("happens", [interrupt, interrupt_a_search])
+def test_an_interrupted_run_goes_on_where_it_was(toy, ctrl_c, tmp_path, happens):
+    toy.FAILS[2] = happens
     with pytest.raises(KeyboardInterrupt):
         reproduce("toy", output=tmp_path)
     assert toy.COMPUTED == [0, 1, 2]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     toy.FAILS.clear()
     toy.COMPUTED.clear()
     result = reproduce("toy", output=tmp_path)

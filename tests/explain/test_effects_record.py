@@ -1,6 +1,7 @@
 """The record of effects: files, tables, text, pictures, shap."""
 
 import sys
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -39,6 +40,7 @@ def test_frame_has_a_row_per_point_output_and_feature(found):
 def test_text_is_short(found):
     assert "2 points" in repr(found)
     assert len(str(found).splitlines()) <= 11
+    assert "width <= 0.1235" in repr(replace(found, upper=found.lower + 0.12344))
 
 
 def test_ranking_is_by_size(found):

@@ -21,7 +21,7 @@ from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 from gpcert.extras import Axes, DataFrame, optional
 from gpcert.frames import labels_of
-from gpcert.plots.curves import plot_accuracy
+from gpcert.plots.curves import plot_accuracy, step_radii
 from gpcert.regions.shapes import check_norm
 from gpcert.search import StopReason
 from gpcert.several import Outputs
@@ -94,11 +94,9 @@ class CertifiedAccuracy(
         if not len(self):
             raise InputError("plot: expected at least one point, got an empty table")
         finite = [row.upper for row in self if row.right and np.isfinite(row.upper)]
-        steps = {0.0, *self.radii, *finite, *(row.lower for row in self if row.right)}
+        steps = [0.0, *self.radii, *finite, *(row.lower for row in self if row.right)]
         end = max(self.radii) if self.radii else max(steps)
-        # a share changes just after a proved radius, and at a counter-example
-        fine = np.unique([r for step in steps for r in (step, np.nextafter(step, np.inf))])
-        fine = fine[fine <= end]
+        fine = step_radii(steps, end)
         return plot_accuracy(ax, fine, self.certified(fine), self.attacked(fine), label=label)
 
     def _radii(self, radii: Any) -> np.ndarray:

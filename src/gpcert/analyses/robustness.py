@@ -17,13 +17,14 @@ from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
 from gpcert.certificates.schema import like
+from gpcert.certificates.text import above
 from gpcert.committee import Committee, Model, is_several
 from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.frames import labels_of
 from gpcert.plots.curves import plot_boxes, plot_worst_cases
 from gpcert.regions import Region
-from gpcert.rounding import down, up
+from gpcert.rounding import down, up, up_float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -244,9 +245,14 @@ class WorstCaseTable(
         """Per point the mean, its proved range and the band; returns the Axes."""
         return plot_worst_cases(ax, self.to_frame())
 
+    @property
+    def widest(self) -> float:
+        """What no mean moves by more than, at any of the points: proved."""
+        moves = (up_float(row.maximum.upper - row.minimum.lower) for row in self)
+        return max(moves, default=0.0)
+
     def __repr__(self) -> str:
-        widest = max((row.maximum.upper - row.minimum.lower for row in self), default=0.0)
-        return f"WorstCaseTable({len(self)} points, means move by at most {widest:.4g})"
+        return f"WorstCaseTable({len(self)} points, means move by at most {above(self.widest)})"
 
 
 @verb

@@ -386,8 +386,7 @@ def worst_case(
     words["radius"] = options.radius_of(radius, model)
     words["output"] = options.label_of(label, model, "mean")
     found = analyses.worst_case(model, points.X, beta=beta, tol=tol, **words)
-    widest = max((row.maximum.upper - row.minimum.lower for row in found), default=0.0)
-    summary = f"{len(found)} points: a mean moves by at most {above(widest)}"
+    summary = f"{len(found)} points: a mean moves by at most {above(found.widest)}"
     title = f"Worst predictions, l_{ball.norm} radius {radius}"
     columns = ["mean", *ENDS, "band from", "band to"]
     shown = "mean minimum maximum band"

@@ -15,7 +15,7 @@ from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import ResultFigure, ResultTable, fields
 from gpcert.experiments.statistics import median_cells
 from gpcert.extras import Figure
-from gpcert.plots.curves import plot_accuracy
+from gpcert.plots.curves import plot_accuracy, step_radii
 
 
 @dataclass(frozen=True)
@@ -77,16 +77,11 @@ def draw(tables: Tables) -> Figure:
 
 
 def _steps(points: ResultTable, end: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Radii and both shares, with every step of them: a line from one reported radius to the next
-    would lie above what is proved between them."""
+    """Radii and both shares, with every step of them."""
     right = np.array(points.column("right"), dtype=bool)[:, None]
     proved, refuted = (points.numbers(c)[:, None] for c in ("proved up to", "refuted at"))
     refuted = np.where(np.isnan(refuted), np.inf, refuted)
-    jumps = np.concatenate([[0.0], proved[right], refuted[right]])
-    # a share changes just after a proved radius, and just before a counter-example
-    sides = [np.nextafter(jumps, -np.inf), jumps, np.nextafter(jumps, np.inf)]
-    radii = np.unique(np.concatenate([*sides, [end]]))
-    radii = radii[(radii >= 0) & (radii <= end)]
+    radii = step_radii([*proved[right], *refuted[right]], end)
     certified = right & (proved > 0) & (proved >= radii)
     return radii, certified.mean(axis=0), (right & (refuted > radii)).mean(axis=0)
 

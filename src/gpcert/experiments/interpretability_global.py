@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from gpcert.experiments.results import Finding, ResultFigure
 from gpcert.experiments.statistics import bootstrap, opposite
 from gpcert.explain import effects
 from gpcert.extras import Figure
+from gpcert.rounding import down, up
 
 SMALL, LARGE = "small step", "large step"
 COLOURS = {SMALL: "#56B4E9", LARGE: "#0072B2", LIMES[0]: "#D55E00", LIMES[1]: "#E69F00"}
@@ -74,12 +76,14 @@ def _rows(data: str, method: str, step: float | None, values: np.ndarray, bounds
 
 
 def summary(tables: Tables) -> Rows:
-    """Means over the points with their intervals."""
+    """Means over the points with their intervals, the proved ones rounded outward."""
     for key, own in tables["points"].groups("data", "method", "gamma", "feature").items():
         row = dict(zip(("data", "method", "gamma", "feature"), key, strict=True))
         row |= bootstrap(own.numbers("value"), np.mean).cells("mean")
-        for end in ("proved lower", "proved upper"):
-            row[end] = None if row["method"] in LIMES else float(np.mean(own.numbers(end)))
+        for end, outward in (("proved lower", down), ("proved upper", up)):
+            values = () if row["method"] in LIMES else own.column(end)
+            # a correctly rounded sum, and a division
+            row[end] = float(outward(math.fsum(values) / len(values), 2)) if values else None
         yield "means", row
 
 

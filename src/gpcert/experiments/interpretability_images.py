@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import gpcert
+from gpcert.certificates.text import below
 from gpcert.datasets import Dataset
 from gpcert.experiments.base import Rows, Sources, Tables, labelled
 from gpcert.experiments.fits import Case, image_shape, trained
@@ -116,7 +117,7 @@ def _numbers(tables: Tables, name: str) -> Iterator[Finding]:
     yield Finding(
         f"{name} needs more than three times as many pixels in some cases",
         "in two of six images",
-        f"proved at least {', '.join(f'{ratio:.2g}' for ratio in least)} times as many "
+        f"proved at least {', '.join(map(below, least))} times as many "
         "(0: our effects lead to no adversarial image)",
         answer(max(least) > 3, max(most) <= 3),
     )

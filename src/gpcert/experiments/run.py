@@ -6,9 +6,12 @@ import datetime
 import hashlib
 import os
 import platform
+import signal
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
@@ -215,10 +218,40 @@ def _compute(name: str, scale: str, arguments: Mapping[str, Any], sources: Sourc
     """
     experiment = experiment_named(name)
     start = time.thread_time()
-    with threadpool_limits(limits=1):
+    with threadpool_limits(limits=1), _ended_by_ctrl_c():
         rows = by_table(experiment.compute(experiment.settings_of(scale), arguments, sources))
     plain = from_json(to_json(rows))  # as a resumed run reads them
     return Part(plain, time.thread_time() - start)
+
+
+class _Stopped(BaseException):
+    """Ctrl-C, which no search takes for its own."""
+
+
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """Ctrl-C ends the piece as a whole: a search that caught it would return the bounds so far, and
+    the rows that follow from them would be saved as those of a finished piece.
+
+    Where somebody else listens to it (or, as in workers, nobody), that stays so.
+    """
+    here = threading.current_thread() is threading.main_thread()
+    if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def stop(*_: Any) -> None:
+        raise _Stopped
+
+    try:
+        signal.signal(signal.SIGINT, stop)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    except _Stopped:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # it may have come just before
+        raise KeyboardInterrupt from None
 
 
 def _written(experiment: Experiment, result: ExperimentResult, place: Path) -> ExperimentResult:

@@ -19,7 +19,7 @@ from gpcert.api.running import progress_line
 from gpcert.api.words import TableWords, read_tolerance, verb
 from gpcert.certificates import Interval
 from gpcert.certificates.record import Searched
-from gpcert.certificates.text import MOST_ROWS, Shown, interval_text
+from gpcert.certificates.text import MOST_ROWS, Shown, above, interval_text
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import features_seen, named, read_moves, read_some
@@ -122,7 +122,7 @@ class Effects(PerFeature, Searched, kind="effects"):
         P, C, F = self.lower.shape
         width = float(np.max(self.upper - self.lower, initial=0.0))
         mean = f", mean of {self.averaged}" if self.averaged else ""
-        return f"Effects({P} points, {C} outputs, {F} features, width <= {width:.3g}{mean})"
+        return f"Effects({P} points, {C} outputs, {F} features, width <= {above(width)}{mean})"
 
     def shown(self) -> Shown:
         """The largest effects at the first point on the last output, rounded outwards."""

@@ -17,6 +17,20 @@ if TYPE_CHECKING:
     from gpcert.models.hyperparameters import Trace
 
 
+def step_radii(jumps: Sequence[float], end: float) -> np.ndarray:
+    """Radii up to the end between which shares that jump at some are drawn by straight lines.
+
+    A share changes just after a proved radius, and just before a counter-example: a line from one
+    jump to the next would lie above what is proved between them, or below what is not refuted.
+
+    >>> step_radii([0.5], 1.0).round(3).tolist()
+    [0.0, 0.0, 0.5, 0.5, 0.5, 1.0, 1.0]
+    """
+    at = np.array([0.0, *jumps, end])
+    radii = np.unique([np.nextafter(at, -np.inf), at, np.nextafter(at, np.inf)])
+    return radii[(radii >= 0.0) & (radii <= end)]
+
+
 def plot_accuracy(
     ax: Axes | None,
     radii: np.ndarray,
