@@ -99,6 +99,10 @@ def test_saves_loads_and_draws(binary, X, tmp_path):
     assert again.to_frame().equals(curve.to_frame())
     ax = Figure().subplots()
     assert curve.plot(ax) is ax
+    # between two radii a line would claim what nobody proved
+    steps = {line.get_label(): line.get_drawstyle() for line in ax.lines}
+    assert {steps[f"{end}: proved"] for end in ("maximum", "minimum")} == {"steps-pre"}
+    assert {steps[f"{end}: attained"] for end in ("maximum", "minimum")} == {"steps-post"}
     assert len(ax.lines) >= 6
     assert "safe up to" in str(curve)
 

@@ -71,8 +71,10 @@ def plot_safety(
     """Against the radius: bounds of the maximum (blue) and of the minimum (green).
 
     Solid lines are proved for the whole ball, dashed ones attained at a point of it; the truth lies
-    between a pair of them. Pink with crosses: the attack. Horizontal: the threshold; vertical: the
-    first radius at which a counter-example is known. Infinite bounds are left out.
+    between a pair of them. Between two radii they are steps: what is proved of a ball holds in the
+    smaller ones, what is attained in it in the larger ones. Pink with crosses: the attack.
+    Horizontal: the threshold; vertical: the first radius at which a counter-example is known.
+    Infinite bounds are left out.
     """
     ax = axes_or_current(ax)
     radius = frame["radius"].to_numpy()
@@ -85,7 +87,9 @@ def plot_safety(
     for column, colour, line, text in lines:
         values = frame[column].to_numpy(dtype=float)
         values = np.where(np.isfinite(values), values, np.nan)
-        ax.plot(radius, values, color=colour, linestyle=line, linewidth=1.6, label=text)
+        steps = "steps-pre" if line == "-" else "steps-post"
+        style: Any = {"color": colour, "linestyle": line, "linewidth": 1.6, "drawstyle": steps}
+        ax.plot(radius, values, **style, label=text)
     look = {"color": ATTACK, "marker": "x", "markersize": 4, "linewidth": 1.2}
     ax.plot(radius, frame["attack"], **look, label=f"attack ({attack.replace('_', ', ')})")
     for number, level in enumerate(levels):
