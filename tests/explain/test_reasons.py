@@ -1,5 +1,6 @@
 """Smallest reasons: sufficient ones are never refuted, contrastive ones flip; both are minimal."""
 
+import time
 from dataclasses import replace
 from itertools import combinations
 
@@ -14,6 +15,7 @@ from gpcert.api.certify import certify_region
 from gpcert.attacks import attack
 from gpcert.attacks.functions import plain_function
 from gpcert.certificates import Status
+from gpcert.deadline import until
 from gpcert.errors import InputError
 from gpcert.explain.arguments import with_free
 from gpcert.explain.reasons import minimal_subset
@@ -154,6 +156,15 @@ def test_why_the_decision_at_x_is_not_proved_is_said(late, monkeypatch):
         assert nothing.reason is (StopReason.TIME if late else StopReason.UNDECIDED_AT_X)
         assert f"none known: {nothing.reason.value}" in str(nothing)
         assert "superfluous" not in str(nothing)
+
+
+def test_no_step_is_begun_after_a_deadline_from_outside(binary):
+    """A try of many points in this process ends in time, though the budget of each is longer."""
+    with until(time.perf_counter() - 1.0):
+        reason = explain.sufficient(binary, np.array([1.0, 0.8, 0.0, 0.0]), 1.5)
+    assert len(reason.steps) == 1
+    assert reason.reason is StopReason.TIME
+    assert reason.undecided == reason.movable
 
 
 def test_a_row_of_a_data_frame_and_weights_of_classes(binary):

@@ -24,6 +24,7 @@ from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
 from gpcert.certificates.schema import like
 from gpcert.certificates.text import Shown, region_text
 from gpcert.committee import Model
+from gpcert.deadline import deadline
 from gpcert.errors import InputError
 from gpcert.explain.arguments import (
     importance_by_gradient,
@@ -341,7 +342,7 @@ class _Search:
         self.x = read_x(self.model, x, "ask for one point at a time")
         self.region = region_around(self.model, self.x, where)
         self.decision, self.means, self.line = read_decision(words), Means.read(words), line
-        self.end = self.means.budget.ends(time.perf_counter())
+        self.end = min(self.means.budget.ends(time.perf_counter()), deadline())
         self.ended: StopReason | None = None  # by Ctrl-C or time: no other step is begun
         self.steps: list[Step] = []
         self.known: list[tuple[frozenset[int], Certificate]] = []
