@@ -41,6 +41,10 @@ def test_robustness_says_what_is_missing(binary, X):
         gpcert.robustness(binary, X)
     with pytest.raises(InputError, match="compare"):
         gpcert.robustness(None, X, 0.1)
+    with pytest.raises(InputError, match="compare: 'model' is the name"):
+        gpcert.robustness(binary, X, 0.1, compare={"model": binary})
+    with pytest.raises(InputError, match="radii: expected a list"):
+        gpcert.robustness(binary, X, radii=np.array(0.1))
 
 
 @settings(max_examples=examples(8), deadline=None)

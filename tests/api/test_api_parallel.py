@@ -10,6 +10,7 @@ import gpcert
 from gpcert.api import running as parallel
 from gpcert.api.boxes import Block
 from gpcert.deadline import checkpoint
+from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.search import StopReason
 
@@ -108,6 +109,19 @@ def test_processes_go_on_where_this_one_stopped(monkeypatch):
     pair = gpcert.certify_many(P, X, 0.1, threshold=0.0, n_jobs=2)
     assert pair.labels == alone.labels
     assert [c.margin for c in pair] == [c.margin for c in alone]
+
+
+@pytest.mark.parametrize("seconds", [0.1, 3.0])
+def test_an_error_for_want_of_time_is_left_to_the_processes(no_processes, monkeypatch, seconds):
+    """`explain.sufficient` has nothing to return where its first step ends by a deadline."""
+    clock = Clock(monkeypatch)
+
+    def hurried():
+        clock.work(seconds)
+        raise InputError("budget: expected enough")
+
+    with pytest.raises(InputError if seconds < 1.0 else Started):
+        list(parallel.numbered_results(hurried, [()] * 3, 2))
 
 
 ENDED = SimpleNamespace(reason=StopReason.INTERRUPTED)

@@ -177,3 +177,12 @@ def test_cells_are_aligned_under_their_names():
         9,
         9,
     ]
+
+
+def test_a_region_with_a_radius_for_each_feature_is_told_in_words():
+    model = gpcert.Posterior(SquaredExponential(1.0), [[0.0, 0.0, 0.0]], [1.0])
+    words = "l_inf ball of radii up to 0.2 in 2 of 3 features"
+    for radius, options in (([0.1, 0.2, 0.0], {}), ([0.1, 0.2, 9.0], {"features": [0, 1]})):
+        found = gpcert.certify(model, np.zeros(3), radius, threshold=0.5, **options)
+        assert words in str(found)
+        assert words in found._repr_html_()

@@ -165,6 +165,7 @@ def test_salient_features(image_model, image):
     assert set(varied) == set(np.argsort(-spread)[:2])
     for options, message in (
         ({"method": "colour"}, "method"),
+        ({"method": ["variance"]}, "method"),
         ({"count": 0}, "count"),
         ({"method": "sift"}, "shape"),
     ):

@@ -1,5 +1,6 @@
 """Smallest reasons: sufficient ones are never refuted, contrastive ones flip; both are minimal."""
 
+import time
 from dataclasses import replace
 from itertools import combinations
 
@@ -14,9 +15,11 @@ from gpcert.api.certify import certify_region
 from gpcert.attacks import attack
 from gpcert.attacks.functions import plain_function
 from gpcert.certificates import Status
+from gpcert.deadline import until
 from gpcert.errors import InputError
 from gpcert.explain.arguments import with_free
 from gpcert.explain.reasons import minimal_subset
+from gpcert.kernels import SquaredExponential
 from gpcert.quantities import Mean
 from gpcert.search import StopReason
 from gpcert.testing.effort import examples
@@ -136,6 +139,32 @@ def test_an_interrupt_leaves_the_rest_undecided(binary, verb, monkeypatch):
     assert reason.undecided
     assert not reason.minimal
     assert whole.reason is StopReason.DECIDED
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_why_the_decision_at_x_is_not_proved_is_said(late, monkeypatch):
+    bump = gpcert.Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0])
+    if late:  # a machine so busy that the proof at x takes longer than it may at the least
+        monkeypatch.setattr("gpcert.api.rules.GRACE", -1.0)
+        monkeypatch.setattr("gpcert.search.branch_and_bound.FIRST_BOX_SECONDS", -1.0)
+    ask = {"threshold": 0.5 if late else 1.0, "budget": 1e-9 if late else None}  # 1 is the mean
+    wanted = "budget: .* time budget is used up" if late else "x: .* within rounding"
+    with pytest.raises(InputError, match=wanted):
+        explain.sufficient(bump, [0.0, 0.0], 2.0, **ask)
+    for features in (None, []):
+        nothing = explain.contrastive(bump, [0.0, 0.0], 2.0, features=features, **ask)
+        assert nothing.reason is (StopReason.TIME if late else StopReason.UNDECIDED_AT_X)
+        assert f"none known: {nothing.reason.value}" in str(nothing)
+        assert "superfluous" not in str(nothing)
+
+
+def test_no_step_is_begun_after_a_deadline_from_outside(binary):
+    """A try of many points in this process ends in time, though the budget of each is longer."""
+    with until(time.perf_counter() - 1.0):
+        reason = explain.sufficient(binary, np.array([1.0, 0.8, 0.0, 0.0]), 1.5)
+    assert len(reason.steps) == 1
+    assert reason.reason is StopReason.TIME
+    assert reason.undecided == reason.movable
 
 
 def test_a_row_of_a_data_frame_and_weights_of_classes(binary):

@@ -123,13 +123,16 @@ def robustness(
     if not isinstance(compare, Mapping | None):
         raise InputError(f"compare: expected models by name, {{name: model}}, got {compare!r}")
     models = dict(compare or {})
+    if model is not None and "model" in models:
+        raise InputError("compare: 'model' is the name of the model given first; expected others")
     if model is not None:
         models = {"model": model, **models}
     if not models:
         raise InputError("expected a model, or several in compare={name: model}")
     if (radius is None) == (radii is None):
         raise InputError("expected exactly one of radius= and radii=")
-    if isinstance(radii, str | bytes | Mapping) or not isinstance(radii, Iterable | None):
+    several = isinstance(radii, Iterable | None) and getattr(radii, "ndim", 1) > 0
+    if isinstance(radii, str | bytes | Mapping) or not several:
         raise InputError(f"radii: expected a list of radii, got {radii!r}")
     settings = [radius] if radii is None else list(radii)
     if not settings:

@@ -339,7 +339,6 @@ def range_question(
 
 
 def _question(model: Model, quantity: QuantityName | None, beta: float | None) -> RangeQuestion:
-
     if isinstance(model, Committee):
         return _committee(model, quantity)
     likelihood = model.likelihood

@@ -20,6 +20,7 @@ from gpcert.api.words import read_flag
 from gpcert.class_layout import searched
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, until
+from gpcert.errors import InputError
 from gpcert.search import SearchState, StopReason
 
 START_SECONDS = 4.0
@@ -108,6 +109,10 @@ def begun_here(
                 found = function(*own)
         except OutOfTime:
             return
+        except InputError:
+            if time.perf_counter() - start < 0.5 * LONGEST_TRY:
+                raise
+            return  # for want of time, it may be: the processes have all of it
         lasted = time.perf_counter() - start
         if reason_of(found) is StopReason.INTERRUPTED:  # the caller ends all by it: it is not lost
             yield found

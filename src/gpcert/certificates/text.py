@@ -205,17 +205,25 @@ def region_text(region: dict[str, Any]) -> str:
     >>> region_text({"kind": "ball", "center": [0.0] * 9, "radius": 0.1, "norm": 2.0,
     ...              "features": [4], "domain": None})
     'l_2 ball of radius 0.1 in 1 of 9 features'
+    >>> region_text({"kind": "ball", "center": [0.0] * 3, "radius": [0.1, 0.0, 0.25],
+    ...              "norm": "inf", "features": None, "domain": None})
+    'l_inf ball of radii up to 0.25 in 2 of 3 features'
     """
     if region.get("kind") == "box":
         sides = [float(b) - float(a) for a, b in zip(region["lower"], region["upper"], strict=True)]
         return f"box of {_count(len(sides), 'feature')}, width at most {max(sides):.4g}"
     if region.get("kind") != "ball":
         return "not recorded"
-    every, free = _count(len(region["center"]), "feature"), region.get("features")
+    dim, free, radius = len(region["center"]), region.get("features"), region["radius"]
+    size = "radius"
+    if isinstance(radius, list):  # one a feature, 0 where it is fixed
+        free = [j for j in (range(dim) if free is None else free) if radius[j] > 0]
+        size, radius = "radii up to", max((radius[j] for j in free), default=0.0)
+    every = _count(dim, "feature")
     moved = every if free is None else f"{len(free)} of {every}"
     inside = "" if region.get("domain") is None else ", inside its domain"
     norm = float(region["norm"])
-    return f"l_{norm:g} ball of radius {region['radius']:.6g} in {moved}{inside}"
+    return f"l_{norm:g} ball of {size} {radius:.6g} in {moved}{inside}"
 
 
 def _count(count: int, word: str, ending: str = "s") -> str:

@@ -97,7 +97,7 @@ def salient_features(
     posterior = as_posterior(model)
     point = read_x(posterior, x, "ask for one point at a time")
     whole_number("count", count, 1)
-    if method in {"variance", "sensitivity"}:
+    if method in ("variance", "sensitivity"):
         spread = method == "variance"
         sizes = np.var(posterior.places, axis=0) if spread else decision_gradient(posterior, point)
         return np.argsort(-np.abs(sizes), kind="stable")[:count]

@@ -24,6 +24,7 @@ from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
 from gpcert.certificates.schema import like
 from gpcert.certificates.text import Shown, region_text
 from gpcert.committee import Model
+from gpcert.deadline import deadline
 from gpcert.errors import InputError
 from gpcert.explain.arguments import (
     importance_by_gradient,
@@ -36,7 +37,7 @@ from gpcert.explain.arguments import (
 from gpcert.extras import Axes, DataFrame, optional
 from gpcert.plots.explanations import plot_kept_features, plot_kept_pixels
 from gpcert.regions import Region
-from gpcert.search import Budget, StopReason
+from gpcert.search import Budget, StopReason, stop_if_interrupted
 
 
 @dataclass(frozen=True)
@@ -111,12 +112,12 @@ class Reason(Searched, kind="reason"):
         return f"Reason({self.what}, {len(self.features)} of {len(self.movable)} features{tail})"
 
     def shown(self) -> Shown:
-        minimal = "proved: none of them can be left out" if self.found else ""
+        minimal = "proved: none of them can be left out"
         if self.undecided:
             minimal = f"{len(self.undecided)} of them may be superfluous (undecided)"
         rows = {
             f"{self.what} reason": self._words(),
-            "minimal": minimal,
+            "minimal": minimal if self.found else "",
             "rule": self.rule,
             "region": region_text(self.region),
             "cost": f"{len(self.steps)} certificates, {self.boxes} boxes, {self.seconds:.3g} s",
@@ -125,11 +126,10 @@ class Reason(Searched, kind="reason"):
 
     def _words(self) -> str:
         if not self.found:
-            proved = self.steps[-1].status is Status.ROBUST
-            why = (
-                "the region holds one decision (proved)" if proved else "not decided in the budget"
-            )
-            return f"none: {why}"
+            only = self.steps[-1]
+            if only.status is Status.ROBUST:
+                return "none: the region holds one decision (proved)"
+            return f"none known: {only.reason.value}"
         what = "kept as they are, prove" if self.what == "sufficient" else "changed alone, flip"
         return f"{shown(self.feature_names)}: {what} the decision {self.decision}"
 
@@ -255,7 +255,8 @@ def sufficient(
     a Ball around x), the decision (`threshold`, `class_weight`, `delta`, `output_norm`) and the
     effort as in `certify`. The time of `budget` (60 seconds by default) is that of the whole call,
     of which one step may take a twelfth; its boxes are those of one step (by default 32 where more
-    than 20 features are free). After it, or Ctrl-C, all that is not known yet is undecided.
+    than 20 features are free). After it, or Ctrl-C, all that is not known yet is undecided. Where
+    not even the decision at x is proved an `InputError` says whether x or the budget is the reason.
 
     Example
     -------
@@ -270,8 +271,13 @@ def sufficient(
         search = _Search(model, x, Where.read(words, radius, region), words, line)
         items = search.ordered(order)
         if search.status([]) is not Status.ROBUST:
-            if search.ended is StopReason.INTERRUPTED:
-                raise KeyboardInterrupt
+            why = search.last.reason
+            stop_if_interrupted(why)
+            if why in {StopReason.TIME, StopReason.MEMORY}:
+                raise InputError(
+                    "budget: expected enough to prove the decision at x itself, without which no "
+                    f"set of features can prove it; {why.value}, give more"
+                )
             raise InputError(
                 "x: the decision at x itself is not proved (it lies within rounding of its "
                 "boundary), so no set of features can prove it"
@@ -336,7 +342,7 @@ class _Search:
         self.x = read_x(self.model, x, "ask for one point at a time")
         self.region = region_around(self.model, self.x, where)
         self.decision, self.means, self.line = read_decision(words), Means.read(words), line
-        self.end = self.means.budget.ends(time.perf_counter())
+        self.end = min(self.means.budget.ends(time.perf_counter()), deadline())
         self.ended: StopReason | None = None  # by Ctrl-C or time: no other step is begun
         self.steps: list[Step] = []
         self.known: list[tuple[frozenset[int], Certificate]] = []
@@ -393,7 +399,7 @@ class _Search:
         reason = StopReason.DECIDED
         if self.ended is StopReason.INTERRUPTED or (self.ended and found.undecided):
             reason = self.ended
-        elif found.undecided:
+        elif found.undecided or self.steps[0].status is Status.UNKNOWN:
             reason = next(step.reason for step in self.steps if step.status is Status.UNKNOWN)
         flipped = None
         if kind == "contrastive" and chosen:
