@@ -1,13 +1,18 @@
 """Safety curves hold the sampled truth, grow with the radius, and agree with single searches."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import gpcert
 from gpcert.analyses import safety
+from gpcert.certificates import Interval, Status
 from gpcert.errors import InputError
 from gpcert.regions import Ball
 from gpcert.testing.effort import THOROUGH, variants
+
+UNPROVED = Interval(-1.0, 1.0)
 
 RADII = [0.0, 0.1, 0.3, 0.6, 1.0, 1.5] if THOROUGH else [0.0, 0.1, 0.4, 1.5]
 
@@ -53,10 +58,24 @@ def test_regression_and_classes(regression, softmax, X):
     check(curve, lambda P: regression.predict(P)[0][:, 0], X[1])
     mean = float(regression.predict(X[1:2])[0][0, 0])
     assert (curve[0].lower_level, curve[0].upper_level) == pytest.approx((mean - 0.3, mean + 0.3))
-    quick = gpcert.Budget(seconds=0.3)
+    quick = gpcert.Budget(boxes=40)
     curve = gpcert.safety_curve(softmax, X[0], [0.0, 0.05, 0.1], attack="pgd", budget=quick)
     column = softmax.labels.index(curve[0].decision)
     check(curve, lambda P: softmax.prediction(P)[:, column], X[0])
+
+
+def test_a_verdict_that_is_not_known_follows_from_other_radii(binary, X, monkeypatch):
+    plain, asked = safety.certify, []
+
+    def hasty(model, x, region, **words):  # as if the first search had met its budget
+        found = plain(model, x, region=region, **words)
+        asked.append(region.radius)
+        return found if len(asked) > 1 else replace(found, status=Status.UNKNOWN, margin=UNPROVED)
+
+    monkeypatch.setattr(safety, "certify", hasty)
+    curve = gpcert.safety_curve(binary, X[0], np.linspace(0.0, 1e-3, 8), tol=0.5)
+    assert len(asked) > 1
+    assert all(step.status is Status.ROBUST for step in curve)
 
 
 def test_settled_radii_are_not_searched(binary, X, monkeypatch):
