@@ -18,6 +18,7 @@ import gpcert
 import gpcert.api.boxes as boxes_module
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
+from gpcert.search.box_family import BoxFamily
 from gpcert.testing.effort import THOROUGH, examples
 
 QUANTITIES = ("mean", "variance", "std", "band")
@@ -227,6 +228,19 @@ def test_a_budget_leaves_bounds_that_hold():
     assert np.all(none["mean"] == [-np.inf, np.inf])
     with pytest.raises(InputError, match="go on with the same call"):
         none.save_imdp("nowhere")
+
+
+def test_no_box_is_left_out_where_the_room_for_batches_changes(monkeypatch):
+    low, high = _grid(4)
+    wanted = gpcert.bound_boxes(SMOOTH, low, high, affine=True)
+    # a GPU has less memory left while the arrays of the last batch are there
+    sizes = iter([6, 5, 4, *[3] * 100])
+    monkeypatch.setattr(BoxFamily, "cells_at_once", property(lambda _: next(sizes)))
+    found = gpcert.bound_boxes(SMOOTH, low, high, affine=True)
+    assert found.complete
+    assert np.all(np.isfinite(found["mean"]))
+    assert np.allclose(found["mean"], wanted["mean"], atol=1e-9)
+    assert np.allclose(found.affine["mean"], wanted.affine["mean"], atol=1e-9)
 
 
 def test_ends_that_float64_cannot_settle_are_not_called_converged():

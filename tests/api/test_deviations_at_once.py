@@ -15,6 +15,7 @@ from gpcert.attacks import Decision
 from gpcert.certificates import Status
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.quantities.compound import Deviation, deviations
+from gpcert.search.box_family import BoxFamily
 from gpcert.testing.effort import examples
 
 POINTS = np.random.default_rng(2).uniform(-1.5, 1.5, (24, 2))
@@ -71,6 +72,17 @@ def test_one_box_answers_most_points(model, delta):
         moved = np.abs(model.mean(inside) - model.mean(POINTS[k : k + 1])).max()
         assert moved <= delta or certificate.status is Status.NOT_ROBUST
         assert certificate.margin.lower <= delta - moved + 1e-9
+
+
+def test_every_mean_is_compared_with_that_at_its_own_point(monkeypatch):
+    X, words = POINTS[:10], {"radius": 0.01, "delta": 0.05}
+    # as on a GPU, whose free memory changes: as many points in all, but not the same
+    sizes = iter([4, 5, 3, *[2] * 100])
+    monkeypatch.setattr(BoxFamily, "cells_at_once", property(lambda _: next(sizes)))
+    table = gpcert.certify_many(MODELS[0], X, **words)
+    monkeypatch.undo()
+    for x, found in zip(X, table, strict=True):
+        assert found.status is gpcert.certify(MODELS[0], x, **words).status
 
 
 def test_bounds_count_the_error_of_the_reference():

@@ -114,10 +114,11 @@ class BoxFamily:
         return Evaluation(self.local, cells, optional, learnt)
 
     def at_points(self, X: Inputs, optional: bool = True) -> Iterator[Evaluation]:
-        """Enclosures at points X (n, d) of `whole`, batch by batch."""
-        for start in range(0, len(X), self.cells_at_once):
+        """Enclosures at points X (n, d) of `whole`, batch by batch, each point once."""
+        size = self.cells_at_once  # once: what a GPU has left changes between batches
+        for start in range(0, len(X), size):
             checkpoint()
-            x = X[start : start + self.cells_at_once, self.whole.free]
+            x = X[start : start + size, self.whole.free]
             yield self.evaluation(np.arange(len(x)), x, None, optional)
 
     def bounded(self, low: Rows, high: Rows, tol: float | None, budget: Budget) -> Bounded:
@@ -150,9 +151,9 @@ class BoxFamily:
             affine[:, :, -1] = known
         start, learnt = 0, Portfolio()
         with running_on(self.backend), suppress(OutOfTime):
-            paying = self._paying(low, high)
-            for start in range(0, len(low), self.cells_at_once):
-                rows = slice(start, start + self.cells_at_once)
+            paying, size = self._paying(low, high), self.cells_at_once
+            for start in range(0, len(low), size):
+                rows = slice(start, start + size)
                 evaluation = self.evaluation(np.empty(0), low[rows], high[rows], False, learnt)
                 for optional in (False, True):
                     own = np.flatnonzero(paying == optional)
