@@ -250,6 +250,11 @@ def test_ends_that_float64_cannot_settle_are_not_called_converged():
     assert bounds.complete
     assert bounds["mean"][0, 0, 0] < bounds["mean"][0, 0, 1]
     assert not bounds.converged
+    # nor where others of the same call are settled after it
+    bump = gpcert.Posterior(SquaredExponential(1.0), [[0.0]], [1.0])
+    both = gpcert.bound_boxes(bump, [[0.3], [9.0]], [[0.3], [9.6]], tol=1e-20)
+    assert both["mean"][0, 0, 1] - both["mean"][0, 0, 0] > 1e-20
+    assert not both.converged
 
 
 def test_ctrl_c_returns_what_is_there(monkeypatch):
