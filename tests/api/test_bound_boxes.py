@@ -230,6 +230,17 @@ def test_a_budget_leaves_bounds_that_hold():
         none.save_imdp("nowhere")
 
 
+@pytest.mark.parametrize("affine", [False, True])
+def test_boxes_that_a_search_did_not_reach_are_not_counted(affine, monkeypatch):
+    monkeypatch.setattr(BoxFamily, "cells_at_once", 3)
+    low, high = _grid(4)
+    words = {"tol": 1e-3, "affine": affine}
+    bounds = gpcert.bound_boxes(SMOOTH, low, high, budget=gpcert.Budget(boxes=5), **words)
+    assert np.isfinite(bounds["mean"]).all(axis=(1, 2)).sum() == bounds.reached == 6
+    assert not bounds.complete
+    assert gpcert.bound_boxes(SMOOTH, low, high, **words).complete
+
+
 def test_no_box_is_left_out_where_the_room_for_batches_changes(monkeypatch):
     low, high = _grid(4)
     wanted = gpcert.bound_boxes(SMOOTH, low, high, affine=True)

@@ -130,13 +130,14 @@ class BoxFamily:
         problem = SharedProblem(self, self.goals, low, high, low, high, each, budget=budget)
         with running_on(self.backend):
             found = solve_shared(problem)
-        refined = Bounded(found.lower, None, len(low), found.boxes, found.reason)
+        reached = min(found.boxes, len(low))  # all are bounded once, in order, before any again
+        refined = Bounded(found.lower, None, reached, found.boxes, found.reason)
         if not self.affine or found.reason is StopReason.INTERRUPTED:
             return refined
         once = self.bounded_once(low, high)
         late = once.reason if once.reason is StopReason.TIME else found.reason
-        boxes = found.boxes + once.boxes
-        return refined._replace(affine=once.affine, reached=once.reached, boxes=boxes, reason=late)
+        reached, boxes = min(reached, once.reached), found.boxes + once.boxes
+        return refined._replace(affine=once.affine, reached=reached, boxes=boxes, reason=late)
 
     def bounded_once(self, low: Rows, high: Rows) -> Bounded:
         """A proved lower bound of every goal over every box (R, f), from one evaluation each; boxes
