@@ -95,3 +95,10 @@ def test_bounds_count_the_error_of_the_reference():
     assert np.all(low <= [-1.25, -7.5])
     assert np.all(high >= [-0.75, -5.5])
     assert which.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("nan", [0, 1])
+def test_nothing_is_said_of_means_whose_range_is_undefined(nan):
+    ends = [np.array([0.0]), np.array([0.0])]
+    ends[nan] = np.array([np.nan])
+    assert Deviation((0.0,), (0.0,), np.inf).lowest([ends[0]], [ends[1]]) == -np.inf
