@@ -18,6 +18,7 @@ import gpcert
 import gpcert.api.boxes as boxes_module
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
+from gpcert.search.box_family import BoxFamily
 from gpcert.testing.effort import THOROUGH, examples
 
 QUANTITIES = ("mean", "variance", "std", "band")
@@ -229,6 +230,30 @@ def test_a_budget_leaves_bounds_that_hold():
         none.save_imdp("nowhere")
 
 
+@pytest.mark.parametrize("affine", [False, True])
+def test_boxes_that_a_search_did_not_reach_are_not_counted(affine, monkeypatch):
+    monkeypatch.setattr(BoxFamily, "cells_at_once", 3)
+    low, high = _grid(4)
+    words = {"tol": 1e-3, "affine": affine}
+    bounds = gpcert.bound_boxes(SMOOTH, low, high, budget=gpcert.Budget(boxes=5), **words)
+    assert np.isfinite(bounds["mean"]).all(axis=(1, 2)).sum() == bounds.reached == 6
+    assert not bounds.complete
+    assert gpcert.bound_boxes(SMOOTH, low, high, **words).complete
+
+
+def test_no_box_is_left_out_where_the_room_for_batches_changes(monkeypatch):
+    low, high = _grid(4)
+    wanted = gpcert.bound_boxes(SMOOTH, low, high, affine=True)
+    # a GPU has less memory left while the arrays of the last batch are there
+    sizes = iter([6, 5, 4, *[3] * 100])
+    monkeypatch.setattr(BoxFamily, "cells_at_once", property(lambda _: next(sizes)))
+    found = gpcert.bound_boxes(SMOOTH, low, high, affine=True)
+    assert found.complete
+    assert np.all(np.isfinite(found["mean"]))
+    assert np.allclose(found["mean"], wanted["mean"], atol=1e-9)
+    assert np.allclose(found.affine["mean"], wanted.affine["mean"], atol=1e-9)
+
+
 def test_ends_that_float64_cannot_settle_are_not_called_converged():
     """Width 0 is wanted of a mean with rounding errors: nothing is left to split."""
     low = np.array([[0.1, 0.2]])
@@ -236,6 +261,11 @@ def test_ends_that_float64_cannot_settle_are_not_called_converged():
     assert bounds.complete
     assert bounds["mean"][0, 0, 0] < bounds["mean"][0, 0, 1]
     assert not bounds.converged
+    # nor where others of the same call are settled after it
+    bump = gpcert.Posterior(SquaredExponential(1.0), [[0.0]], [1.0])
+    both = gpcert.bound_boxes(bump, [[0.3], [9.0]], [[0.3], [9.6]], tol=1e-20)
+    assert both["mean"][0, 0, 1] - both["mean"][0, 0, 0] > 1e-20
+    assert not both.converged
 
 
 def test_ctrl_c_returns_what_is_there(monkeypatch):

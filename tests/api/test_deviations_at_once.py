@@ -15,6 +15,7 @@ from gpcert.attacks import Decision
 from gpcert.certificates import Status
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.quantities.compound import Deviation, deviations
+from gpcert.search.box_family import BoxFamily
 from gpcert.testing.effort import examples
 
 POINTS = np.random.default_rng(2).uniform(-1.5, 1.5, (24, 2))
@@ -73,6 +74,17 @@ def test_one_box_answers_most_points(model, delta):
         assert certificate.margin.lower <= delta - moved + 1e-9
 
 
+def test_every_mean_is_compared_with_that_at_its_own_point(monkeypatch):
+    X, words = POINTS[:10], {"radius": 0.01, "delta": 0.05}
+    # as on a GPU, whose free memory changes: as many points in all, but not the same
+    sizes = iter([4, 5, 3, *[2] * 100])
+    monkeypatch.setattr(BoxFamily, "cells_at_once", property(lambda _: next(sizes)))
+    table = gpcert.certify_many(MODELS[0], X, **words)
+    monkeypatch.undo()
+    for x, found in zip(X, table, strict=True):
+        assert found.status is gpcert.certify(MODELS[0], x, **words).status
+
+
 def test_bounds_count_the_error_of_the_reference():
     asked = [Deviation((1.0,), (0.25,), np.inf), Deviation((2.0,), (0.5,), np.inf)]
     lower = np.array([[0.5, -2.0], [1.0, -9.0]])  # means in [0.5, 2] and [1, 9]
@@ -83,3 +95,10 @@ def test_bounds_count_the_error_of_the_reference():
     assert np.all(low <= [-1.25, -7.5])
     assert np.all(high >= [-0.75, -5.5])
     assert which.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("nan", [0, 1])
+def test_nothing_is_said_of_means_whose_range_is_undefined(nan):
+    ends = [np.array([0.0]), np.array([0.0])]
+    ends[nan] = np.array([np.nan])
+    assert Deviation((0.0,), (0.0,), np.inf).lowest([ends[0]], [ends[1]]) == -np.inf

@@ -223,6 +223,22 @@ def test_linear_dependence_is_kept():
     assert abs(quadratic_minimum(geometry, np.zeros((1, 2)), -H).lower[0]) < 1e-13
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # no inverse of so small a map, to look with
+@pytest.mark.parametrize("exponent", [300, 900, 1000])
+def test_slopes_that_underflow_in_the_units_of_the_inputs_are_counted(exponent):
+    rng, side = np.random.default_rng(0), 2.0**exponent
+    for _ in range(20):
+        region = Box(-side * rng.random(2), side * rng.random(2))
+        W, g = np.ldexp(rng.normal(size=(1, 2)), -1040), rng.normal(size=(1, 1))
+        image = Image.of(LinearMap(W), region, widths_as_units(region), Backend())
+        cells = image.cells(region.root())
+        slopes, center = [Fraction(g[0, 0]) * Fraction(w) for w in W[0]], rational(cells.center[0])
+        ends = zip(slopes, rational(region.lower), rational(region.upper), strict=True)
+        least = sum(min(s * low, s * high) for s, low, high in ends)
+        least -= Fraction(g[0, 0]) * center[0]
+        assert Fraction(float(cells.linear_minimum(g)[0])) <= least
+
+
 def test_orthonormal_features_are_no_longer_than_their_inputs():
     rng = np.random.default_rng(0)
     W = np.linalg.qr(rng.normal(size=(64, 20)))[0].T

@@ -14,7 +14,7 @@ from gpcert.errors import InputError, SoundnessError
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Mean, Probability
 from gpcert.search import Budget, StopReason, Watch
-from gpcert.search.shared import SharedProblem, nothing_searched, solve_shared
+from gpcert.search.shared import Boxes, SharedProblem, nothing_searched, solve_shared
 from gpcert.testing.effort import variants
 from tests.search.search_problems import random_posterior
 
@@ -132,6 +132,14 @@ def test_a_deadline_leaves_valid_bounds(calls):
         assert result.upper[q, 0] >= values.min() - 1e-3
         known = np.isfinite(result.upper[q])
         assert np.array_equal(np.isfinite(result.points[q]).all(axis=1), known)
+
+
+def test_boxes_are_cut_where_there_is_a_float_inside():
+    low, high = np.array([[2.0**53, 0.0]]), np.array([[2.0**53 + 2.0, 1.0]])
+    boxes = Boxes(np.zeros(1, dtype=int), low, high, np.zeros((1, 1)))
+    assert boxes.splittable().tolist() == [True]
+    assert boxes.halves().high[:, 1].tolist() == [0.5, 1.0]
+    assert boxes.halves().low[:, 1].tolist() == [0.0, 0.5]
 
 
 def test_trivial_bounds_are_known_before_any_search():

@@ -289,6 +289,12 @@ def test_boxes_that_cannot_be_split_end_the_search():
     result = run([plane], 2, region=flat, tol=1e-3)
     assert result.reason is StopReason.CONVERGED
     assert result.goals[0].lower <= 0.0 <= result.goals[0].upper
+    # also where the thin one is the widest
+    step = 2.0**-52
+    thin = Box([1.0, -0.25 * step], [1.0 + step, 0.5 * step])
+    plane = ConesGoal(np.array([[1.0, 0.1 * step]]), np.array([0.0]), 1.0 / step, looseness=0.0)
+    result = run([plane], 2, region=thin, tol=0.0, budget=Budget(seconds=None, boxes=200))
+    assert -1.01 < result.goals[0].lower <= -1.0  # of the first box -1.4
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ class Deviation(Compound):
     def lowest(self, low: Ends, high: Ends) -> PerCell:
         """The norm of the coordinates' largest deviations."""
         xp = namespace(low[0])
-        spreads = [xp.where(above > below, above, below) for below, above in self._sides(low, high)]
+        spreads = [xp.maximum(*both) for both in self._sides(low, high)]  # NaN stays
         spread = nonnegative(xp.stack(spreads, axis=1))
         finite = xp.all(xp.isfinite(spread), axis=1)
         safe = xp.where(finite[:, None], spread, xp.zeros_like(spread))

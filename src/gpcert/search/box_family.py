@@ -114,10 +114,11 @@ class BoxFamily:
         return Evaluation(self.local, cells, optional, learnt)
 
     def at_points(self, X: Inputs, optional: bool = True) -> Iterator[Evaluation]:
-        """Enclosures at points X (n, d) of `whole`, batch by batch."""
-        for start in range(0, len(X), self.cells_at_once):
+        """Enclosures at points X (n, d) of `whole`, batch by batch, each point once."""
+        size = self.cells_at_once  # once: what a GPU has left changes between batches
+        for start in range(0, len(X), size):
             checkpoint()
-            x = X[start : start + self.cells_at_once, self.whole.free]
+            x = X[start : start + size, self.whole.free]
             yield self.evaluation(np.arange(len(x)), x, None, optional)
 
     def bounded(self, low: Rows, high: Rows, tol: float | None, budget: Budget) -> Bounded:
@@ -129,13 +130,14 @@ class BoxFamily:
         problem = SharedProblem(self, self.goals, low, high, low, high, each, budget=budget)
         with running_on(self.backend):
             found = solve_shared(problem)
-        refined = Bounded(found.lower, None, len(low), found.boxes, found.reason)
+        reached = min(found.boxes, len(low))  # all are bounded once, in order, before any again
+        refined = Bounded(found.lower, None, reached, found.boxes, found.reason)
         if not self.affine or found.reason is StopReason.INTERRUPTED:
             return refined
         once = self.bounded_once(low, high)
         late = once.reason if once.reason is StopReason.TIME else found.reason
-        boxes = found.boxes + once.boxes
-        return refined._replace(affine=once.affine, reached=once.reached, boxes=boxes, reason=late)
+        reached, boxes = min(reached, once.reached), found.boxes + once.boxes
+        return refined._replace(affine=once.affine, reached=reached, boxes=boxes, reason=late)
 
     def bounded_once(self, low: Rows, high: Rows) -> Bounded:
         """A proved lower bound of every goal over every box (R, f), from one evaluation each; boxes
@@ -150,9 +152,9 @@ class BoxFamily:
             affine[:, :, -1] = known
         start, learnt = 0, Portfolio()
         with running_on(self.backend), suppress(OutOfTime):
-            paying = self._paying(low, high)
-            for start in range(0, len(low), self.cells_at_once):
-                rows = slice(start, start + self.cells_at_once)
+            paying, size = self._paying(low, high), self.cells_at_once
+            for start in range(0, len(low), size):
+                rows = slice(start, start + size)
                 evaluation = self.evaluation(np.empty(0), low[rows], high[rows], False, learnt)
                 for optional in (False, True):
                     own = np.flatnonzero(paying == optional)

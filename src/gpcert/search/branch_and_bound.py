@@ -269,13 +269,14 @@ class _Search:
         self, index: np.ndarray, axes: np.ndarray, levels: np.ndarray
     ) -> tuple[Cells, np.ndarray]:
         """Boxes that cover the given ones, and whose part each is: halves along the first axis,
-        their halves along the second, as often as the levels say; along the widest axis where the
-        wished one is too thin to split."""
+        their halves along the second, as often as the levels say; along the widest axis that can
+        be split where the wished one is too thin."""
         cells, parents = self.frontier.cells(index, Backend()), np.arange(len(index))
         for step in range(int(levels.max())):
             again = levels[parents] > step
             some, axis = cells.take(again), axes[parents[again], step]
-            widest = np.argmax(to_numpy(some.upper) - to_numpy(some.lower), axis=1)
+            inside = (some.middle > some.lower) & (some.middle < some.upper)
+            widest = np.argmax(np.where(inside, some.widths, 0.0), axis=1)
             halves = some.split(np.where(to_numpy(some.can_split(axis)), axis, widest))
             parents = np.concatenate([parents[~again], parents[again], parents[again]])
             cells = Cells.concatenate([cells.take(~again), halves])

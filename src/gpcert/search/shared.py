@@ -145,9 +145,9 @@ class Boxes(NamedTuple):
         return Boxes(*(part[index] for part in self))
 
     def halves(self) -> Boxes:
-        """Each box cut in the middle of its widest axis; both parts share the cut."""
+        """Each box cut in the middle of its widest axis that has one; both parts share the cut."""
         rows = np.arange(len(self.question))
-        axis = np.argmax(self.high - self.low, axis=1)
+        axis = np.argmax(np.where(self._inside, self.high - self.low, 0.0), axis=1)
         middle = np.clip(self.middle, self.low, self.high)[rows, axis]
         first, second = self.high.copy(), self.low.copy()
         first[rows, axis] = second[rows, axis] = middle
@@ -156,7 +156,12 @@ class Boxes(NamedTuple):
 
     def splittable(self) -> PerRow:
         """(n,) whether some axis has a float strictly inside."""
-        return np.any((self.middle > self.low) & (self.middle < self.high), axis=1)
+        return np.any(self._inside, axis=1)
+
+    @property
+    def _inside(self) -> np.ndarray:
+        """(n, f) which axes have one."""
+        return (self.middle > self.low) & (self.middle < self.high)
 
 
 class Cover(NamedTuple):
@@ -291,7 +296,9 @@ class _Shared(Attaining):
                     return StopReason.RESOLUTION
                 self._bound(self.open.halves())
                 self._set_aside(np.any(self._needed(self.open), axis=1))
-        return StopReason.CONVERGED
+        # boxes that could not be split were set aside as they were
+        short = np.any(self._bounds() < self.upper - self.problem.tol)
+        return StopReason.RESOLUTION if short else StopReason.CONVERGED
 
     def result(self, reason: StopReason) -> SharedResult:
         """Bounds as they stand."""
