@@ -247,10 +247,9 @@ class _Curve:
     ranges: dict[int, PredictionRange] = field(default_factory=dict)
 
     def verdicts(self, refuted: list[bool], choices: dict[str, Any]) -> None:
-        """Bisect; a confirmed attack refutes its own radius and all larger ones."""
-        self.status = [Status.UNKNOWN] * len(self.balls)
+        """Bisect below the first radius that a confirmed attack refutes."""
+        self.status = [Status.NOT_ROBUST if each else Status.UNKNOWN for each in refuted]
         first = refuted.index(True) if any(refuted) else len(self.balls)
-        self.status[first:] = [Status.NOT_ROBUST] * (len(self.balls) - first)
         self._decide(0, first - 1, choices)
 
     def _decide(self, low: int, high: int, choices: dict[str, Any]) -> None:
@@ -260,14 +259,17 @@ class _Curve:
         found = certify(self.model, self.x, region=self.balls[middle], progress=False, **choices)
         stop_if_interrupted(found.reason)
         self.status[middle] = found.status
-        if found.status is Status.ROBUST:
-            self.status[low:middle] = [Status.ROBUST] * (middle - low)
-        else:
+        if found.status is not Status.ROBUST:
             self._decide(low, middle - 1, choices)
-        if found.status is Status.NOT_ROBUST:
-            self.status[middle + 1 : high + 1] = [Status.NOT_ROBUST] * (high - middle)
-        else:
+        if found.status is not Status.NOT_ROBUST:
             self._decide(middle + 1, high, choices)
+
+    def verdict(self, k: int) -> Status:
+        """What all radii say: a larger ball that is robust, or a smaller one that is not, says so
+        of this one too."""
+        if Status.ROBUST in self.status[k:]:
+            return Status.ROBUST
+        return Status.NOT_ROBUST if Status.NOT_ROBUST in self.status[: k + 1] else Status.UNKNOWN
 
     def bound(self, tol: float) -> None:
         """Search at the ends, then in the middle of every gap that is not settled by its ends."""
@@ -311,7 +313,7 @@ class _Curve:
             "maximum": maximum,
             "argmin": next((r.argmin for r in smaller if r.minimum.upper == minimum.upper), None),
             "argmax": next((r.argmax for r in smaller if r.maximum.lower == maximum.lower), None),
-            "status": self.status[k],
+            "status": self.verdict(k),
             "reason": unsearched if own is None else own.reason,
             "boxes": 0 if own is None else own.boxes,
             "seconds": 0.0 if own is None else own.seconds,
