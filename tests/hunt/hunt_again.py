@@ -7,6 +7,7 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ import numpy as np
 
 from tests.hunt.hunt_cases import Case
 from tests.hunt.hunt_checks import Checker
+
+CALM = 60.0
+"""Seconds, which no case needs: what is answered within its own may depend on the machine's other
+work (several points share their first boxes only where these are done in a part of the time)."""
 
 
 def again(case: Case, answer: Any, counts: Counter[str]) -> list[str]:
@@ -52,10 +57,11 @@ def _loaded(case: Case, answer: Any, folder: Path) -> Iterator[str]:
     if any(type(m.likelihood).__name__ == "Discretised" for m in case.model.members):
         return  # a function is code, and is not saved
     case.model.save(folder / "model.npz")
-    same = case.ask(load_model(folder / "model.npz"))
-    if any(r.reason.name in {"TIME", "MEMORY"} for r in records(answer) + records(same)):
+    calm = {"budget": replace(case.search["budget"], seconds=CALM)}
+    answers = case.ask(**calm), case.ask(load_model(folder / "model.npz"), **calm)
+    first, second = ([plain(r) for r in records(a)] for a in answers)
+    if any(r["reason"] in {"TIME", "MEMORY"} for r in first + second):
         return
-    first, second = ([plain(r) for r in records(a)] for a in (answer, same))
     if first != second:
         yield f"a loaded model answers differently: {first} {second}"
 
