@@ -237,7 +237,7 @@ class ImageCells(Cells):
         xp = namespace(g)
         q = g.shape[-1]
         half = self.half[:, None, :] if g.ndim == 3 else self.half
-        least = self.source.linear_minimum((g @ self.image.scaled) / self.image.unit)
+        least = self.source.scaled_minimum(g @ self.image.scaled, 1.0 / self.image.unit)
         lost = xp.sum(abs(g) * (gamma(q + 4) * half + self.offset), axis=-1)
         return down(least - up(lost, q + 4), 2)
 
