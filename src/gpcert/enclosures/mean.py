@@ -217,11 +217,16 @@ class LocalTrend:
         away, rows = cells.center - self.origin, xp.zeros_like(cells.center) + slope
         terms = xp.abs(away) @ xp.abs(slope) + abs(offset) / scale
         lost = TINY * (f + 4.0 + xp.sum(xp.abs(away) + cells.half + geometry.half, axis=1))
-        error = center_error = up(gamma(f + 8) * terms + lost, f + 12)
+        shift = offset + scale * (away @ slope)
+        # beyond float64 nothing is known: what lies above the largest float at the centre need not
+        # lie above it on the whole cell
+        known, zero = xp.isfinite(shift), xp.zeros_like(shift)
+        error = up(gamma(f + 8) * terms + lost, f + 12)
+        error = center_error = xp.where(known, error, zero + math.inf)
         if isinstance(cells, ImageCells):
             center_error = up(error + xp.sum(xp.abs(slope) * cells.offset), f + 8)
         return CellTrend(
-            offset + scale * (away @ slope),
+            xp.where(known, shift, zero),
             rows / geometry.inverse_length,
             error,
             center_error,
