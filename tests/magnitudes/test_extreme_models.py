@@ -62,6 +62,21 @@ def test_bounds_hold_at_any_magnitude(length, size):
                     assert not arb(found.maximum.upper) < value
 
 
+@pytest.mark.parametrize("method", ["taylor", "paper"])
+def test_slopes_far_from_the_data_do_not_vanish_with_the_lengths(method):
+    """A mean of 1e-25, ten lengths of 2^1000 from its point: its slope in the units of x is no
+    float, so that a ball's linear part counted for nothing."""
+    length = 2.0**1000
+    model = Posterior(SquaredExponential(length), [[0.0, 0.0]], weights=[1.0])
+    center, radius = np.full(2, 7.5 * length), 0.1 * length
+    found = gpcert.prediction_range(
+        model, Ball(center, radius, norm=2.0), method=method, tol=1.0, budget=gpcert.Budget(1)
+    )
+    away, reference = np.full(2, 0.7 * radius), ArbPosterior(model)
+    assert arb(found.minimum.lower) <= reference.mean(center + away)
+    assert arb(found.maximum.upper) >= reference.mean(center - away)
+
+
 def test_predictions_beyond_float64_are_refused_in_words():
     huge = Posterior(SquaredExponential(1.0), [[0.0]], [1e300], scale=1e100)
     with pytest.raises(InputError, match="beyond float64"):

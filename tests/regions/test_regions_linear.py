@@ -223,3 +223,24 @@ def test_extreme_slopes_do_not_overflow():
         unit = region.root().linear_minimum(np.array([[1.0, 2.0, -1.0]]))
         np.testing.assert_allclose(low / scale, unit, rtol=0.2 if scale < 1 else 1e-9)
     assert region.root().linear_minimum(np.zeros((1, 3)))[0] <= 0.0
+
+
+@pytest.mark.parametrize("lengths", [[1.0, 1.0], [1e300, 1e300], [1e300, 1e-3], [1e300, 1e-200]])
+@pytest.mark.parametrize("norm", [2.0, np.inf])
+def test_slopes_over_lengths_that_are_no_floats(lengths, norm):
+    """`slope / lengths` underflows, and what that loses meets displacements as large."""
+    slope = np.array([[1e-24, 1e-24], [1e-24, 0.0], [0.0, 0.0]])
+    cells = Ball(np.zeros(2), 0.5 * min(lengths), norm).root().take(np.zeros(3, dtype=int))
+    units = np.array([Fraction(length) for length in lengths])
+    found = cells.scaled_minimum(slope, 1.0 / np.asarray(lengths))
+    share = Fraction(7, 10) if norm == 2.0 else Fraction(1)
+    for g, low in zip(slope, found, strict=True):
+        x = [-share * Fraction(0.5 * min(lengths)) * (entry > 0) for entry in g]
+        value = sum(
+            Fraction(entry) * part / unit for entry, part, unit in zip(g, x, units, strict=True)
+        )
+        assert Fraction(float(low)) <= value * (1 - Fraction(1, 10**14))
+        if lengths[0] == lengths[1] and np.all(g > 0):
+            assert low >= 1.02 * float(value)
+    batched = cells.scaled_minimum(slope[:, None, :], 1.0 / np.asarray(lengths))
+    np.testing.assert_array_equal(batched[:, 0], found)

@@ -218,6 +218,15 @@ def test_huge_boxes_and_slopes_end_without_a_wrong_answer():
         gpcert.prediction_range(model(1e290), Box([1e50], [2e50]), quantity="mean", budget=1)
 
 
+def test_a_center_beyond_float64_says_nothing_of_its_box():
+    """The mean is 2.55e308 in the middle of the first box and 8.5e307 at one of its corners."""
+    model = Posterior(SquaredExponential(1e12), [[0.0, 0.0]], [1e290], slope=[[1e295, 1e295]])
+    side = 1.7e13
+    found = gpcert.bound_boxes(model, [[side / 2, 0.0], [0.0, 0.0]], [[side, side], [side, side]])
+    assert found["mean"][0, 0, 0] <= 8.5e307
+    assert found["mean"][0, 0, 1] == np.inf
+
+
 def test_the_parts():
     assert exact_dot([], []) == 0
     assert exact_dot([5e-324], [5e-324]) == Fraction(5e-324) ** 2

@@ -159,11 +159,8 @@ def _ball_improvement(geometry: Geometry, gradient: Array, hessian: Array, lower
     xp = namespace(lower)
     if geometry.cells.is_box:
         return lower
-    linear = geometry.cells.linear_minimum(geometry.unscaled_gradient(gradient))
-    # scaling the gradient back rounds once a coordinate
-    size = xp.sum(xp.abs(gradient) * geometry.half, axis=1)
     bend = xp.minimum(smallest_eigenvalue(hessian), xp.zeros_like(lower))
-    curved = linear - 0.5 * up(-bend * geometry.rho2, 4) - gamma(8) * size
+    curved = geometry.least(gradient) - 0.5 * up(-bend * geometry.rho2, 4)
     return xp.maximum(lower, curved - gamma(8) * xp.abs(curved))
 
 

@@ -197,6 +197,7 @@ def variance_enclosure(
     above_error = up(2.0 * model.above + rounding + square.above_error, 4)
     sides = ((model.below, 1), (model.above, -1))
     cubics = [CubicTerm.of(model.cubic, left, sign) for left, sign in sides]
+    middle = reach(hessian, geometry) + 2.0 * xp.maximum(model.below, model.above)
     two = xp.full_like(value, 2.0)
     cubics = [None if cubic is None else cubic.scaled(two) for cubic in cubics]
     return VarianceEnclosure(
@@ -209,7 +210,7 @@ def variance_enclosure(
         expansion,
         operator,
         step.reach(geometry),
-        up(reach(hessian, geometry) + 2.0 * xp.maximum(model.below, model.above) + rounding, 8),
+        up(middle + rounding, hessian.shape[-1] ** 2 + 8),
         options.derivatives,
         gained,
         model.gained,

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from gpcert.regions.base import NormConstraint, Region
 
 
+FAR = 2.0**500
+"""See `Cells.scaled_minimum`: lengths beyond are taken in this unit."""
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """B boxes `[lower, upper]` (B, f) in the f free coordinates of a region, on one backend.
@@ -171,6 +175,26 @@ class Cells:
     def linear_maximum(self, g: Vectors) -> PerVector:
         """Certified upper bound of `max g.(x - center)` over each cell."""
         return -self.linear_minimum(-g)
+
+    def scaled_minimum(self, slope: Vectors, inverse: Array) -> PerVector:
+        """Lower bound of `min slope.d`, `d = (x - center) inverse`, over each cell; slope (B, f) or
+        (B, m, f). What underflows is counted, two roundings of every slope are the caller's.
+
+        Reason: `slope inverse` is a subnormal number, or 0, where lengths are of 1e200 and slopes
+        small, and what that loses meets |x - center|: all slopes are taken `FAR` times as large
+        there, and TINY times |x - center| is more than what is then left of it (Statement 16.5).
+        """
+        xp = namespace(slope)
+        if slope.shape[-1] == 0:
+            return self.linear_minimum(slope)
+        one = xp.ones_like(xp.min(inverse))
+        # slopes in unit form, some 2^40 at most, times these stay floats
+        far = (xp.min(inverse) < 1.0 / FAR) & (xp.max(inverse) < 2.0**900 / FAR)
+        scale = xp.where(far, FAR * one, one)
+        half = self.half[:, None, :] if slope.ndim == 3 else self.half
+        meets = xp.where(slope != 0, 1.0 + half / scale, xp.zeros_like(slope))
+        lower = self.linear_minimum(slope * (inverse * scale)) / scale
+        return lower - TINY * xp.sum(meets, axis=-1)
 
     def squared_norm_maximum(self, weights: Array, unit: Array | None = None) -> PerCell:
         """Certified upper bound (B,) of `max sum_j weights_j ((x_j - center_j) / unit_j)^2`.

@@ -37,9 +37,6 @@ from gpcert.regions.shapes import Box
 from gpcert.rounding import TINY, U, down, gamma, nonnegative, root, up
 from gpcert.spectral import largest_eigenvalue
 
-UNDERFLOW = 2.0**-1022
-"""What an operation loses to underflow at most; not TINY, which inputs of 1e300 would magnify."""
-
 STEPS = 20
 """Steps towards good weights of `|V y|^2 <= largest sum_j weights_j y_j^2`."""
 
@@ -235,18 +232,15 @@ class ImageCells(Cells):
     def linear_minimum(self, g: Vectors) -> PerVector:
         """Certified lower bound of `min g.e` over each image, g (B, q) or (B, m, q).
 
-        Statement 13.7: `g.e = (W^T g).d + g.r`, the first minimised over the cell itself. What
-        underflows where W^T g leaves its units meets d.
+        Statement 13.7: `g.e = (W^T g).d + g.r`, the first minimised over the cell itself; what
+        underflows where W^T g leaves its units meets d (`scaled_minimum`).
         """
         xp = namespace(g)
         q = g.shape[-1]
-        half, moves = self.half, self.source.half
-        if g.ndim == 3:
-            half, moves = half[:, None, :], moves[:, None, :]
-        least = self.source.linear_minimum((g @ self.image.scaled) / self.image.unit)
+        half = self.half[:, None, :] if g.ndim == 3 else self.half
+        least = self.source.scaled_minimum(g @ self.image.scaled, 1.0 / self.image.unit)
         lost = xp.sum(abs(g) * (gamma(q + 4) * half + self.offset), axis=-1)
-        lost = lost + UNDERFLOW * xp.sum(moves, axis=-1)
-        return down(least - up(lost, q + moves.shape[-1] + 4), 2)
+        return down(least - up(lost, q + 4), 2)
 
     def squared_norm_maximum(self, weights: Array, unit: Array | None = None) -> PerCell:
         """Certified upper bound (B,) of `max sum_i weights_i (e_i / unit_i)^2`: the least of the

@@ -194,12 +194,8 @@ def linear_reach(geometry: Geometry, slope: Annotated[Array, "B J f"]) -> Annota
     xp = namespace(slope)
     if slope.shape[2] == 0:
         return xp.sum(slope, axis=2)
-    gradient = geometry.unscaled_gradient(slope)
-    cells = geometry.cells
-    far = xp.maximum(cells.linear_maximum(gradient), -cells.linear_minimum(gradient))
-    # the change of units rounds each entry twice
-    size = xp.sum(xp.abs(slope) * geometry.half[:, None, :], axis=2)
-    return nonnegative(up(far + gamma(8) * size, slope.shape[2] + 4))
+    far = xp.maximum(-geometry.least(slope), -geometry.least(-slope))
+    return nonnegative(up(far, 1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,8 +68,7 @@ def _least_mean(
     reach = finite_product(xp.full_like(geometry.rho2, norm), kernel.remainder(expansion, 0))
     rounding = gamma(8) * (xp.abs(model.value) + mean.center_error + reach)
     zeroth = down(model.value - mean.center_error - reach - rounding, 2)
-    linear = geometry.cells.linear_minimum(geometry.unscaled_gradient(model.gradient))
-    size = model.slopes + xp.abs(model.value)
+    linear, size = geometry.least(model.gradient), model.slopes + xp.abs(model.value)
     first = down(model.value + linear - mean.linear_error - gamma(8) * size, 4)
     q = -up(norm * xp.sqrt(kernel.largest_variance(expansion)), 4)
     if mean.trend is not None:

@@ -106,7 +106,7 @@ class LiftedBox:
     def _over_ball(self, g: Array, c: Array, half: Array) -> Array:
         """`min g.e` over the part of the ball in the cell, and `c e^2 >= min(c, 0) half^2`."""
         xp, f = namespace(g), self.features
-        own = self.cells.linear_minimum(g[..., :f] / self.unit)
+        own = self.cells.scaled_minimum(g[..., :f], 1.0 / self.unit)
         bend = up(xp.sum(nonnegative(-c[..., :f]) * half[..., :f] ** 2, axis=-1), f + 8)
         P, g, c, half = g.shape[-1], g[..., f:], c[..., f:], half[..., f:]
         size = xp.sum(xp.abs(g) * half, axis=-1) + xp.sum(xp.abs(c) * half**2, axis=-1)

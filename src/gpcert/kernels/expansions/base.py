@@ -21,6 +21,7 @@ from gpcert.arrays import (
     PerCell,
     PerCellAndFeature,
     PerCellMatrix,
+    PerVector,
     Reals,
     Vectors,
     namespace,
@@ -133,12 +134,13 @@ class Geometry:
             A,
         )
 
-    def least(self, slope: PerCellAndFeature) -> PerCell:
-        """Lower bound (B,) of `slope.d` over each cell, slope (B, f) to two roundings."""
+    def least(self, slope: Vectors) -> PerVector:
+        """Lower bound of `slope.d` over each cell, slope (B, f) or (B, m, f) to two roundings."""
         xp = namespace(slope)
-        lower = self.cells.linear_minimum(self.unscaled_gradient(slope))
-        size = xp.sum(xp.abs(slope) * self.half, axis=1)
-        return lower - up(gamma(8) * size, slope.shape[1] + 4)
+        lower = self.cells.scaled_minimum(slope, self._units(slope))
+        half = self.half[:, None, :] if slope.ndim == 3 else self.half
+        size = xp.sum(xp.abs(slope) * half, axis=-1)
+        return lower - up(gamma(8) * size, slope.shape[-1] + 4)
 
     def _units(self, like: Array) -> Array:
         """`inverse_length` for an array (B, ..., f): axes between cells and features are added."""
