@@ -119,6 +119,23 @@ def test_carrier_minimum_is_exact(seed, half):
     assert not arb(bound) > real
 
 
+@pytest.mark.parametrize("length", [1e-15, 1e-30, 1e-75])
+def test_carrier_minimum_of_coefficients_that_underflow(length):
+    """What is lost of products with numbers near 5e-324 meets amplitudes 1 / l^2."""
+    arb = flint().arb
+    kernel = Periodic(2.0, length)
+    points, x = np.asarray([[0.3], [0.6]]), np.zeros(1)
+    region = Box(x, x + 1e-9)
+    frame = Frame.of(region, kernel.typical_lengths(1), Backend())
+    reach = Reach(frame.points(x[None]), x[None], np.zeros((1, 1)), frame.unit)
+    carrier = kernel.node(points, frame).at(reach).enclosed().under.slopes[0][0]
+    angles = [arb.pi() * (arb(0) - arb(float(z))) / 2 for z in points[:, 0]]
+    for a in np.arange(-8, 9)[:, None, None] * np.asarray([[5e-324, -5e-324]]):
+        both = zip(a[0].tolist(), angles, strict=True)
+        real = sum((arb(w) * -2 * (t.sin() / length) ** 2 for w, t in both), arb(0))
+        assert not arb(float(carrier.minimum(a)[0])) > real
+
+
 def test_spectral_moments_are_exact():
     """At a box's corner: b_n^2 = D^2n k(0) by numerical power series, and R0^2 = 2 v - 2 k."""
     kernel = Periodic([2.0, 5.0], [0.6, 1.9], variance=1.3)
