@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
 from gpcert.errors import InputError
+from gpcert.kernels.composite import Sum
+from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.periodic import Periodic
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame, Reach
@@ -134,6 +136,15 @@ def test_carrier_minimum_of_coefficients_that_underflow(length):
         both = zip(a[0].tolist(), angles, strict=True)
         real = sum((arb(w) * -2 * (t.sin() / length) ** 2 for w, t in both), arb(0))
         assert not arb(float(carrier.minimum(a)[0])) > real
+
+
+def test_refuses_frequencies_that_underflow():
+    """In units of a part so much faster the period would be infinite, and the kernel constant."""
+    kernel = Sum((Cosine([1e230]), Periodic(1e100, 1e-100)))
+    region = Box([0.0], [0.5])
+    frame = Frame.of(region, kernel.typical_lengths(1), Backend())
+    with pytest.raises(InputError, match="lengths within about 1e300"):
+        kernel.node(np.zeros((1, 1)), frame)
 
 
 def test_spectral_moments_are_exact():
