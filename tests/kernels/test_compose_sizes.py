@@ -3,11 +3,20 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gpcert
+from gpcert.arrays import Backend
+from gpcert.kernels.composite import Sum
+from gpcert.kernels.cosine import Cosine
+from gpcert.kernels.linear import Linear
 from gpcert.kernels.nodes.composite import bilinear_errors
 from gpcert.kernels.sizes import euclidean, frobenius, leibniz, times, total
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Box
+from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.balls import exact, flint
 from gpcert.testing.effort import examples
 
@@ -95,3 +104,36 @@ def test_norms_are_upper_bounds(rows):
         assert not arb(float(bound)) < real.sqrt()
         assert np.any(row) or bound == 0.0
     assert euclidean(np.zeros((2, 0))).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("ball", [False, True])
+@pytest.mark.parametrize(
+    ("fast", "seen", "step"),
+    [
+        (Cosine([0.0, 1e200]), Linear([1e4, 0.0]), 50.0),  # half-widths whose squares overflow
+        (Cosine([0.0, 1e307]), Cosine([5.0, 0.0]), 1.89),  # or that do themselves
+    ],
+    ids=["squares", "widths"],
+)
+def test_features_without_weight_may_be_beyond_float64(fast, seen, step, ball):
+    """Zero times infinity is not a number, and what is not known must not count as zero."""
+    kernel = Sum((fast, seen))
+    at, half = np.asarray([0.5, 0.0]), np.asarray([0.5, 1e10])
+    region = Ball(at, 0.5) if ball else Box(at - half, at + half)
+    frame = Frame.of(region, kernel.typical_lengths(2), Backend())
+    with np.errstate(over="ignore"):
+        reach = Reach.of(region.root(), frame)
+    assert seen.node(at[None], frame).feature_sizes(reach).remainder(0)[0] >= step
+
+
+def test_range_of_a_mean_whose_parts_differ_by_200_orders_of_magnitude():
+    """A linear function over a feature that it does not see, in units of a fast cosine."""
+    kernel = Sum((Cosine([0.0, 1e200]), Linear([1e4, 0.0])))
+    points, weights = np.asarray([[0.3, 0.0], [0.5, 0.0]]), np.asarray([[1.0, 0.5]])
+    posterior = Posterior(kernel, points, weights, np.zeros((1, 2)))
+    budget = gpcert.Budget(boxes=1)
+    found = gpcert.prediction_range(
+        posterior, region=Box([0.0, 0.0], [1.0, 1.0]), quantity="mean", budget=budget
+    )
+    corner = float(kernel.value(np.asarray([[1.0, 0.0]]), points)[0] @ weights[0])
+    assert found.maximum.upper >= corner  # 5501.5

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import backend_from_name, to_numpy
@@ -66,6 +66,19 @@ def test_unbounded_and_degenerate_intervals():
     for side in (0, 2):
         at = lines[side][3] * 2.0 + lines[side + 1][3]
         assert at == pytest.approx(3.0 * math.exp(2.0))
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(end=st.floats(-600.0, -1.0), factor=st.floats(0.5, 2.0), length=st.floats(100.0, 300.0))
+@example(end=-230.0, factor=0.7, length=220.0)
+def test_slopes_that_underflow(end, factor, length):
+    """A chord over a long interval, whose slope has lost digits, is still above at both ends."""
+    arb = flint().arb
+    low = -(10.0**length)
+    lines = exponential_lines(factor, np.asarray([low]), np.asarray([end]))
+    slope, intercept = float(lines.slope_over[0]), float(lines.intercept_over[0])
+    for t in (low, end):
+        assert not arb(slope) * t + arb(intercept) < arb(factor) * arb(t).exp()
 
 
 def test_torch_agrees():

@@ -1,11 +1,15 @@
 """Linear, constant and white kernels: the contract, and what is exact about them."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
+from gpcert.arrays import Backend
 from gpcert.errors import InputError
 from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.linear import Linear
+from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.node_contract import NodeContract
 
 
@@ -42,6 +46,18 @@ def test_linear_remainders_are_exact():
         assert np.all(np.asarray(sizes.remainder(n)) == 0.0)
     for n in (2, 3):
         assert np.all(np.asarray(sizes.lengths[n]) == 0.0)
+
+
+@pytest.mark.parametrize("unit", [2.0**-511, 2.0**-534, 2.0**-600])
+def test_linear_in_units_whose_squares_underflow(unit):
+    """k(c, c) = 0.7 within its error, where `w unit^2` has lost digits to underflow, or all."""
+    center, none = np.ones((1, 1)), np.zeros(0)
+    frame = Frame(
+        np.arange(1), none.astype(int), none, np.zeros(1), np.full(1, unit), np.ones(1), Backend()
+    )
+    reach = Reach(center / unit, center, np.zeros((1, 1)), np.full(1, unit))
+    jet, errors = Linear(0.7).node(np.zeros((1, 1)), frame).at(reach).itself()
+    assert abs(Fraction(float(jet.value[0])) - Fraction(0.7)) <= errors[0][0]
 
 
 def test_white_is_noise_of_observations_only():

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
 from gpcert.errors import InputError
+from gpcert.kernels.composite import Sum
+from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.periodic import Periodic
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame, Reach
@@ -117,6 +119,32 @@ def test_carrier_minimum_is_exact(seed, half):
             sine = (arb.pi() * (at_j - arb(float(c))) / arb(float(p))).sin() / arb(float(length))
             real = real - 2 * arb(float(weight)) * sine**2
     assert not arb(bound) > real
+
+
+@pytest.mark.parametrize("length", [1e-15, 1e-30, 1e-75])
+def test_carrier_minimum_of_coefficients_that_underflow(length):
+    """What is lost of products with numbers near 5e-324 meets amplitudes 1 / l^2."""
+    arb = flint().arb
+    kernel = Periodic(2.0, length)
+    points, x = np.asarray([[0.3], [0.6]]), np.zeros(1)
+    region = Box(x, x + 1e-9)
+    frame = Frame.of(region, kernel.typical_lengths(1), Backend())
+    reach = Reach(frame.points(x[None]), x[None], np.zeros((1, 1)), frame.unit)
+    carrier = kernel.node(points, frame).at(reach).enclosed().under.slopes[0][0]
+    angles = [arb.pi() * (arb(0) - arb(float(z))) / 2 for z in points[:, 0]]
+    for a in np.arange(-8, 9)[:, None, None] * np.asarray([[5e-324, -5e-324]]):
+        both = zip(a[0].tolist(), angles, strict=True)
+        real = sum((arb(w) * -2 * (t.sin() / length) ** 2 for w, t in both), arb(0))
+        assert not arb(float(carrier.minimum(a)[0])) > real
+
+
+def test_refuses_frequencies_that_underflow():
+    """In units of a part so much faster the period would be infinite, and the kernel constant."""
+    kernel = Sum((Cosine([1e230]), Periodic(1e100, 1e-100)))
+    region = Box([0.0], [0.5])
+    frame = Frame.of(region, kernel.typical_lengths(1), Backend())
+    with pytest.raises(InputError, match="lengths within about 1e300"):
+        kernel.node(np.zeros((1, 1)), frame)
 
 
 def test_spectral_moments_are_exact():

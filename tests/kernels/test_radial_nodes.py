@@ -168,6 +168,16 @@ def test_huge_cells(kernel, half):
     assert np.all(lines.high <= kernel.variance * (1 + 1e-12))
 
 
+@pytest.mark.parametrize("half", [1e-50, 1e-60, 1e-90, 1e-160])
+@pytest.mark.parametrize("p", [0, 1, 2])
+def test_derivatives_that_do_not_exist_on_tiny_cells(p, half):
+    """Powers of rho underflow: what does not exist stays infinite, and no remainder is zero."""
+    sizes = Matern(1.0, p + 0.5).feature_sizes([[half]])
+    assert [math.isinf(length[0]) for length in sizes.lengths] == [n > p for n in range(4)]
+    assert [math.isinf(sizes.remainder(n)[0]) for n in range(3)] == [n > p for n in range(3)]
+    assert all(sizes.remainder(n)[0] > 0 for n in range(3))
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
 def test_no_cells(kernel):
     """An empty batch goes through everything."""

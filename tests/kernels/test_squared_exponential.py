@@ -1,10 +1,14 @@
 """The squared exponential fulfils the contract of a kernel, at several sizes."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
+from gpcert.arrays import Backend
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential, kernel_from_config
+from gpcert.regions import Box
 from gpcert.testing.kernel_contract import KernelContract
 from tests.kernels.weighted_contract import WeightedContract
 
@@ -29,6 +33,19 @@ class TestOneFeature(WeightedContract, KernelContract):
     dim = 1
     typical = 0.3
     weight = 0.5
+
+
+def test_squares_of_values_underflow_under_large_extents():
+    """`squared_sizes` are bounds with the extents, which errors of coordinates meet."""
+    extent = 5e11
+    region = Box([0.0], [2.0 * extent])
+    points = np.asarray([[extent], [extent + 1.0]])
+    local = SquaredExponential(1.0).localize(points, region, Backend())
+    K = np.full((1, 2), 1.4e-162)  # its square vanishes
+    bounds = local.squared_sizes(K)[0]
+    for n in range(3):
+        total = sum(Fraction(k) ** 2 * Fraction(extent) ** (2 * n) for k in K[0].tolist())
+        assert Fraction(float(bounds[0, n])) >= total
 
 
 @pytest.mark.parametrize("size", [1e-9, 0.1, 0.9, 1.1, 3.0, 30.0])

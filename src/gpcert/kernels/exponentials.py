@@ -89,7 +89,8 @@ def exponential_lines(factor: float, low: Reals, high: Reals) -> Lines:
     Whatever slopes b are taken, their intercepts are certified: `e^t - b t` is least at an end or
     at `t = log b`, greatest at an end. On an interval that is unbounded, or where e^t may
     overflow, nothing is known from above, and 0 from below. The float `factor * slope` differs from
-    the product by U of it, which costs the intercept at most that times `max |t|`.
+    the product by U of it, and by TINY where it underflows: it costs the intercept at most that
+    times `max |t|`.
 
     >>> lines = exponential_lines(1.0, np.asarray([-1.0]), np.asarray([1.0]))
     >>> [round(float(x[0]), 6) + 0.0 for x in lines]  # tangent at 0; slope sinh 1, at 0 cosh 1
@@ -112,9 +113,11 @@ def exponential_lines(factor: float, low: Reals, high: Reals) -> Lines:
     found = []
     for b, a, nothing in sides:
         usable = bounded & xp.isfinite(b) & xp.isfinite(a)
-        slope = factor * xp.where(usable, b, zero)
+        taken = xp.where(usable, b, zero)
+        slope = factor * taken
         intercept = factor * xp.where(usable, a, zero + nothing)
-        moved = 2.0 * U * xp.abs(slope) * xp.where(slope == 0, zero, furthest)
+        # of a slope that is exactly 0 nothing is lost, however long the interval
+        moved = (2.0 * U * xp.abs(slope) + TINY) * xp.where(taken == 0, zero, furthest)
         outward = down if nothing == 0.0 else up
         moved = -moved if nothing == 0.0 else moved
         found += [slope, outward(outward(intercept, 2) + moved, 1)]

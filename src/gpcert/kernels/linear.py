@@ -241,9 +241,10 @@ class LinearBatch(KnownBatch):
         offsets = node.offsets(self.reach)
         value = xp.sum(node.metric * offsets * offsets, axis=1) + node.fixed_itself
         gradient = node.metric * offsets
-        lost = TINY * (1.0 + xp.sum(abs(offsets), axis=1))
-        value_error = up(gamma(node.roundings) * value + lost, 4)
-        error = up(gamma(4) * euclidean(gradient) + lost, 4)
+        reach = 1.0 + xp.sum(abs(offsets), axis=1)
+        # what underflows in the metric meets two offsets
+        value_error = up(gamma(node.roundings) * value + TINY * reach * reach, 4)
+        error = up(gamma(4) * euclidean(gradient) + TINY * reach, 4)
         none = xp.zeros_like(value)
         return Jet(value, gradient, self._flat()), (value_error, error, none)
 

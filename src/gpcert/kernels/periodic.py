@@ -19,6 +19,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, Reals, namespace
+from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.exponentials import LARGEST_EXPONENT_ERROR, exponential_lines
 from gpcert.kernels.lines.base import Affine, Enclosed, SinusoidCarrier
@@ -30,6 +31,9 @@ from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, U, down, gamma, nonneg
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Periods and length-scales outside this range would overflow when squared."""
+
+SMALLEST_FREQUENCY = 2.0**-1022
+"""Below it, in the coordinates of a frame, a frequency has lost digits, all in the end."""
 
 _ORDINARY = numbers(
     f"a positive number or a vector of positive numbers, between {SMALLEST} and {LARGEST}",
@@ -95,12 +99,19 @@ class Periodic(Kernel):
         free, fixed = frame.free, frame.fixed
         angles = Angles.of((frame.fixed_values - points[:, fixed]).T, rate[fixed][:, None])
         exponents, errors = angles.exponent(weight[fixed][:, None])
+        frequency = 2.0 * rate[free] * frame.unit
+        if np.any(frequency < SMALLEST_FREQUENCY):
+            raise InputError(
+                f"kernel: a period of {period[free].max():.3g} beside other parts as short as "
+                f"{frame.unit.min():.3g} leaves float64; expected lengths within about 1e300 of "
+                "each other: drop the parts that do not matter, or rescale the inputs"
+            )
         array = frame.backend.asarray
         return LocalPeriodic(
             points=array(points[:, free].T),
             rate=array(rate[free][:, None]),
             weight=array(weight[free][:, None]),
-            frequency=array((2.0 * rate[free] * frame.unit)[:, None]),
+            frequency=array(frequency[:, None]),
             fixed_exponents=array(exponents),
             fixed_errors=array(errors),
             variance=self.variance,

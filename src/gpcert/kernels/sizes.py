@@ -53,9 +53,13 @@ def signed_times(a: Reals, b: Reals) -> Reals:
 
 
 def root_above(square: Reals) -> Reals:
-    """Square root rounded up; exactly zero stays zero."""
+    """Square root rounded up; exactly zero stays zero, and NaN, of which nothing is known, NaN.
+
+    >>> root_above(np.asarray([0.0, np.nan])).tolist()
+    [0.0, nan]
+    """
     xp = namespace(square)
-    return xp.where(square > 0, up(xp.sqrt(square), 2), xp.zeros_like(square))
+    return xp.where(square == 0, xp.zeros_like(square), up(xp.sqrt(square), 2))
 
 
 def hypotenuse(a: Reals, b: Reals) -> Reals:

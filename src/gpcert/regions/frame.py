@@ -110,7 +110,8 @@ class Reach:
     def squared_norm(self, weights: Annotated[Array, "f"]) -> PerCell:
         """Upper bound (B,) of `sum_j weights_j d_j^2` over each cell, weights (f,) >= 0."""
         xp = namespace(self.half)
-        box = self._raised(weights, xp.sum(weights * self.half**2, axis=1))
+        with np.errstate(over="ignore"):
+            box = self._sum(weights, self.half**2)
         if self.cells is None or self.cells.is_box:
             return box
         assert self.columns is not None
@@ -121,18 +122,20 @@ class Reach:
         index = xp.asarray(self.columns, device=place)
         everything[index], units[index] = weights, self.unit
         ball = self.cells.squared_norm_maximum(everything, units)
-        return nonnegative(xp.minimum(box, ball))
+        return nonnegative(xp.where(ball < box, ball, box))  # an overflow to NaN improves nothing
 
     def length(self, weights: Annotated[Array, "f"]) -> PerCell:
         """Upper bound (B,) of `sum_j weights_j |d_j|`, weights (f,) >= 0."""
-        return self._raised(weights, namespace(self.half).sum(weights * self.half, axis=1))
+        return self._sum(weights, self.half)
 
-    def _raised(self, weights: Array, total: Array) -> Array:
-        """A sum over the features, rounded up; zero only where nothing moves."""
-        # not where the sum is zero: squares underflow
-        xp = namespace(total)
-        moves = xp.any((weights > 0) & (self.half > 0), axis=1)
-        return xp.where(moves, up(total, self.half.shape[1] + 4), xp.zeros_like(total))
+    def _sum(self, weights: Array, sizes: Array) -> Array:
+        """`sum_j weights_j sizes_j`, rounded up, where sizes (B, f) may be infinite: they count
+        where the weight is not zero; zero only where nothing moves."""
+        xp = namespace(sizes)
+        moves = (weights > 0) & (self.half > 0)  # not where the product is zero: squares underflow
+        total = xp.sum(weights * xp.where(moves, sizes, xp.zeros_like(sizes)), axis=1)
+        raised = up(total, self.half.shape[1] + 4)
+        return xp.where(xp.any(moves, axis=1), raised, xp.zeros_like(total))
 
     def restricted(self, columns: Index) -> Reach:
         """The same cells for a kernel that sees only some of the free features."""

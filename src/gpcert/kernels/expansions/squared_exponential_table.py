@@ -172,9 +172,11 @@ class SquaredExponentialTable:
 
     def squared_sizes(self, K: PerCellAndPoint) -> tuple[PerOrder, PerOrder]:
         """(B, 3) upper bounds of `sum_i k_i^2 m_i^2n`, m_i >= |z_i - c|, n = 0, 1, 2, and of the
-        same of the errors: one product of K^2 with powers of the extents."""
+        same of the errors: one product of K^2 with powers of the extents, which what underflows in
+        K^2 meets too."""
         N = K.shape[1]
-        sums = up(_sums_of_squares(K, self._size_columns), N + 16) + self.floor * N
+        lost = self.floor * (1.0 + self._largest_extent) ** 2 * N
+        sums = up(_sums_of_squares(K, self._size_columns), N + 16) + lost
         return sums[:, :3], sums[:, 3:]
 
     @cached_property

@@ -193,7 +193,8 @@ class SinusoidCarrier(Carrier):
         lost = xp.sum(sizes * self.constant_errors, axis=1)
         lost = lost + gamma(N + f + 16) * xp.sum(sizes * xp.abs(self.constants), axis=1)
         lost = lost + gamma(f + 16) * xp.sum(xp.abs(parts), axis=1)
-        total = flat + xp.sum(parts, axis=1) - up(lost, N + f + 16) - TINY * N
+        floor = TINY * N * (1.0 + xp.sum(self.amplitudes))  # what underflows meets the amplitudes
+        total = flat + xp.sum(parts, axis=1) - up(lost + floor, N + f + 16)
         return xp.where(xp.isfinite(total), total, xp.full_like(total, -math.inf))
 
 

@@ -138,6 +138,9 @@ class LocalRadial(LocalNode):
             moments = [self.variance + zero]
             for n, factor in ((1, 1.0), (2, 3.0), (3, 15.0)):
                 most = factor * self.profile.at_zero[n] * self.variance
+                if not math.isfinite(most):  # whatever the power: it may underflow to zero
+                    moments.append(infinite_beyond_zero(rho2))
+                    continue
                 power = xp.where(rho2 > 0, rho2, xp.ones_like(rho2)) ** n
                 moments.append(xp.where(rho2 > 0, up(most * power, n + 4), zero))
             squares = self.profile.squared_remainders(rho2)

@@ -60,7 +60,7 @@ class RadialProfile(ABC):
         raise NotImplementedError(f"{type(self).__name__}: expected `shape`, or `terms`")
 
     def ratio(self, n: int, r: Reals) -> Reals:
-        """`F_(n+1) / F_n`, n <= 4, finite, for 0 <= r <= 1e140; at most 64 roundings each."""
+        """`F_(n+1) / F_n`, n <= 5, finite, for 0 <= r <= 1e140; at most 64 roundings each."""
         raise NotImplementedError(f"{type(self).__name__}: expected `ratio`, or `terms`")
 
     @abstractmethod
@@ -102,7 +102,7 @@ class RadialProfile(ABC):
         return self.weighted(np.sqrt(r2), np.asarray(a), 0)[0]
 
     def growth(self, n: int, r: Reals) -> Reals:
-        """`w_n(r)`, n <= 3, for 0 <= r <= 1e140; relative rounding like that of `terms`."""
+        """`w_n(r)`, n <= 5, for 0 <= r <= 1e140; relative rounding like that of `terms`."""
         return r * (r * self.ratio(n, r))
 
     def steepness(self, n: int, low: Reals, high: Reals) -> Reals:
