@@ -31,7 +31,7 @@ def still(values):
     """Variances (1, J) that do not move, seen from references beside them."""
     zero = np.zeros_like(values)
     beside = values * np.linspace(0.5, 1.5, values.shape[1])
-    return FirstOrder(beside, zero[:, :, None], zero, zero, values)
+    return FirstOrder(beside, np.zeros((*values.shape, 0)), zero, zero, values)
 
 
 def still_geometry():
@@ -59,8 +59,7 @@ def hand_made_sizes(growth, seed, bent=0.0):
     change = SimpleNamespace(
         variances=variances, matrices=layout.matrices, offset=offset, offset_error=zero
     )
-    geometry = replace(still_geometry(), half=np.zeros((1, 1)))
-    sizes = joint_sizes(change, joint, R, geometry)
+    sizes = joint_sizes(change, joint, R, still_geometry())
     return [float(x[0]) for x in sizes], R[0], wanted
 
 
