@@ -224,6 +224,23 @@ def test_backends_agree(backend):
         )
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_single_precision_is_read_as_float64(backend, classes):
+    xp, rng, n = backend.xp, np.random.default_rng(7), classes - 1
+    factor = np.tril(rng.normal(size=(5, n, n))) + 3.0 * np.eye(n)
+    law = (rng.normal(size=(5, n)), factor, *np.exp(rng.normal(size=(2, 5, classes))))
+    narrow = [xp.astype(backend.asarray(x), xp.float32) for x in law]
+    wide = [xp.astype(x, xp.float64) for x in narrow]
+    weights = backend.asarray(np.eye(classes)[1] * np.ones((5, 1)))
+    for exact, found in [
+        [MultinomialProbit().moments(a, L, 2) for a, L, *_ in (wide, narrow)],
+        [MultinomialProbit().independent_moments(m, v, weights) for *_, m, v in (wide, narrow)],
+    ]:
+        for name in ("value", "errors"):
+            x, y = (to_numpy(getattr(moments, name)) for moments in (exact, found))
+            np.testing.assert_array_equal(x, y)
+
+
 @pytest.mark.parametrize("noise", [0.0, -1.0, math.nan, math.inf])
 def test_noise_must_be_positive(noise):
     with pytest.raises(InputError, match="noise"):

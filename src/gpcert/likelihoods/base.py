@@ -130,9 +130,18 @@ LARGEST_SEGMENT = 2.0**200
 """Largest |alpha|, |beta| and v of a segment: `beta^2 (v_high - v_low)^2` does not overflow."""
 
 
+def _doubles(*arrays: Reals) -> list[Array]:
+    """The arrays in one shape and in float64: of whole numbers and single precision, roundings
+    would be larger than those counted, and there is no infinite score."""
+    xp = namespace(*arrays)
+    return [xp.astype(x, xp.float64, copy=False) for x in xp.broadcast_arrays(*arrays)]
+
+
 def check_latent(mu: Reals, v: Reals) -> tuple[Reals, Reals]:
-    """Broadcast `mu` and `v` to one shape; an `InputError` unless both are finite and v >= 0."""
-    xp = namespace(mu, v)
+    """Broadcast `mu` and `v` to one shape of float64; an `InputError` unless both are finite and
+    v >= 0."""
+    mu, v = _doubles(mu, v)
+    xp = namespace(mu)
     # written so that NaN fails every comparison
     good = (abs(mu) <= LARGEST_LATENT) & (v >= 0.0) & (v <= LARGEST_LATENT)
     if not bool(xp.all(good)):
@@ -140,15 +149,16 @@ def check_latent(mu: Reals, v: Reals) -> tuple[Reals, Reals]:
             "mu, v: expected finite numbers up to 2^500 with v >= 0, got NaN, infinite, too large "
             "or negative ones; check the latent mean and variance that were passed"
         )
-    mu, v = xp.broadcast_arrays(mu, v)
     return mu, v
 
 
 def check_segment(
     alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals
 ) -> tuple[Reals, Reals, Reals, Reals]:
-    """Broadcast the four arrays to one shape; an `InputError` unless they describe segments."""
-    xp = namespace(alpha, beta, v_low, v_high)
+    """Broadcast the four arrays to one shape of float64; an `InputError` unless they describe
+    segments."""
+    alpha, beta, v_low, v_high = _doubles(alpha, beta, v_low, v_high)
+    xp = namespace(alpha)
     good = (abs(alpha) <= LARGEST_SEGMENT) & (abs(beta) <= LARGEST_SEGMENT)
     good = good & (v_low >= 0.0) & (v_low <= v_high) & (v_high <= LARGEST_SEGMENT)
     if not bool(xp.all(good)):
@@ -157,7 +167,6 @@ def check_segment(
             "0 <= v_low <= v_high, got others (NaN, infinite, too large, negative or crossed); "
             "check the variance bounds and the slope that were passed"
         )
-    alpha, beta, v_low, v_high = xp.broadcast_arrays(alpha, beta, v_low, v_high)
     return alpha, beta, v_low, v_high
 
 

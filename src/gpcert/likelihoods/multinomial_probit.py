@@ -90,6 +90,8 @@ class MultinomialProbit(ClassLikelihood):
         """
         check_law("multinomial probit", a, L, order, MultinomialProbit.largest_coupled)
         xp = namespace(a)
+        # the errors below count roundings of float64
+        a, L = (xp.astype(x, xp.float64, copy=False) for x in (a, L))
         good = bool(xp.all(abs(a) <= LARGEST_MEAN)) and bool(xp.all(abs(L) <= LARGEST_SCALE))
         if not good or not bool(xp.all(xp.linalg.diagonal(L) >= 1.0 / LARGEST_SCALE)):
             raise InputError(
@@ -103,7 +105,8 @@ class MultinomialProbit(ClassLikelihood):
     ) -> IndependentMoments:
         """One integral over the largest value; see `independent_maximum`."""
         xp = namespace(mu, v, weights)
-        mu, v, weights = xp.broadcast_arrays(mu, v, weights)
+        parts = xp.broadcast_arrays(mu, v, weights)
+        mu, v, weights = (xp.astype(x, xp.float64, copy=False) for x in parts)
         good = (abs(mu) <= LARGEST_MEAN) & (v >= 0.0) & (v <= LARGEST_SCALE**2)
         good = good & (abs(weights) <= LARGEST_SCALE)
         if mu.ndim != 2 or mu.shape[1] < 2 or not bool(xp.all(good)):

@@ -231,6 +231,21 @@ class LikelihoodContract:
                 one = self.likelihood.line_minimum(*_arrays(backend, a, 0.3, 0.5, high))
                 assert batch[i, j] == pytest.approx(_scalar(one), abs=self.width)
 
+    @pytest.mark.parametrize("kind", ["float32", "int64"])
+    def test_other_numbers_are_read_as_float64(self, backend_name: str, kind: str) -> None:
+        """Single precision and whole numbers are the reals they stand for, and get their bounds."""
+        backend = backend_or_skip(backend_name)
+        xp = backend.xp
+        rows = ([1.3, -2.1, 0.0, 3.7], [-0.1, 1.2, 1.6, -2.3], [0.0, 0.3, 0.0, 5.9])
+        alpha, beta, v = (xp.astype(backend.asarray(row), getattr(xp, kind)) for row in rows)
+        a, b, w = (xp.astype(part, xp.float64) for part in (alpha, beta, v))
+        found, exact = [*self.likelihood.enclose(alpha, v)], [*self.likelihood.enclose(a, w)]
+        for line in (self.likelihood.line_minimum, self.likelihood.line_maximum):
+            found.append(line(alpha, beta, v, 2 * v))
+            exact.append(line(a, b, w, 2 * w))
+        for x, y in zip(found, exact, strict=True):
+            np.testing.assert_array_equal(to_numpy(x), to_numpy(y))
+
     def test_backends_agree(self, backend_name: str) -> None:
         """The same bounds as NumPy's, to 1e-12 and the width of an enclosure."""
         backend, rng = backend_or_skip(backend_name), np.random.default_rng(0)
