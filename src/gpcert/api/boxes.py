@@ -26,6 +26,7 @@ from gpcert.deadline import until
 from gpcert.enclosures.affine import has_affine
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
+from gpcert.frames import common_names, read_points
 from gpcert.regions import Box
 from gpcert.rounding import down, up
 from gpcert.search import Budget, StopReason, stop_if_interrupted
@@ -206,7 +207,11 @@ def _corners(models: Sequence[Model], lower: Any, upper: Any) -> tuple[np.ndarra
     dims = [model.dim for model in models]
     if len(set(dims)) > 1:
         raise InputError(f"model: expected models of the same features, got {dims} of them")
-    low, high = models[0].check_inputs(lower, "lower"), models[0].check_inputs(upper, "upper")
+    names = common_names("model", (model.feature_names for model in models))
+    low, high = (
+        read_points(name, corners, dims[0], names)
+        for name, corners in (("lower", lower), ("upper", upper))
+    )
     if low.shape != high.shape or len(low) == 0:
         wanted = "as many boxes as in lower and at least one"
         raise InputError(f"upper: expected {wanted}, got {len(high)} and {len(low)}")
