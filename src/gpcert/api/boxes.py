@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -157,6 +158,9 @@ class Blocks:
         starts = [k for k in range(0, count, size) if k // size not in done]
         self.left = [slice(k, min(k + size, count)) for k in starts]
         """Rows of the blocks that are to be bounded."""
+        for file in files.values():
+            for rows in self.left:
+                file.forget_unfinished(rows.start // size, rows)
         self.size, self.boxes = size, 0
         self.reached = self.before = count - sum(rows.stop - rows.start for rows in self.left)
 
@@ -234,6 +238,9 @@ def _files(
         raise InputError(f"out: expected {{quantity: array or path}} for {names}, got {type(out)}")
     else:
         targets = dict.fromkeys(names, out)
+    arrays = [target for target in targets.values() if isinstance(target, np.ndarray)]
+    if any(np.shares_memory(a, b) for a, b in combinations(arrays, 2)):
+        raise InputError("out: expected an array of its own for every quantity, got one for two")
     header = {"models": work.fingerprints, **asked}
     identity = fingerprint(header, {"lower": corners[0], "upper": corners[1]})
     files = {}
