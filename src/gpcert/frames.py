@@ -180,12 +180,15 @@ def common_names(what: str, each: Iterable[Names]) -> Names:
 
 def spread_of(X: Any) -> np.ndarray:
     """(d,) standard deviations of the columns of X (n, d), divided by n as scikit-learn's scalers
-    do; exactly 0 for a feature that has one value, whatever the mean's rounding.
+    do; exactly 0 for a feature that has one value, whatever the mean's rounding, and for no other,
+    whatever its unit: a spread of 0 would keep it fixed.
 
     >>> spread_of([[0.1, 1.0], [0.1, 3.0], [0.1, 2.0]]).round(3).tolist()
     [0.0, 0.816]
     """
     values = finite_array("X", X, ndim=2)
-    with np.errstate(over="ignore"):
-        found = values.std(axis=0)
-    return np.where(values.min(axis=0) == values.max(axis=0), 0.0, found)
+    # about one, by a power of two: squares of 1e-170 would be 0, those of 1e170 infinite
+    exponents = np.frexp(np.abs(values).max(axis=0))[1]
+    found = np.ldexp(np.ldexp(values, -exponents).std(axis=0), exponents)
+    constant = values.min(axis=0) == values.max(axis=0)
+    return np.where(constant, 0.0, np.maximum(found, np.finfo(float).smallest_subnormal))
