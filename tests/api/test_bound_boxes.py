@@ -226,7 +226,7 @@ def test_what_a_killed_run_left_of_a_block_is_not_returned(monkeypatch, tmp_path
     assert np.isinf(found["mean"][5:]).all()
 
 
-def test_a_file_of_another_call_is_not_touched(tmp_path):
+def test_a_file_of_another_call_is_not_touched(monkeypatch, tmp_path):
     low, high = _grid(4)
     path = tmp_path / "mean.npy"
     gpcert.bound_boxes(SMOOTH, low, high, out=path)
@@ -235,6 +235,10 @@ def test_a_file_of_another_call_is_not_touched(tmp_path):
         gpcert.bound_boxes(ROUGH, low, high, out=path)
     with pytest.raises(InputError, match="is not of a call with this model"):
         gpcert.bound_boxes(SMOOTH, low, high, tol=0.1, out=path)
+    # a version may mend bounds of an earlier one
+    monkeypatch.setattr(boxes_module, "package_version", lambda: "another")
+    with pytest.raises(InputError, match="by this version"):
+        gpcert.bound_boxes(SMOOTH, low, high, out=path)
     assert path.read_bytes() == before
 
 

@@ -22,6 +22,7 @@ from gpcert.api.words import BudgetLike, read_budget, read_flag, read_jobs, read
 from gpcert.archive import fingerprint
 from gpcert.arrays import Backend, backend_from_name
 from gpcert.certificates.boxes import NOTHING, BoxBounds, BoxFile
+from gpcert.certificates.io import package_version
 from gpcert.committee import Model
 from gpcert.deadline import until
 from gpcert.enclosures.affine import has_affine
@@ -241,7 +242,8 @@ def _files(
     arrays = [target for target in targets.values() if isinstance(target, np.ndarray)]
     if any(np.shares_memory(a, b) for a, b in combinations(arrays, 2)):
         raise InputError("out: expected an array of its own for every quantity, got one for two")
-    header = {"models": work.fingerprints, **asked}
+    # what another version found may be what this one has mended
+    header = {"models": work.fingerprints, "gpcert": package_version(), **asked}
     identity = fingerprint(header, {"lower": corners[0], "upper": corners[1]})
     files = {}
     for (kind, name), (outputs, unknown) in work.unknown.items():

@@ -255,7 +255,7 @@ def _opened(path: Path, shape: tuple[int, ...], identity: str, nothing: np.ndarr
     if about.get("format") != PROGRESS_FORMAT or about.get("identity") != identity:
         raise InputError(
             f"out: {str(path)!r} exists and is not of a call with this model, these boxes and this "
-            "accuracy; choose another path, or delete it"
+            "accuracy by this version of gpcert; choose another path, or delete it"
         )
     values = np.lib.format.open_memmap(path, mode="r+")
     if values.shape != shape or values.dtype != np.float64:
