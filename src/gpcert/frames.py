@@ -9,7 +9,7 @@ training data spreads, the unit of `scale="std"`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,13 @@ def read_point(
     values = list(x.values()) if isinstance(x, Mapping) else x
     if not _is_table(x):  # the columns of a table are said to be too many below
         labels = x if isinstance(x, Mapping) else x.index if hasattr(x, "iloc") else ()
-        order = _order(name, _only_text(name, list(labels)), features)
+        names = _only_text(name, list(labels))
+        if isinstance(x, Mapping) and labels and names is None:  # by position would be a guess
+            raise InputError(
+                f"{name}: expected names of features as keys, out of {list(features or ())}, got "
+                f"{list(labels)}"
+            )
+        order = _order(name, names, features)
         values = values if order is None else [np.asarray(values)[j] for j in order]
     point = finite_array(name, values, booleans=True)
     if point.ndim == 2:
@@ -153,14 +159,36 @@ def checked_names(names: Any, d: int) -> tuple[str, ...] | None:
     return tuple(map(str, found))
 
 
+def common_names(what: str, each: Iterable[Names]) -> Names:
+    """The names of the features of models that see the same inputs; None where none has any.
+
+    An `InputError` where two models differ, also in their order alone: columns that are right for
+    the one would be taken for others by the other.
+
+    >>> common_names("model", [None, ("age", "bmi")])
+    ('age', 'bmi')
+    """
+    known = list(dict.fromkeys(names for names in each if names is not None))
+    if len(known) > 1:
+        first, second = map(list, known[:2])
+        raise InputError(
+            f"{what}: expected the same names of features in the same order for all, got {first} "
+            f"and {second}; fit them on the same columns"
+        )
+    return known[0] if known else None
+
+
 def spread_of(X: Any) -> np.ndarray:
     """(d,) standard deviations of the columns of X (n, d), divided by n as scikit-learn's scalers
-    do; exactly 0 for a feature that has one value, whatever the mean's rounding.
+    do; exactly 0 for a feature that has one value, whatever the mean's rounding, and for no other,
+    whatever its unit: a spread of 0 would keep it fixed.
 
     >>> spread_of([[0.1, 1.0], [0.1, 3.0], [0.1, 2.0]]).round(3).tolist()
     [0.0, 0.816]
     """
     values = finite_array("X", X, ndim=2)
-    with np.errstate(over="ignore"):
-        found = values.std(axis=0)
-    return np.where(values.min(axis=0) == values.max(axis=0), 0.0, found)
+    # about one, by a power of two: squares of 1e-170 would be 0, those of 1e170 infinite
+    exponents = np.frexp(np.abs(values).max(axis=0))[1]
+    found = np.ldexp(np.ldexp(values, -exponents).std(axis=0), exponents)
+    constant = values.min(axis=0) == values.max(axis=0)
+    return np.where(constant, 0.0, np.maximum(found, np.finfo(float).smallest_subnormal))

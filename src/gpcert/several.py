@@ -13,6 +13,7 @@ import numpy as np
 
 from gpcert.archive import Shape, fingerprint, plain_label, read_arrays, write_arrays
 from gpcert.errors import InputError
+from gpcert.frames import common_names
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood
 from gpcert.posterior import Posterior
 from gpcert.posterior_parts import (
@@ -44,6 +45,12 @@ class Several:
         object.__setattr__(self, "members", tuple(members))
         if len({member.dim for member in members}) != 1:
             raise InputError("members: expected the same number of features for all")
+        names = common_names("members", (member.feature_names for member in members))
+        if names is not None and not all(member.feature_names for member in members):
+            raise InputError(
+                "members: expected names of features for all or for none, got some without; give "
+                f"each the same, as in dataclasses.replace(member, feature_names={names!r})"
+            )
 
     @property
     def dim(self) -> int:

@@ -246,6 +246,15 @@ def test_a_variational_model_is_kept_though_its_strategy_holds_it():
     assert gpcert.as_posterior(model) is not second
 
 
+def test_jitter_that_is_set_for_all_models_is_noticed():
+    model = variational()
+    before = gpcert.as_posterior(model)
+    with gpytorch.settings.variational_cholesky_jitter(double_value=1e-2):
+        within = gpcert.as_posterior(model)
+    assert (before.noise.item(), within.noise.item()) == (1e-6, 1e-2)
+    assert gpcert.as_posterior(model).noise.item() == 1e-6
+
+
 def test_the_model_is_left_as_it_was_and_the_conversion_kept():
     model = exact(dtype=torch.float32)
     before = fingerprint(model)

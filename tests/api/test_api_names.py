@@ -114,6 +114,8 @@ def test_a_point_is_a_row_or_a_mapping(model):
     nameless = clone(GPR).fit(FRAME.to_numpy(), y)
     with pytest.raises(InputError, match="fitted without names"):
         gpcert.certify(nameless, dict(row), 0.01, **options)
+    with pytest.raises(InputError, match="names of features as keys"):  # in which order?
+        gpcert.certify(model, {2: row["dose"], 0: row["age"], 1: row["bmi"]}, 0.01, **options)
 
 
 def test_features_by_name(model):
@@ -154,6 +156,11 @@ def test_radii_by_name(model, norm):
     assert 0.2 - np.abs(drawn - here).max() >= found[0].margin.lower - 1e-12
     with pytest.raises(InputError, match="radius: expected names out of"):
         gpcert.certify(model, x, {"BMI": 0.1}, **options)
+    # the last of two would be taken without a word
+    with pytest.raises(InputError, match="every feature once"):
+        gpcert.certify(model, x, {"bmi": 0.1, 1: 0.0}, **options)
+    with pytest.raises(InputError, match="radius: expected every name once"):
+        gpcert.certify(model, x, pd.Series([0.1, 0.0], index=["bmi", "bmi"]), **options)
 
 
 def test_radii_per_feature_close_the_bounds(model):
@@ -176,9 +183,24 @@ def test_domains_by_name(model):
     domain = {"age": (18, 100), "dose": (0.0, 1.0)}
     found = gpcert.certify(model, x, 0.5, domain=domain, delta=0.2, budget=BUDGET).region
     assert found["domain"] == [[18.0, "-inf", 0.0], [100.0, "inf", 1.0]]
-    for wrong in ({"age": 5}, {"age": (3, 2)}, {"Age": (0, 1)}, {"age": (0, np.nan)}):
+    twice = {"age": (0, 1), 0: (18, 100)}
+    for wrong in ({"age": 5}, {"age": (3, 2)}, {"Age": (0, 1)}, {"age": (0, np.nan)}, twice):
         with pytest.raises(InputError, match="domain"):
             gpcert.certify(model, x, 0.5, domain=wrong, delta=0.2)
+
+
+def test_boxes_of_several_models_have_the_same_columns(model):
+    # corners from a data frame were put into the first model's order, for all models
+    first = clone(GPR).fit(FRAME, y)
+    second = GaussianProcessRegressor(RBF([1.0, 9.0, 30.0]), alpha=1e-3, optimizer=None)
+    turned = FRAME[["dose", "bmi", "age"]]
+    with pytest.raises(InputError, match="same names of features in the same order"):
+        gpcert.bound_boxes([first, second.fit(turned, y)], FRAME, FRAME)
+    # one without names takes the columns as those with names have them, wherever it stands
+    nameless = clone(GPR).fit(FRAME.to_numpy(), y)
+    for models in ([nameless, first], [first, nameless]):
+        found = gpcert.bound_boxes(models, turned[:3], turned[:3])["mean"]
+        np.testing.assert_allclose(found[..., 0], first.predict(FRAME[:3])[:, None] + [0, 0])
 
 
 def test_missing_values_are_refused(model):

@@ -15,6 +15,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import gpcert
 from gpcert import explain
+from gpcert.frames import spread_of
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier, GPRegressor
 from gpcert.rounding import product_up
@@ -53,6 +54,18 @@ def test_every_model_knows_the_spread_of_its_training_data():
     }
     for name, model in models.items():
         np.testing.assert_allclose(spread(model), STD, rtol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("exponent", [-600, -1060, 1000])
+def test_no_unit_of_a_feature_keeps_it_fixed(exponent):
+    # the squares of such numbers are 0 or infinite; a spread of 0 would certify a single point
+    np.testing.assert_array_equal(spread_of(X), STD)
+    own = np.ldexp(X, exponent)
+    found = spread_of(np.column_stack([own, np.full(len(X), own[0, 0])]))
+    expected = np.ldexp(spread_of(np.ldexp(own, -exponent)), exponent)
+    np.testing.assert_allclose(found, [*expected, 0.0], rtol=1e-12, atol=1e-323)
+    assert np.all(found[:3] > 0)
+    assert found[3] == 0
 
 
 @pytest.mark.parametrize("multi_class", ["one_vs_rest", "one_vs_one"])

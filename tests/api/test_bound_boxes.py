@@ -38,6 +38,7 @@ def _model(kernel, seed=0, n=30, d=2):
 
 SMOOTH = _model(SquaredExponential([0.5, 0.8], variance=1.3))
 ROUGH = _model(Matern([0.6, 0.4], nu=2.5), seed=1)
+ONE = np.empty((1, 1, 2))
 
 
 def _grid(count, low=-1.0, high=1.0):
@@ -202,7 +203,30 @@ def test_a_killed_run_goes_on_where_it_was(monkeypatch, tmp_path):
     assert (again.boxes, again.complete, again.converged) == (0, True, True)
 
 
-def test_a_file_of_another_call_is_not_touched(tmp_path):
+def test_what_a_killed_run_left_of_a_block_is_not_returned(monkeypatch, tmp_path):
+    monkeypatch.setattr(boxes_module, "BLOCK", 5)
+    low, high = _grid(3)
+    path, lines = tmp_path / "mean.npy", tmp_path / "mean.affine.npy"
+    gpcert.bound_boxes(SMOOTH, low, high, affine=True, out=path)
+    for each in (path, lines):  # the second block was not finished,
+        noted = Path(f"{each}.progress.json")
+        noted.write_text(noted.read_text().replace("[0, 1]", "[0]"))
+    torn = np.lib.format.open_memmap(lines, mode="r+")
+    torn[7, :, :, :-1] = 1e3  # and one of its lines has another's slope
+    torn.flush()
+
+    def interrupted(*args, **words):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(boxes_module, "numbered_results", interrupted)
+    found = gpcert.bound_boxes(SMOOTH, low, high, affine=True, out=path)
+    assert found.reached == 5
+    assert np.isfinite(found.affine["mean"][:5]).all()
+    assert np.isinf(found.affine["mean"][5:, ..., -1]).all()
+    assert np.isinf(found["mean"][5:]).all()
+
+
+def test_a_file_of_another_call_is_not_touched(monkeypatch, tmp_path):
     low, high = _grid(4)
     path = tmp_path / "mean.npy"
     gpcert.bound_boxes(SMOOTH, low, high, out=path)
@@ -211,6 +235,10 @@ def test_a_file_of_another_call_is_not_touched(tmp_path):
         gpcert.bound_boxes(ROUGH, low, high, out=path)
     with pytest.raises(InputError, match="is not of a call with this model"):
         gpcert.bound_boxes(SMOOTH, low, high, tol=0.1, out=path)
+    # a version may mend bounds of an earlier one
+    monkeypatch.setattr(boxes_module, "package_version", lambda: "another")
+    with pytest.raises(InputError, match="by this version"):
+        gpcert.bound_boxes(SMOOTH, low, high, out=path)
     assert path.read_bytes() == before
 
 
@@ -315,6 +343,15 @@ def test_a_broken_file_is_refused(tmp_path):
         np.savez(path, **{**arrays, name: value})
         with pytest.raises(InputError, match="shapes"):
             gpcert.load(path)
+    crossed = arrays["range_mean"][..., ::-1]
+    for wrong in (crossed, np.where(crossed > 0, np.nan, arrays["range_mean"])):
+        np.savez(path, **{**arrays, "range_mean": wrong})
+        with pytest.raises(InputError, match=r"bounds\.npz: .*look at mean"):
+            gpcert.load(path)
+    text = str(arrays["header"]).replace('"reached": 9', '"reached": 10')
+    np.savez(path, **{**arrays, "header": np.array(text)})
+    with pytest.raises(InputError, match="look at reached"):
+        gpcert.load(path)
     text = str(arrays["header"]).replace('"reached": 9', '"reached": "9"')
     np.savez(path, **{**arrays, "header": np.array(text)})
     with pytest.raises(InputError, match="reached"):
@@ -347,6 +384,7 @@ def test_arrays_for_interval_mdp_tools(tmp_path):
         ({"out": np.empty((1, 1, 3))}, "out"),
         ({"out": "bounds.txt"}, "npy"),
         ({"out": {"std": None}}, "out"),
+        ({"quantity": ("mean", "std"), "out": dict.fromkeys(("mean", "std"), ONE)}, "of its own"),
         ({"model": []}, "model"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"seconds": 3}, "budget"),

@@ -131,6 +131,13 @@ def test_mistakes_are_named():
     one = Posterior(SquaredExponential(1.0), [[0.0]], [1.0])
     with pytest.raises(InputError, match="number of features"):
         gpcert.SeparateOutputs((MEMBERS[0], one))
+    # a data frame would be read in the first one's order, and the second would see other columns
+    names = (["u", "v"], ["v", "u"])
+    named = [dataclasses.replace(MEMBERS[k], feature_names=own) for k, own in enumerate(names)]
+    with pytest.raises(InputError, match="same names of features in the same order"):
+        gpcert.SeparateOutputs(tuple(named))
+    with pytest.raises(InputError, match="names of features for all or for none"):
+        gpcert.SeparateOutputs((MEMBERS[1], named[0]))
     classes = gpcert.SeparateOutputs(MEMBERS, Softmax())
     with pytest.raises(InputError, match="kernels of their own use method='taylor'"):
         gpcert.certify(classes, X, 0.1, method="paper")

@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.certificates import Certificate, CertificateTable, Interval, PredictionRange, Radius
+from gpcert.certificates import (
+    Certificate,
+    CertificateTable,
+    Interval,
+    PredictionRange,
+    Radius,
+    Status,
+)
 from gpcert.certificates.io import FORMAT
 from gpcert.committee import Committee
 from gpcert.errors import InputError
@@ -47,7 +54,8 @@ def test_certificate(tmp_path, radius):
 @pytest.mark.parametrize("label", ["yes", 1, 2.5, True, None])
 def test_labels(tmp_path, label):
     record = gpcert.certify(MODEL, [0.0], 1.0, threshold=0.0)
-    record = dataclasses.replace(record, decision=label, margin=Interval(-np.inf, np.inf))
+    known = {"status": Status.UNKNOWN, "margin": Interval(-np.inf, np.inf)}
+    record = dataclasses.replace(record, decision=label, **known)
     record.save(tmp_path / "certificate.json")
     assert_same(record, Certificate.load(tmp_path / "certificate.json"))
 

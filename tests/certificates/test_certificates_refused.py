@@ -123,6 +123,30 @@ def test_wrong_fields_are_refused_by_name(tmp_path, kind):
     assert tried > 10
 
 
+def test_verdicts_that_their_bounds_do_not_bear_out_are_refused(tmp_path):
+    path = tmp_path / "record.json"
+    robust = gpcert.certify(MODEL, [0.0], 0.1, threshold=0.5)
+    refuted = gpcert.certify(MODEL, [0.0], 9.0, threshold=0.5)
+    assert (robust.status, refuted.status) == ("ROBUST", "NOT_ROBUST")
+    contradictions = [
+        (robust, {"margin": [0.0, 1.0]}),
+        (robust, {"margin": ["-inf", 1.0]}),
+        (robust, {"counterexample": [0.0]}),
+        (robust, {"status": "NOT_ROBUST"}),
+        (refuted, {"status": "ROBUST"}),
+        (refuted, {"status": "UNKNOWN"}),
+        (refuted, {"counterexample": None}),
+        (refuted, {"margin": [-1.0, 0.0]}),
+    ]
+    for record, changed in contradictions:
+        record.save(path)
+        assert gpcert.load(path).status == record.status
+        envelope = json.loads(path.read_text())
+        path.write_text(json.dumps({**envelope, "record": {**envelope["record"], **changed}}))
+        with pytest.raises(InputError, match=r"record\.json: status"):
+            gpcert.load(path)
+
+
 ADDED_LATER = {"scale", "beta", "nominal", "margin_at_x"}
 """Files of the same format were once written without these."""
 

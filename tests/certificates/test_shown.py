@@ -186,3 +186,13 @@ def test_a_region_with_a_radius_for_each_feature_is_told_in_words():
         found = gpcert.certify(model, np.zeros(3), radius, threshold=0.5, **options)
         assert words in str(found)
         assert words in found._repr_html_()
+
+
+def test_a_radius_is_never_shown_larger_than_proved():
+    model = gpcert.Posterior(SquaredExponential(1.0), [[0.0], [3.0]], [1.0, -1.0])
+    radius = gpcert.certified_radius(model, [0.3], threshold=0.0)
+    for lower, upper in ((radius.lower, radius.upper), (0.12348, 0.23452)):
+        told = repr(replace(radius, lower=lower, upper=upper))
+        ends = dict(part.split("=") for part in told[len("Radius(") : -1].split(", ")[:2])
+        assert float(ends["lower"]) <= lower
+        assert float(ends["upper"]) >= upper

@@ -1,5 +1,7 @@
 """The commands of the analyses: files, pictures, exit codes, errors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,25 @@ def test_robustness(run, npz, csv, tmp_path):
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert {row.group for row in gpcert.load(out)} == {"model", "other"}
+
+
+def test_models_that_are_compared_have_names_and_columns_of_their_own(
+    run, npz, posterior, csv, tmp_path
+):
+    def refused(other, message):
+        result = run("robustness", npz, csv("1.0,0.0\n"), "--radius", 0.1, "--compare", other)
+        assert result.exit_code == 3
+        assert message in result.stderr
+
+    folder = tmp_path / "ep"
+    folder.mkdir()
+    (folder / npz.name).write_bytes(npz.read_bytes())
+    refused(folder / npz.name, "files of different names")  # one took the place of the other
+    turned = tmp_path / "turned.npz"
+    for names in (None, ("u", "v")):  # points in the order of the one are not those of the other
+        replace(posterior, feature_names=names).save(npz)
+        replace(posterior, feature_names=("v", "u")).save(turned)
+        refused(turned, "in the same order")
 
 
 def test_accuracy(run, npz, csv, tmp_path):

@@ -1,5 +1,7 @@
 """`gpcert boxes`: the verb's numbers, from and to files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,23 @@ def test_folders_are_written_and_gone_on_with(run, npz, posterior, corners):
     refused = run(*ask, "--tol", "0.1", *folders)
     assert refused.exit_code == 3
     assert "is not of a call" in refused.stderr
+
+
+def test_corners_by_name_are_those_of_all_models(run, npz, posterior, corners):
+    named, turned = corners / "named.npz", corners / "turned.npz"
+    replace(posterior, feature_names=("u", "v")).save(named)
+    replace(posterior, feature_names=("v", "u")).save(turned)
+    for name, values in (("lower", LOW), ("upper", HIGH)):
+        lines = [",".join(map(repr, row)) for row in values[:, ::-1].tolist()]
+        (corners / f"{name}.csv").write_text("\n".join(["v,u", *lines]))
+    files, out = (corners / "lower.csv", corners / "upper.csv"), corners / "bounds.npz"
+    refused = run("boxes", named, *files, "--with", turned)
+    assert refused.exit_code == 3
+    assert "in the same order" in refused.stderr
+    # the columns have names for a model without them too, where another one has some
+    assert run("boxes", npz, *files, "--with", named, "--output", out).exit_code == 0
+    here = gpcert.bound_boxes(posterior, LOW, HIGH)["mean"]
+    np.testing.assert_array_equal(gpcert.load(out)["mean"], np.concatenate([here, here], axis=1))
 
 
 def test_what_is_not_reached_is_told(run, npz, corners):

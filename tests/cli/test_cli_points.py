@@ -141,7 +141,7 @@ def test_domain_by_name(run, named, csv, tmp_path):
     assert run("certify", *arguments, "age=0.1:inf").exit_code == 0
     (certificate,) = gpcert.load(output)
     assert certificate.region["domain"] == [[0.1, "-inf"], ["inf", "inf"]]
-    for wrong in ("age=1", "weight=0:1", "age=a:b", "0,1,2", "age=0.5:1"):
+    for wrong in ("age=1", "weight=0:1", "age=a:b", "0,1,2", "age=0.5:1", "age=0:1,0=0:2"):
         assert run("certify", *arguments, wrong).exit_code == 3
 
 
@@ -150,7 +150,7 @@ def test_radius_by_name(named):
     assert radius_of("bmi=0.5", model) == [0.0, 0.5]
     assert radius_of("0.5,1", model) == [0.5, 1.0]
     assert radius_of("2", model) == 2.0
-    for wrong in ("", "a", "weight=1", "bmi=", "=1", "bmi=x", "bmi=1,2"):
+    for wrong in ("", "a", "weight=1", "bmi=", "=1", "bmi=x", "bmi=1,2", "bmi=1,bmi=0"):
         with pytest.raises(InputError, match="--radius"):
             radius_of(wrong, model)
 

@@ -14,7 +14,8 @@ user, foreign classes, C structures) has no fingerprint at all.
 A tensor is its type, shape and numbers. A module is all its attributes, those of a user's own class
 too (conversion reads the mean, the kernel and the data among them, never the code of `forward`),
 less what is computed from them and what only training or loading reads. A function counts only if
-`pickle` finds it by its name in a library below: it stays the same.
+`pickle` finds it by its name in a library below: it stays the same. The one setting of a library
+that conversion reads, GPyTorch's jitter at inducing points, is part of every fingerprint.
 """
 
 from __future__ import annotations
@@ -85,10 +86,20 @@ def fingerprint(model: Any) -> Fingerprint | None:
     walk = _Walk()
     try:
         walk.dump(model)
+        walk.stream.update(_settings())
     except (pickle.PicklingError, TypeError, ValueError, AttributeError, RuntimeError):
         return None
     digest = walk.stream.digest() + walk.arrays.digest()
     return Fingerprint(digest, tuple(walk.kinds.values()))
+
+
+def _settings() -> bytes:
+    """The jitter that GPyTorch adds at inducing points unless a model says otherwise."""
+    if "gpytorch" not in sys.modules:
+        return b""
+    torch, jitter = sys.modules["torch"], sys.modules["gpytorch"].settings
+    kinds = (torch.float64, torch.float32)
+    return repr([jitter.variational_cholesky_jitter.value(kind) for kind in kinds]).encode()
 
 
 class _Walk(pickle.Pickler):

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,11 +22,13 @@ from gpcert.api.words import BudgetLike, read_budget, read_flag, read_jobs, read
 from gpcert.archive import fingerprint
 from gpcert.arrays import Backend, backend_from_name
 from gpcert.certificates.boxes import NOTHING, BoxBounds, BoxFile
+from gpcert.certificates.io import package_version
 from gpcert.committee import Model
 from gpcert.deadline import until
 from gpcert.enclosures.affine import has_affine
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
+from gpcert.frames import common_names, read_points
 from gpcert.regions import Box
 from gpcert.rounding import down, up
 from gpcert.search import Budget, StopReason, stop_if_interrupted
@@ -156,6 +159,9 @@ class Blocks:
         starts = [k for k in range(0, count, size) if k // size not in done]
         self.left = [slice(k, min(k + size, count)) for k in starts]
         """Rows of the blocks that are to be bounded."""
+        for file in files.values():
+            for rows in self.left:
+                file.forget_unfinished(rows.start // size, rows)
         self.size, self.boxes = size, 0
         self.reached = self.before = count - sum(rows.stop - rows.start for rows in self.left)
 
@@ -206,7 +212,11 @@ def _corners(models: Sequence[Model], lower: Any, upper: Any) -> tuple[np.ndarra
     dims = [model.dim for model in models]
     if len(set(dims)) > 1:
         raise InputError(f"model: expected models of the same features, got {dims} of them")
-    low, high = models[0].check_inputs(lower, "lower"), models[0].check_inputs(upper, "upper")
+    names = common_names("model", (model.feature_names for model in models))
+    low, high = (
+        read_points(name, corners, dims[0], names)
+        for name, corners in (("lower", lower), ("upper", upper))
+    )
     if low.shape != high.shape or len(low) == 0:
         wanted = "as many boxes as in lower and at least one"
         raise InputError(f"upper: expected {wanted}, got {len(high)} and {len(low)}")
@@ -229,7 +239,11 @@ def _files(
         raise InputError(f"out: expected {{quantity: array or path}} for {names}, got {type(out)}")
     else:
         targets = dict.fromkeys(names, out)
-    header = {"models": work.fingerprints, **asked}
+    arrays = [target for target in targets.values() if isinstance(target, np.ndarray)]
+    if any(np.shares_memory(a, b) for a, b in combinations(arrays, 2)):
+        raise InputError("out: expected an array of its own for every quantity, got one for two")
+    # what another version found may be what this one has mended
+    header = {"models": work.fingerprints, "gpcert": package_version(), **asked}
     identity = fingerprint(header, {"lower": corners[0], "upper": corners[1]})
     files = {}
     for (kind, name), (outputs, unknown) in work.unknown.items():

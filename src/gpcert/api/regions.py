@@ -7,7 +7,7 @@ numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,7 +72,7 @@ class Where:
 
         Features that a mapping leaves out are fixed, and so are those with 0.
         """
-        radii = _mapping(self.radius)
+        radii = _mapping("radius", self.radius)
         return self.radius if radii is None else _by_feature(model, "radius", radii)
 
     def around(self, model: Model, x: np.ndarray) -> Region:
@@ -179,7 +179,7 @@ def _scale(model: Model, scale: Any) -> np.ndarray | None:
                 "does not know; pass scale=X_train.std(axis=0), or Posterior(..., spread=...)"
             )
         return model.spread
-    named = _mapping(scale)
+    named = _mapping("scale", scale)
     found = finite_array("scale", scale) if named is None else _by_feature(model, "scale", named)
     wanted = f"scale: expected 'std' or {model.dim} positive numbers, one per feature, got "
     if found.shape != (model.dim,):
@@ -193,10 +193,22 @@ def _scale(model: Model, scale: Any) -> np.ndarray | None:
 def _by_feature(model: Model, name: str, given: Mapping[Any, Any]) -> np.ndarray:
     """(d,) numbers from `{name: number}`; 0 for features that are left out."""
     values = np.zeros(model.dim)
-    for label, value in given.items():
-        j = _feature(model, name, label)
-        values[j] = float(finite_array(f"{name} of {label!r}", value, ndim=0))
+    for j, label in _numbered(model, name, given).items():
+        values[j] = float(finite_array(f"{name} of {label!r}", given[label], ndim=0))
     return values
+
+
+def _numbered(model: Model, name: str, labels: Iterable[Any]) -> dict[int, Any]:
+    """Labels by the numbers of their features; an `InputError` where two mean the same one."""
+    found: dict[int, Any] = {}
+    for label in labels:
+        j = _feature(model, name, label)
+        if j in found:
+            raise InputError(
+                f"{name}: expected every feature once, got {found[j]!r} and {label!r} for the same"
+            )
+        found[j] = label
+    return found
 
 
 def _features(model: Model, features: Any) -> np.ndarray | None:
@@ -221,23 +233,25 @@ def _domain(model: Model, domain: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """The ends (d,), (d,) of the valid inputs, from `(low, high)` or `{name: (low, high)}`."""
     if domain is None:
         return None
-    named = _mapping(domain)
+    named = _mapping("domain", domain)
     if named is not None:
         ends = np.tile([[-math.inf], [math.inf]], model.dim)
-        for label, pair in named.items():
-            j = _feature(model, "domain", label)
-            ends[:, j] = check_ends(f"domain of {label!r}", pair, ())
+        for j, label in _numbered(model, "domain", named).items():
+            ends[:, j] = check_ends(f"domain of {label!r}", named[label], ())
         return ends[0], ends[1]
     return check_ends("domain", domain, (model.dim,))
 
 
-def _mapping(value: Any) -> Mapping[Any, Any] | None:
+def _mapping(name: str, value: Any) -> Mapping[Any, Any] | None:
     """A mapping by feature: one itself, or a series of a data frame with names; else None."""
     if isinstance(value, Mapping):
         return value
     series = hasattr(value, "iloc") and hasattr(value, "index") and not hasattr(value, "columns")
     if series and any(isinstance(label, str) for label in value.index):
-        return dict(zip(value.index, value.tolist(), strict=True))
+        found = dict(zip(value.index, value.tolist(), strict=True))
+        if len(found) < len(value):
+            raise InputError(f"{name}: expected every name once, got {list(value.index)}")
+        return found
     return None
 
 

@@ -106,7 +106,7 @@ class BoxBounds:
     def load(path: str | Path) -> BoxBounds:
         """Read a file of `save`; names, shapes and sizes are checked before it is unpacked."""
         header, arrays = read_arrays(path, {FORMAT: _check})
-        return BoxBounds(
+        found = BoxBounds(
             lower=arrays["lower"],
             upper=arrays["upper"],
             ranges={name: arrays[f"range_{name}"] for name in header["outputs"]},
@@ -115,6 +115,20 @@ class BoxBounds:
             affine={name: arrays[f"lines_{name}"] for name in header.get("affine", [])},
             **{name: header[name] for name in PLAIN},
         )
+        found._check_numbers(path)
+        return found
+
+    def _check_numbers(self, path: str | Path) -> None:
+        """Of what was loaded: boxes and ranges whose ends do not cross, and no NaN."""
+        pairs = {"lower and upper": (self.lower, self.upper)}
+        pairs |= {name: (each[..., 0], each[..., 1]) for name, each in self.ranges.items()}
+        # written so that NaN, which compares false, is refused
+        wrong = [name for name, (low, high) in pairs.items() if not np.all(low <= high)]
+        wrong += [f"affine {name}" for name, each in self.affine.items() if np.isnan(each).any()]
+        if not 0 <= self.reached <= len(self):
+            wrong.append("reached")
+        if wrong:
+            raise InputError(f"{path}: expected bounds of boxes; look at {', '.join(wrong)}")
 
     def save_imdp(self, folder: str | Path) -> None:
         """Write the arrays that tools for interval Markov decision processes read.
@@ -176,6 +190,7 @@ class BoxFile:
     identity: str
     progress: Path | None = None
     done: set[int] = field(default_factory=set)
+    nothing: np.ndarray = field(default_factory=NOTHING.copy)
 
     @staticmethod
     def of(
@@ -194,7 +209,14 @@ class BoxFile:
         if not target.flags.writeable:
             raise InputError("out: expected an array that can be written, got a read-only one")
         target[...] = nothing
-        return BoxFile(target, identity)
+        return BoxFile(target, identity, nothing=nothing)
+
+    def forget_unfinished(self, block: int, rows: slice) -> None:
+        """Know nothing of a block that an earlier run did not finish: where it was killed, or the
+        machine with it, an affine function may have a slope of one search and an offset of
+        another, which is no bound."""
+        if self.done and block not in self.done:  # of a file without any all was forgotten
+            self.values[rows] = self.nothing
 
     def write(self, block: int, rows: slice, values: np.ndarray, finished: bool) -> None:
         """Put a block's ranges in their place; noted as done only once they are on the disk."""
@@ -223,7 +245,7 @@ def _opened(path: Path, shape: tuple[int, ...], identity: str, nothing: np.ndarr
         raise InputError(f"out: expected a path in a folder that exists, got {str(path)!r}")
     progress = path.with_name(path.name + ".progress.json")
     if not path.exists():
-        file = BoxFile(np.empty(0), identity, progress)
+        file = BoxFile(np.empty(0), identity, progress, nothing=nothing)
         file.note()
         file.values = np.lib.format.open_memmap(path, mode="w+", dtype=np.float64, shape=shape)
         file.values[...] = nothing
@@ -233,7 +255,7 @@ def _opened(path: Path, shape: tuple[int, ...], identity: str, nothing: np.ndarr
     if about.get("format") != PROGRESS_FORMAT or about.get("identity") != identity:
         raise InputError(
             f"out: {str(path)!r} exists and is not of a call with this model, these boxes and this "
-            "accuracy; choose another path, or delete it"
+            "accuracy by this version of gpcert; choose another path, or delete it"
         )
     values = np.lib.format.open_memmap(path, mode="r+")
     if values.shape != shape or values.dtype != np.float64:
@@ -241,4 +263,4 @@ def _opened(path: Path, shape: tuple[int, ...], identity: str, nothing: np.ndarr
     done = {int(k) for k in about["done"]}
     if not done:  # the kill may have come before all of it was filled
         values[...] = nothing
-    return BoxFile(values, identity, progress, done)
+    return BoxFile(values, identity, progress, done, nothing)

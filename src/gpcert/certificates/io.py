@@ -66,7 +66,7 @@ class Record:
             KINDS[kind] = cls
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name}={short(getattr(self, name))}" for name in self.told)
+        told = ", ".join(f"{name}={short(getattr(self, name), name)}" for name in self.told)
         return f"{type(self).__name__}({told})"
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class Record:
 
     def shown(self) -> Shown:
         """A small table of what was found, and of the region and the cost where there are some."""
-        rows = {name.replace("_", " "): short(getattr(self, name)) for name in self.told}
+        rows = {name.replace("_", " "): short(getattr(self, name), name) for name in self.told}
         region = getattr(self, "region", None)
         if region:
             rows["region"] = region_text(region)

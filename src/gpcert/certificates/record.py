@@ -125,6 +125,17 @@ class Certificate(Searched, kind="certificate", told="status decision margin rul
     x: np.ndarray | None = None
     margin_at_x: float | None = field(default=None, metadata=ADDED)
 
+    def check(self) -> None:
+        super().check()
+        proved, refuted = self.margin.lower > 0, self.counterexample is not None
+        if self.robust and not proved:
+            raise InputError("status: expected a margin above 0 of what is ROBUST")
+        if (self.status is Status.NOT_ROBUST) != refuted or (refuted and self.margin.upper >= 0):
+            raise InputError(
+                "status: expected a counter-example, and a margin that reaches below 0, of what is "
+                "NOT_ROBUST and of nothing else"
+            )
+
     @property
     def summary(self) -> str:
         """What is proved, refuted or neither, as a sentence."""

@@ -151,13 +151,18 @@ def above(value: float) -> str:
     return f"{float(Context(DIGITS, ROUND_CEILING).create_decimal(value)):.{DIGITS}g}"
 
 
-def short(value: Any) -> str:
-    """A field of a record: points and regions may be long."""
+def short(value: Any, name: str = "") -> str:
+    """A field of a record: points and regions may be long, and proved ends, as their `name` says,
+    stay on their sides.
+
+    >>> short(0.12348, "lower"), short(0.12342, "upper"), short(0.12342)
+    ('0.1234', '0.1235', '0.1234')
+    """
     if isinstance(value, Interval):
         return interval_text(value)
     if isinstance(value, Enum):
         return value.name
-    return f"{value:.{DIGITS}g}" if isinstance(value, float) else cut(repr(value))
+    return _number_text(name, value) if isinstance(value, float) else cut(repr(value))
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
@@ -190,8 +195,10 @@ def table_shown(title: str, rows: Sequence[dict[str, Any]], complete: bool) -> S
 def _cell_text(name: str, value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "-"
-    if not isinstance(value, float):
-        return cut(str(value))
+    return _number_text(name, value) if isinstance(value, float) else cut(str(value))
+
+
+def _number_text(name: str, value: float) -> str:
     if name.endswith(("lower", "upper")):
         return below(value) if name.endswith("lower") else above(value)
     return f"{value:.{DIGITS}g}"

@@ -17,6 +17,7 @@ from gpcert.cli.files import load_model, read_points
 from gpcert.cli.terminal import ExitCode, check_folder, console, option, say, say_written, table
 from gpcert.committee import Model
 from gpcert.errors import InputError
+from gpcert.frames import Names, common_names
 from gpcert.search import Budget
 
 
@@ -59,7 +60,9 @@ class Corners:
                 "UPPER: expected a file with the greatest corners, got none; or give one .npz file "
                 "with the arrays lower and upper"
             )
-        return models, _rows(self.lower, models[0]), _rows(self.upper, models[0])
+        names = common_names("--with", (model.feature_names for model in models))
+        low, high = (_rows(path, models[0].dim, names) for path in (self.lower, self.upper))
+        return models, low, high
 
 
 @dataclass(frozen=True)
@@ -184,10 +187,10 @@ def _show(found: BoxBounds) -> None:
     say(done if found.complete else f"{done}; the others have infinite ends", place)
 
 
-def _rows(path: Path, model: Model) -> np.ndarray:
+def _rows(path: Path, dim: int, names: Names) -> np.ndarray:
     """(R, d) from a .npy or CSV file."""
     if path.suffix != ".npy":
-        return read_points(path, None, model.dim, model.feature_names).X
+        return read_points(path, None, dim, names).X
     return _loaded(path)
 
 

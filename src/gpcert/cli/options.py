@@ -214,11 +214,11 @@ def _domain(text: str, model: Model) -> tuple[Any, Any]:
     parts = parts_of(text)
     if any("=" in part for part in parts):
         low, high = [-math.inf] * model.dim, [math.inf] * model.dim
-        for name, pair in (_pair("--domain", part) for part in parts):
+        pairs = _pairs("--domain", parts, lambda name: feature_of("--domain", name, model))
+        for j, (name, pair) in pairs.items():
             first, sign, second = pair.partition(":")
             if not sign:
                 raise InputError(f"--domain: expected name=low:high, got {name}={pair}")
-            j = feature_of("--domain", name, model)
             low[j], high[j] = _number("--domain", first), _number("--domain", second)
         return low, high
     ends = [_number("--domain", part) for part in parts]
@@ -320,12 +320,21 @@ def _numbers(option: str, text: str, key: Callable[[str], Any]) -> list[float] |
     parts = parts_of(text)
     if not any("=" in part for part in parts):
         return [_number(option, part) for part in parts]
-    pairs = [_pair(option, part) for part in parts]
-    return {key(name): _number(option, value) for name, value in pairs}
+    pairs = _pairs(option, parts, key)
+    return {meant: _number(option, value) for meant, (_, value) in pairs.items()}
 
 
 def _by_feature(option: str, text: str, model: Model) -> list[float] | dict[int, float]:
     return _numbers(option, text, lambda name: feature_of(option, name, model))
+
+
+def _pairs(option: str, parts: list[str], key: Callable[[str], Any]) -> dict[Any, tuple[str, str]]:
+    """Names and values by what the names mean, each once."""
+    pairs = [_pair(option, part) for part in parts]
+    found = {key(pair[0]): pair for pair in pairs}
+    if len(found) < len(pairs):
+        raise InputError(f"{option}: expected every name once, got {', '.join(parts)}")
+    return found
 
 
 def _pair(option: str, part: str) -> tuple[str, str]:

@@ -281,7 +281,16 @@ def robustness(
 ) -> None:
     """Bound how far the prediction can move in a ball around each point."""
     model, points, words = inputs.read(ball, search)
+    names = [path.stem for path in (inputs.model, *(compare or []))]
+    if len(set(names)) < len(names):
+        raise InputError(f"--compare: expected files of different names, got {names}")
     others = {path.stem: load_model(path) for path in compare or []}
+    for name, other in others.items():  # the points are in the first model's order
+        if other.feature_names not in (None, model.feature_names):
+            raise InputError(
+                f"--compare: expected the features of {inputs.model.stem} in the same order, "
+                f"{model.feature_names}, got {other.feature_names} of {name}"
+            )
     found = analyses.robustness(
         None if others else model,
         points.X,
