@@ -207,7 +207,7 @@ def _change(
         for j, c in layout.pair(0, k + 1):
             sizes[k, j] = abs(c)
     mixing = xp.asarray(sizes, device=L.device)
-    joint = joint_bends(latent, layout, variances, noise) if many else None
+    joint = joint_bends(latent, layout, variances, noise, L) if many else None
     return Change(means, variances, matrices, root_ranks, mixing, offset, error, joint)
 
 
