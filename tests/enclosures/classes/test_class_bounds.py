@@ -144,3 +144,26 @@ def test_rounding_of_large_offsets_is_counted(likelihood, offset):
         value, error = float(found.value[0]), float(found.errors[0, 0])
         assert float(own.lower(weights, None).lower[0]) <= value + error
         assert float(own.upper_at_center(weights)[0]) >= value - error
+
+
+@crossed({"likelihood": LIKELIHOODS, "m": [3, 5], "wide": [0, 1], "scale": [1e10, 1e31]})
+def test_one_class_with_nearly_all_of_the_variance(likelihood, m, wide, scale):
+    """The covariance of differences from a class of 1e20 times the others' variance is, in float64,
+    that of one variable; the integrals do not take variances of 1e62."""
+    rng = np.random.default_rng(m)
+    kernel, Z = SquaredExponential(1.0, 2.0), np.array([[-1.0], [0.7]])
+    A = np.linalg.inv(np.linalg.cholesky(kernel.value(Z, Z) + 0.1 * np.eye(2)))
+    scales = np.where(np.arange(m) == wide, scale, 1.0)
+    posterior = Posterior(
+        kernel, Z, rng.normal(size=(m, 2)), np.stack([A] * m), scale=scales, likelihood=likelihood
+    )
+    own = evaluation_of(posterior, Box([-0.1], [0.1]))
+    for weights in sums_of(m, rng)[:3:2]:
+        lower, upper = (
+            float(x[0]) for x in (own.lower(weights, None).lower, own.upper_at_center(weights))
+        )
+        assert min(weights) <= lower <= upper <= max(weights)
+        if scale <= 1e10:
+            truth = true_sums(posterior, np.array([[-0.1], [0.0], [0.1]]), weights)
+            assert lower <= truth[1].min()
+            assert upper >= truth[0][1]

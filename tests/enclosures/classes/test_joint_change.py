@@ -40,9 +40,9 @@ def still_geometry():
     return evaluation_of(posterior, Box([0.0, 0.0], [0.0, 0.0])).latent.geometry
 
 
-def hand_made_sizes(growth, seed, bent=0.0):
+def hand_made_sizes(growth, seed, bent=0.0, metric=None):
     """`joint_sizes` of a covariance that is V_0 at the centre but for a shift of the references,
-    and bends by at most `bent` times V_0."""
+    and bends by at most `bent` times V_0; in the metric of V_0, or another one."""
     rng = np.random.default_rng(seed)
     layout = ClassLayout(5)
     V = np.eye(4) + 1.0
@@ -52,10 +52,11 @@ def hand_made_sizes(growth, seed, bent=0.0):
     full[1:, 1:] = wanted
     y = np.array([[full[k, k] + full[o, o] - 2.0 * full[k, o] for k, o in pairs]])
     variances = still(y)
-    R = np.linalg.inv(np.linalg.cholesky(V))[None]
+    L = np.linalg.cholesky(V)[None]
+    R = np.linalg.inv(L) if metric is None else metric[None]
     offset = V[None] - np.tensordot(variances.reference, layout.matrices, axes=1)
     zero = np.zeros(1)
-    joint = JointBends(0.0 * y, zero, zero + bent, V, zero + growth, np.zeros((4, 4)))
+    joint = JointBends(0.0 * y, zero, zero + bent, V, zero + growth, np.zeros((4, 4)), L)
     change = SimpleNamespace(
         variances=variances, matrices=layout.matrices, offset=offset, offset_error=zero
     )
@@ -83,6 +84,18 @@ def test_the_weight_shrinks_all_variances_alike(growth):
         assert np.linalg.norm(W - np.trace(W) / 4.0 * np.eye(4)) <= skew * (1.0 + 1e-12)
     (trace, _), R, _ = hand_made_sizes(growth, 0)
     assert trace >= 4.0 * growth / (1.0 + growth)
+
+
+@pytest.mark.parametrize("growth", [0.1, 0.4])
+@pytest.mark.parametrize("scales", [(3.0, 3.0, 3.0, 3.0), (5.0, 1.0, 0.2, 0.0)])
+def test_the_weight_in_any_metric(growth, scales):
+    """That of the links, say, in which V_0 is neither the identity nor a multiple of it."""
+    (trace, skew), R, wanted = hand_made_sizes(growth, 0, metric=np.diag(scales))
+    V = np.eye(4) + 1.0
+    for factor in np.linspace(1.0 / (1.0 + growth), 1.0, 5):
+        W = R @ (factor * wanted - V) @ R.T
+        assert abs(np.trace(W)) <= trace * (1.0 + 1e-12)
+        assert np.linalg.norm(W - np.trace(W) / 4.0 * np.eye(4)) <= skew * (1.0 + 1e-12)
 
 
 def test_the_squares_of_all_outputs_are_one_matrix():

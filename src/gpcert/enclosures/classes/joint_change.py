@@ -68,7 +68,7 @@ class JointBends:
     """On every cell, `omega^2 y_j = center_j + slope_j.d + N_j + X_j`, noise apart: `|N_j| <= left`
     (B, J), and the matrix `sum_j X_j C_j` is within `half` (B,) times `prior` (n, n) of `middle`
     (B,) times it, in the order of semi-definite matrices. `growth` (B,) >= omega^2 - 1; `constant`
-    (n, n) is the part of V that is noise."""
+    (n, n) is the part of V that is noise; `V_0 = L L^T`, L (B, n, n)."""
 
     left: Array
     middle: Array
@@ -76,6 +76,7 @@ class JointBends:
     prior: Array
     growth: Array
     constant: Array
+    L: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +106,7 @@ def joint_bends(
     layout: ClassLayout,
     variances: FirstOrder,
     noise: Annotated[Array, "n n"],
+    L: Annotated[Array, "B n n"],
 ) -> JointBends | None:
     """Of outputs of one posterior; None where they have kernels of their own or are seen through
     linear features, whose centres are not the cells'."""
@@ -130,6 +132,7 @@ def joint_bends(
         prior=xp.asarray(np.tensordot(factors, matrices, axes=1), device=device),
         growth=weight_growth(2.0 * local.kernel.weight_rate, geometry) + xp.zeros_like(step),
         constant=xp.asarray(constant, device=device) + noise,
+        L=L,
     )
 
 
@@ -137,7 +140,10 @@ def joint_sizes(
     change: Change, joint: JointBends, R: Annotated[Array, "B n n"], geometry: Geometry
 ) -> tuple[PerCell, PerCell]:
     """Upper bounds (B,) of the size of the trace of `W = R (V - V_0) R^T` and of the Frobenius norm
-    of `W - trace(W) / n`; `joint` is that of the change."""
+    of `W - trace(W) / n`; `joint` is that of the change.
+
+    R may be any matrix: the weight takes off a part of `R V R^T`, which is W and `R V_0 R^T`.
+    """
     variances, matrices = change.variances, change.matrices
     xp, n, J = namespace(R), R.shape[1], matrices.shape[0]
     whole, whole_size = _rows(R, matrices), _rows(xp.abs(R), xp.abs(matrices))
@@ -167,14 +173,29 @@ def joint_sizes(
     bent_size = _rows(xp.abs(R), xp.abs(joint.prior)[None])[:, :, 0] * gamma(count)
     prior = xp.abs(bent) + bent_size
     constant = euclidean(_rows(xp.abs(R), xp.abs(joint.constant)[None])[:, :, 0])
-    whole = parts[0] + joint.half * xp.sum(prior * eye[:, 0], axis=1) + n * joint.growth
-    skew = parts[1] + joint.half * euclidean(prior) + joint.growth * constant
+    base_trace, base_skew = _base_sizes(R, joint.L)
+    whole = parts[0] + joint.half * xp.sum(prior * eye[:, 0], axis=1) + joint.growth * base_trace
+    skew = parts[1] + joint.half * euclidean(prior) + joint.growth * (constant + base_skew)
     usable = joint.growth <= 0.5
     rest = xp.where(usable, 1.0 - joint.growth, xp.ones_like(skew))
     found = (up(x / rest, count) for x in (whole, skew))
     infinite = xp.full_like(skew, math.inf)
     total, apart = (xp.where(usable & ~xp.isnan(x), x, infinite) for x in found)
     return total, apart
+
+
+def _base_sizes(R: Array, L: Array) -> tuple[Array, Array]:
+    """Upper bounds (B,) of the trace of `R V_0 R^T`, `V_0 = L L^T`, and of the Frobenius norm of it
+    less its trace's part: n and next to nothing in the metric of V_0 itself."""
+    xp, n = namespace(R), R.shape[1]
+    image, size = R @ L, xp.abs(R) @ xp.abs(L)
+    whole = xp.reshape(image @ xp.matrix_transpose(image), (R.shape[0], n * n))
+    whole_size = xp.reshape(size @ xp.matrix_transpose(size), (R.shape[0], n * n))
+    eye = xp.asarray(np.eye(n).reshape(n * n), device=R.device)
+    trace, trace_size = (xp.sum(x * eye, axis=1, keepdims=True) for x in (whole, whole_size))
+    lost = gamma(4 * n + 32) * (whole_size + eye * trace_size / n)
+    total = up(trace + gamma(4 * n + 32) * trace_size, 4)
+    return total[:, 0], euclidean(xp.abs(whole - eye * trace / n) + lost)
 
 
 def _longest_change(change: tuple[Array, Array, Array], left: Array, geometry: Geometry) -> Array:

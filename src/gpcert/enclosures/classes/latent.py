@@ -101,21 +101,22 @@ def mean_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
     well, and so does `|g| <= B s` (and what the trend reaches).
     """
     geometry, xp = latent.geometry, namespace(latent.cells.lower)
+    f = geometry.half.shape[1]
     rows = []
     for c in range(outputs):
         enclosure = latent.mean(c)
         slopes = enclosure.below.slopes
         whole = latent.largest_on_cells(c)
-        plain = up(whole + xp.abs(enclosure.center) + slopes, geometry.half.shape[1] + 8)
+        plain = up(whole + xp.abs(enclosure.center) + slopes, f + 8)
         linear = xp.minimum(enclosure.linear_error, plain)
         growth = weight_growth(enclosure.below.rate, geometry)
         # how far g can lie above and below 0: (omega - 1) g has its sign; the sums cancel
         size = xp.abs(enclosure.center) + slopes + linear
         ends = [
-            nonnegative(xp.minimum(x + slopes + linear + gamma(8) * size, up(whole, 8)))
+            nonnegative(xp.minimum(x + slopes + linear + gamma(f + 8) * size, up(whole, 8)))
             for x in (enclosure.center, -enclosure.center)
         ]
-        above, under = (up(growth * end, geometry.half.shape[1] + 8) for end in ends)
+        above, under = (up(growth * end, f + 8) for end in ends)
         low, high = _bends(enclosure)
         low, high = xp.maximum(low - above, -linear), xp.minimum(high + under, linear)
         rows.append(

@@ -38,9 +38,13 @@ as averages over it. A smaller true one is reached by the expansion; links hardl
 RELATIVE_VARIANCE = 1e-8
 """The same relative to the largest, so that whitening stays well conditioned."""
 
-LARGEST_VARIANCE = 1e100
-"""Latent variances beyond this are no numbers to expand about; probabilities are then bounded by
-the other ways, or not at all."""
+RELATIVE_OUTPUT = 1e-11
+"""The same for independent outputs, whose variances are the law's: `V_0` of one that has 1e16 times
+the variance of the others is, in float64, the singular matrix of it alone."""
+
+LARGEST_VARIANCE = 1e56
+"""Latent variances beyond this are no numbers to expand about, nor do the integrals of all links
+take them; probabilities are then bounded by the other ways, or not at all."""
 
 RIDGE = 1e-9
 """Keeps the equations regular where one class has next to no variance."""
@@ -154,7 +158,7 @@ def reference(latent: LatentOutputs, layout: ClassLayout, likelihood: ClassLikel
     usable = xp.all(xp.abs(known) <= LARGEST_VARIANCE, axis=(1, 2))[:, None]
     raised = xp.where(usable, raised, xp.ones_like(raised))
     known = xp.where(usable[:, :, None], known, _weighted(raised, matrices) + noise)
-    apart = raised
+    apart = xp.maximum(raised, RELATIVE_OUTPUT * xp.max(raised, axis=1, keepdims=True))
     by_law = layout.classes > likelihood.largest_coupled
     if by_law and not layout.independent:
         apart = nearest_variances(known - noise)
@@ -207,7 +211,7 @@ def _change(
         for j, c in layout.pair(0, k + 1):
             sizes[k, j] = abs(c)
     mixing = xp.asarray(sizes, device=L.device)
-    joint = joint_bends(latent, layout, variances, noise) if many else None
+    joint = joint_bends(latent, layout, variances, noise, L) if many else None
     return Change(means, variances, matrices, root_ranks, mixing, offset, error, joint)
 
 

@@ -281,6 +281,10 @@ MOST_DIFFERENCES = 2
 PIECES = 6
 """Pieces of the range of the trace."""
 
+LARGEST_TRACE = 1e3
+"""Beyond this the range is not cut into pieces: from n on, the first one reaches down to no
+variance at all, about which nothing is known."""
+
 
 def variance_pieces_bound(
     latent: LatentOutputs,
@@ -301,7 +305,7 @@ def variance_pieces_bound(
     """
     xp = namespace(place.L)
     sizes, n = place.sizes, place.L.shape[1]
-    usable = xp.isfinite(sizes.trace)
+    usable = sizes.trace <= LARGEST_TRACE
     high = xp.where(usable, sizes.trace, xp.ones_like(sizes.trace))
     low = -xp.minimum(high, xp.full_like(high, float(n)))
     best = None
