@@ -11,7 +11,7 @@ BEYOND = {"multiclass", "full-image", "sufficient-reasons"}
 """The paper claims nothing about the digits' accuracy, whole images, or reasons."""
 
 
-LONG = {"sparse", "interpretability-images", "convergence", "scaling"}
+LONG = {"sparse", "interpretability-images", "convergence", "scaling", "multiclass", "full-image"}
 """The longest; `scaling` also runs in tests/cli/test_cli_reproduce.py."""
 
 
