@@ -170,7 +170,7 @@ def test_a_region_of_one_point(likelihood, coupled, m):
     assert certificate.decision == int(p.argmax())
 
 
-@crossed({"likelihood": LIKELIHOODS, "coupled, m": [(True, 3), (False, 3), (False, 5)]}, quick=2)
+@crossed({"likelihood": LIKELIHOODS, "coupled, m": [(True, 3), (False, 3), (False, 5)]}, quick=1)
 def test_torch_agrees(likelihood, coupled, m):
     pytest.importorskip("torch")
     posterior, region = tiny(likelihood, coupled, m), Box([0.1], [0.3])

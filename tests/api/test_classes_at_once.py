@@ -55,7 +55,9 @@ def _work(model, radius=0.02, **where):
     return model, [(x, r, Decision(), Means()) for x, r in zip(POINTS, regions, strict=True)]
 
 
-@crossed({"kind": KINDS, "words": [{}, {"class_weight": [1.0, 2.0, 1.0]}, {"features": [0]}]})
+@crossed(
+    {"kind": KINDS, "words": [{}, {"class_weight": [1.0, 2.0, 1.0]}, {"features": [0]}]}, quick=3
+)
 def test_certificates_are_those_of_separate_calls(kind, words):
     model = _model(kind)
     if kind in ("one_vs_one", "machine") and "class_weight" in words:  # these only count votes
@@ -88,7 +90,7 @@ def test_one_box_answers_most_points(kind):
             assert decided == {certificate.decision}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@variants("kind", KINDS, quick=3)
 def test_a_wrong_guess_refutes_nothing(kind, monkeypatch):
     """What is refuted of a decision that is not the one at x says nothing about x."""
     honest = at_once.common_candidates

@@ -39,7 +39,7 @@ CORNERS = X + 0.15 * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
 SAMPLES = np.concatenate([CORNERS, REGION.sample(2000, 0)])
 
 
-@crossed({"quantity": ["mean", "variance", "std", "band"], "method": ["taylor", "both"]})
+@crossed({"quantity": ["mean", "variance", "std", "band"], "method": ["taylor", "both"]}, quick=2)
 def test_a_range_is_that_of_the_posterior_alone(quantity, method):
     how = {
         "quantity": quantity,
