@@ -46,6 +46,16 @@ runpy.run_module("gpcert", run_name="__main__")
 """
 
 
+def check_answer(shown, output):
+    """The console could show what it was told, and the file has it whole."""
+    assert "1 ROBUST" in shown
+    assert "café" in shown
+    assert ">= 1" in shown
+    table = gpcert.load(output)
+    assert table.labels == ("\u03b1\u2260",)
+    assert table[0].decision == LABELS[0]
+
+
 def test_two_commands_in_a_process(files):
     """Both of the next, with one start of an interpreter."""
     command = [sys.executable, "-c", TWICE, *map(str, files)]
@@ -53,14 +63,8 @@ def test_two_commands_in_a_process(files):
     done = subprocess.run(command, capture_output=True, env=environment, check=False)
     assert done.stderr == b""
     assert done.returncode in {0, 141}
-    shown = done.stdout.decode("cp1252")
-    assert "1 ROBUST" in shown
-    assert "café" in shown
-    assert ">= 1" in shown
     *_, output = files
-    table = gpcert.load(output)
-    assert table.labels == ("\u03b1\u2260",)
-    assert table[0].decision == LABELS[0]
+    check_answer(done.stdout.decode("cp1252"), output)
     assert len(gpcert.load(f"{output}.2")) == 1
 
 
@@ -77,13 +81,7 @@ def test_in_its_own_process(files):
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b"")
-    shown = done.stdout.decode(encoding)
-    assert "1 ROBUST" in shown
-    assert "café" in shown
-    assert ">= 1" in shown
-    table = gpcert.load(output)
-    assert table.labels == ("\u03b1\u2260",)
-    assert table[0].decision == LABELS[0]
+    check_answer(done.stdout.decode(encoding), output)
 
 
 @crossed(
