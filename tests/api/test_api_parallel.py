@@ -113,7 +113,7 @@ def test_processes_go_on_where_this_one_stopped(monkeypatch):
 
 @pytest.mark.parametrize("seconds", [0.1, 3.0])
 def test_an_error_for_want_of_time_is_left_to_the_processes(no_processes, monkeypatch, seconds):
-    """`explain.sufficient` has nothing to return where its first step ends by a deadline."""
+    """A ranking by sufficient reasons has none where its first step ends by a deadline."""
     clock = Clock(monkeypatch)
 
     def hurried():

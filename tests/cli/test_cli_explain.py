@@ -42,6 +42,18 @@ def test_reasons_of_several_points(run, npz, csv, tmp_path, what):
     assert "2 points: 2 decided" in result.stdout
 
 
+def test_a_point_without_a_reason_leaves_those_of_the_others(run, npz, csv, tmp_path):
+    output = tmp_path / "reason.json"
+    points = csv("1.0,0.0\n0.0,0.0\n")  # the second is a tie of the two classes
+    result = run(
+        "explain", npz, points, "--what", "sufficient", "--radius", 0.2, "--output", output
+    )
+    assert result.exit_code == 2, result.stdout
+    assert [reason.found for reason in gpcert.load(output)] == [True, False]
+    assert "2 points: 1 decided, 1 not" in result.stdout
+    assert "no reason" in result.stdout
+
+
 def test_weights_of_classes_decide(run, npz, csv, tmp_path):
     """What `class_weight` decides at x is what is explained."""
     output = tmp_path / "reason.json"

@@ -10,6 +10,7 @@ import gpcert
 from gpcert import explain
 from gpcert.errors import InputError, MissingExtraError
 from gpcert.explain.arguments import predictions
+from gpcert.explain.rankings import ranked_features
 from gpcert.kernels import SquaredExponential
 from gpcert.search import StopReason, solve
 from gpcert.testing.effort import THOROUGH
@@ -99,6 +100,9 @@ def test_a_tie_at_x_has_no_decision(image_model):
     model = replace(image_model, weights=0.0 * image_model.weights)
     with pytest.raises(InputError, match="not proved"):
         explain.pixel_budget(model, np.full(9, 0.5), radius=0.1, ranking="gradient")
+    ball = gpcert.Ball(np.full(9, 0.5), 0.1)
+    with pytest.raises(InputError, match="ranking: there is no sufficient reason"):
+        ranked_features(model, ball.center, ball, "sufficient", None, 0)
 
 
 def test_record(image_model, image, tmp_path):

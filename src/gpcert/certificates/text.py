@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import Enum, StrEnum
 from html import escape
 from typing import Any
@@ -133,16 +133,16 @@ def _cell(text: str) -> str:
     return f'<td style="{CELL}">{inside}</td>'
 
 
-def below(value: float) -> str:
-    """The largest number of four digits that is not above the value: a lower bound stays one.
+def below(value: float | Decimal, digits: int = DIGITS) -> str:
+    """The largest number of so many digits that is not above the value: a lower bound stays one.
 
     >>> below(0.49999), below(-1.23456), below(float("-inf"))
     ('0.4999', '-1.235', '-inf')
     """
-    return f"{float(Context(DIGITS, ROUND_FLOOR).create_decimal(value)):.{DIGITS}g}"
+    return f"{float(Context(digits, ROUND_FLOOR).create_decimal(value)):.{digits}g}"
 
 
-def above(value: float) -> str:
+def above(value: float | Decimal) -> str:
     """The smallest number of four digits that is not below the value: an upper bound stays one.
 
     >>> above(0.50001), above(0.25)
@@ -205,20 +205,22 @@ def _number_text(name: str, value: float) -> str:
 
 
 def region_text(region: dict[str, Any]) -> str:
-    """A region in a few words, however many features it has.
+    """A region in a few words, however many features it has; not larger than what was proved.
 
     >>> region_text({"kind": "box", "lower": [0.0, 1.0], "upper": [0.5, 1.0]})
     'box of 2 features, width at most 0.5'
     >>> region_text({"kind": "ball", "center": [0.0] * 9, "radius": 0.1, "norm": 2.0,
     ...              "features": [4], "domain": None})
     'l_2 ball of radius 0.1 in 1 of 9 features'
+    >>> region_text({"kind": "ball", "center": [0.0], "radius": 0.29999999, "norm": 1.0})
+    'l_1 ball of radius 0.299999 in 1 feature'
     >>> region_text({"kind": "ball", "center": [0.0] * 3, "radius": [0.1, 0.0, 0.25],
     ...              "norm": "inf", "features": None, "domain": None})
     'l_inf ball of radii up to 0.25 in 2 of 3 features'
     """
     if region.get("kind") == "box":
         sides = [float(b) - float(a) for a, b in zip(region["lower"], region["upper"], strict=True)]
-        return f"box of {_count(len(sides), 'feature')}, width at most {max(sides):.4g}"
+        return f"box of {_count(len(sides), 'feature')}, width at most {above(_typed(max(sides)))}"
     if region.get("kind") != "ball":
         return "not recorded"
     dim, free, radius = len(region["center"]), region.get("features"), region["radius"]
@@ -230,7 +232,12 @@ def region_text(region: dict[str, Any]) -> str:
     moved = every if free is None else f"{len(free)} of {every}"
     inside = "" if region.get("domain") is None else ", inside its domain"
     norm = float(region["norm"])
-    return f"l_{norm:g} ball of {size} {radius:.6g} in {moved}{inside}"
+    return f"l_{norm:g} ball of {size} {below(_typed(radius), 6)} in {moved}{inside}"
+
+
+def _typed(size: float) -> Decimal:
+    """The decimal that was typed, 0.3, not the float nearest to it, which lies below."""
+    return Decimal(f"{size:.15g}")
 
 
 def _count(count: int, word: str, ending: str = "s") -> str:

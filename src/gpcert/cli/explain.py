@@ -216,9 +216,7 @@ def _rows(result: Any, asked: Asked, files: Files, picture: Picture) -> NoReturn
 
 
 def _settled(answer: Any) -> bool:
-    if isinstance(answer, verbs.Reason):
-        return not answer.undecided
-    return answer.reason is StopReason.CONVERGED
+    return answer.reason in {StopReason.DECIDED, StopReason.CONVERGED}
 
 
 def _cells(answer: Any) -> list[RenderableType]:

@@ -46,10 +46,9 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
                 found = ask(model, x, radius, domain=(0.0, 1.0), budget=budget)
                 head = {"data": case.data, "point": i, "radius": radius, "what": what}
                 # a search may find none: nothing flips the decision, or nothing is known
-                none = what == "contrastive" and not found.features
                 about = {
                     "decision": found.decision,
-                    "pixels": None if none else len(found.features),
+                    "pixels": len(found.features) if found.found else None,
                     "maybe superfluous": len(found.undecided),
                     "movable": len(found.movable),
                     "certificates": len(found.steps),
@@ -79,7 +78,7 @@ def draw(tables: Tables) -> Figure:
     for ax, ((data, point, what, radius), own) in each:
         image = own.numbers("value")
         kept, weak = (np.flatnonzero(own.column(c)) for c in ("in the reason", "undecided"))
-        none = what == "contrastive" and len(kept) == 0
+        none = len(kept) == 0 and (what == "contrastive" or len(weak) > 0)
         count = "none found" if none else f"{len(kept)} pixels"
         title = f"{labelled(data)}, point {point}\n{what}: {count} at {radius:g}"
         shape = image_shape(image.size)

@@ -43,6 +43,11 @@ def ranked_features(
         if ranking == "sufficient":
             found = sufficient(model, x, region=region, random_state=random_state, progress=False)
             stop_if_interrupted(found.reason)
+            if not found.found:
+                raise InputError(
+                    f"ranking: there is no sufficient reason at x ({found.reason.value}); expected "
+                    "a point whose decision is proved, or another ranking"
+                )
             inside = set(found.features)
             # those of the reason first, both parts by gradient
             order = sorted(order, key=lambda j: int(j) not in inside)

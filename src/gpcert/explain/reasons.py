@@ -37,7 +37,7 @@ from gpcert.explain.arguments import (
 from gpcert.extras import Axes, DataFrame, optional
 from gpcert.plots.explanations import plot_kept_features, plot_kept_pixels
 from gpcert.regions import Region
-from gpcert.search import Budget, StopReason, stop_if_interrupted
+from gpcert.search import Budget, StopReason
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,12 @@ class Reason(Searched, kind="reason"):
 
     @property
     def found(self) -> bool:
-        """Whether there is a reason: a region that holds one decision has no contrastive one."""
-        return self.what == "sufficient" or self.counterexample is not None
+        """Whether there is a reason: a region that holds one decision has no contrastive one, and
+        where not even the decision at x is proved, which the first step asks, none is sufficient.
+        """
+        if self.what == "contrastive":
+            return self.counterexample is not None
+        return self.steps[0].status is Status.ROBUST
 
     def to_frame(self) -> DataFrame:
         """One row per step."""
@@ -101,6 +105,7 @@ class Reason(Searched, kind="reason"):
             return ReasonTable((self,), labels=("",)).plot(ax)
         title = f"{len(self.features)} pixels {'prove' if self.what == 'sufficient' else 'flip'}"
         title += "" if self.decision is None else f" {self.decision}"
+        title = title if self.found else "no reason found"
         if self.undecided:
             title += f"\n(dotted: {len(self.undecided)} perhaps superfluous)"
         image = self.x if self.counterexample is None else self.counterexample
@@ -256,7 +261,8 @@ def sufficient(
     effort as in `certify`. The time of `budget` (60 seconds by default) is that of the whole call,
     of which one step may take a twelfth; its boxes are those of one step (by default 32 where more
     than 20 features are free). After it, or Ctrl-C, all that is not known yet is undecided. Where
-    not even the decision at x is proved an `InputError` says whether x or the budget is the reason.
+    not even the decision at x is proved `Reason.found` is False, and `reason` says whether that is
+    for x, which lies within rounding of its boundary, or for the budget.
 
     Example
     -------
@@ -271,17 +277,7 @@ def sufficient(
         search = _Search(model, x, Where.read(words, radius, region), words, line)
         items = search.ordered(order)
         if search.status([]) is not Status.ROBUST:
-            why = search.last.reason
-            stop_if_interrupted(why)
-            if why in {StopReason.TIME, StopReason.MEMORY}:
-                raise InputError(
-                    "budget: expected enough to prove the decision at x itself, without which no "
-                    f"set of features can prove it; {why.value}, give more"
-                )
-            raise InputError(
-                "x: the decision at x itself is not proved (it lies within rounding of its "
-                "boundary), so no set of features can prove it"
-            )
+            return search.reason("sufficient", MinimalSubset([], [], list(items)), items)
 
         def holds(kept: list[int]) -> Answer:
             stay = set(kept)
