@@ -109,7 +109,7 @@ def answer(name: str, chosen: list[str], together: bool) -> tuple[str, Outcome, 
     """Its name, the problem with everything, and without each (or all) of the pieces."""
     problem = next(p for p in PROBLEMS if p.name == name)
     question = problem.make()
-    problem.ask(question, 1)  # what is computed once a model
+    problem.ask(question, 1)  # what is computed once per model
     whole = measured(problem, question, problem.boxes)
     words = set(problem.words.split())
     felt = [p for p in PIECES if p.name in chosen and words & set(p.on.split())]

@@ -65,7 +65,7 @@ class Prepared(NamedTuple):
 
 
 def _prepared(name: str, data: Path, cache: Path | None) -> Prepared:
-    """Convert, and compute what is computed once a model."""
+    """Convert, and compute what is computed once per model."""
     model, split = fitted(name, data, cache)
     accuracy = float(model.score(split.X_test, split.y_test))
     start = time.perf_counter()
@@ -112,7 +112,7 @@ def ranges(data: Path, cache: Path | None, points: range) -> Section:
         "medians and maxima are over the test points.",
         "Fits by maximum marginal likelihood, scikit-learn's default bounds; SPAM: amplitude^2 in "
         "[0.01, 1000], length-scales in [0.1, 100], without which the fit is degenerate.",
-        "Set-up seconds (conversion, norms, excess) are spent once a model, not once a point.",
+        "Set-up seconds (conversion, norms, excess) are spent once per model, not once per point.",
         "synthetic2d-5 is the data of the published scripts (shift 5); at gamma 1 it took 97, then "
         "43 boxes before the second degree of the covariance and further lines, which were chosen "
         "on these 20 points (`--skip 20 --points 40`: median 28). synthetic2d-3 was added when it "

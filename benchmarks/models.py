@@ -56,7 +56,7 @@ def fitted(name: str, folder: Path, cache: Path | None) -> tuple[Any, Dataset]:
 
 
 def _kernel(name: str, dim: int) -> Any:
-    """Scikit-learn's default bounds but for SPAM; one length-scale for images, else one a feature.
+    """Scikit-learn's default bounds but for SPAM; a length-scale per feature, for images one.
 
     Without bounds the fit of SPAM ends at length-scales above 1e4, where scikit-learn's Laplace
     iteration does not converge and the model calls every e-mail spam.

@@ -4,7 +4,7 @@
 
 FOLDER holds `mnist_358.npz` and `fashion_tsp.npz`. Sections: `ranges` (class probabilities, 10
 pixels, gamma 0.15), `decisions` (10 pixels, gamma 0.5, 10 s), `paper` (both methods with the same
-budget), `classes` (seconds a box over m, independent outputs), `images` (decisions over all 196
+budget), `classes` (seconds per box over m, independent outputs), `images` (decisions over all 196
 pixels, 60 s). Models: multiclass_models.py. Last results: benchmarks/results/multiclass.md.
 """
 

@@ -82,7 +82,7 @@ def image_model(
 
 
 def prepared_images(name: str, folder: Path, cache: Path | None, count: int = TRAINING) -> Prepared:
-    """The posterior of `image_model`, with what is computed once a model."""
+    """The posterior of `image_model`, with what is computed once per model."""
     model, data = image_model(name, folder, cache, count)
     accuracy = float(model.score(data.X_test, data.y_test))
     if count == TRAINING:
@@ -116,7 +116,7 @@ def digits_data(classes: int) -> Dataset:
 
 
 def prepared_digits(classes: int, cache: Path | None) -> Prepared:
-    """Independent outputs under the softmax, with what is computed once a model."""
+    """Independent outputs under the softmax, with what is computed once per model."""
     from gpcert.likelihoods import Softmax
 
     data = digits_data(classes)
@@ -130,7 +130,7 @@ def prepared_digits(classes: int, cache: Path | None) -> Prepared:
 
 
 def digits_latent(classes: int, cache: Path | None) -> tuple[gpcert.Posterior, Trained]:
-    """The latent functions of Dirichlet-based classification, one a class, independent.
+    """The latent functions of Dirichlet-based classification, one per class, independent.
 
     Milios et al. (2018), "Dirichlet-based Gaussian processes for large-scale calibrated
     classification", Sec. 4: with `a = alpha_eps + [y = c]`, class c is a regression on the targets

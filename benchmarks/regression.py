@@ -122,7 +122,7 @@ def _beside(ours: dict[str, Any], theirs: dict[str, Any] | None) -> dict[str, An
 def _notes() -> list[str]:
     return [
         f"Seconds: median of {RUNS} runs after a warm-up. First: the first question to a new "
-        "model, with everything that is computed once a model. CPU seconds are those of all "
+        "model, with everything that is computed once per model. CPU seconds are those of all "
         "threads; ratios are of CPU seconds, which other work on the machine does not change.",
         f"Median and most boxes over {SEEDS} random problems of the shape; the other columns, and "
         "MAiNGO's, are for the first of them.",

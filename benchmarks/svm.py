@@ -6,7 +6,7 @@ Ten classes, 784 inputs, about 900 support vectors, rbf: the shape of SAVer's MN
 MNIST is not among our data, so scikit-learn's 8 x 8 digits are enlarged to 28 x 28 (bilinear). With
 `--data` also real MNIST pixels of the three classes of `mnist_358.npz`. One box a point, all pixels
 free: `proved` is the strength of the root bound. Times are the best of three runs over all points,
-on one thread. Target: at most 50 ms a point.
+on one thread. Target: at most 50 ms per point.
 """
 
 from __future__ import annotations

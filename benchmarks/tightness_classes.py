@@ -143,7 +143,7 @@ def main() -> None:
         section.notes.append(
             "targets: decisions within 1 s in the median, ranges to 0.02 within 10 s for 18 of 20; "
             "three classes: a decision within 2 s. CPU seconds of a thread; `setup`: a first "
-            "question, with the proofs that are made once a model"
+            "question, with the proofs that are made once per model"
         )
         merge(options.results, section, "classes", "tightness")
     if options.pixels:
@@ -151,7 +151,7 @@ def main() -> None:
         section = Section("class pixels", title)
         for classes, N, first, radius in (FEW_PIXELS[i] for i in options.pixels):
             X, posterior, _ = fitted_model(classes, N)
-            gpcert.certify(posterior, X[-1], radius=1e-3)  # what is proved once a model
+            gpcert.certify(posterior, X[-1], radius=1e-3)  # what is proved once per model
             pixels = np.argsort(-X[:N].var(axis=0))[:PIXELS]
             row = pixel_ranges(posterior, X[first : first + options.points], pixels, radius)
             section.add(classes=classes, N=N, radius=radius, **row)

@@ -64,7 +64,7 @@ def compared(posterior: gpcert.Posterior, points: np.ndarray, count: int) -> Row
         low, high, spent = one_box(posterior, x, label)
         share = sum(one_box(posterior, x, int(c))[1] for c in dropped)
         reduced = without(posterior, dropped)
-        gpcert.certify(reduced, points[0], radius=1e-3)  # what is proved once a model
+        gpcert.certify(reduced, points[0], radius=1e-3)  # what is proved once per model
         low_r, high_r, spent_r = one_box(reduced, x, label)
         widths.append((high - low, high_r - low_r, share))
         seconds.append((spent, spent_r))

@@ -23,7 +23,7 @@ def radii() -> Section:
     """Decisions at one radius and certified radii of three classes."""
     section = Section("radii", "Radii, three classes, softmax Laplace, digits, 64 pixels, N = 300")
     X, model, _ = fitted_model(3, 300)
-    gpcert.certify(model, X[-1], radius=1e-3)  # what is made once a model
+    gpcert.certify(model, X[-1], radius=1e-3)  # what is made once per model
     for name, numbers in POINTS.items():
         quotients, seconds, decisions = [], [], []
         decided = 0

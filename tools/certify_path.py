@@ -42,7 +42,7 @@ def files_of(call: Callable[[], Any]) -> list[str]:
 
 
 def main() -> None:
-    """A mean against 0, a probability against 0.3; what is made once a model is made before."""
+    """A mean against 0, a probability against 0.3; what is made once per model is made before."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (60, 3))
     kernel = SquaredExponential(0.8)

@@ -163,7 +163,7 @@ class UnitForm(Factored):
     @cached_property
     def form_norms(self) -> dict[tuple[tuple[int, float], ...], float]:
         """Norms of sums of outputs' precisions (`enclosures.classes.covariances`), by their
-        coefficients: found once a model."""
+        coefficients: found once per model."""
         return {}
 
     @property

@@ -199,7 +199,7 @@ class SupportTable:
         return len(self.rows)
 
     def to_frame(self) -> Any:
-        """A pandas data frame, one row a class of models."""
+        """A pandas data frame, one row per class of models."""
         pandas = optional("pandas", "to_frame")
         return pandas.DataFrame(self._cells(), columns=list(COLUMNS))
 

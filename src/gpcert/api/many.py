@@ -44,7 +44,7 @@ def certify_many(
     """`certify` for every row of X; the budget (60 seconds by default) is that of one point.
 
     `region` is one region for all points, or a list of one per point, which contain them. `n_jobs`
-    processes (-1: one a core; None: what `joblib.parallel_config` says, a cluster of Dask's or
+    processes (-1: one per core; None: what `joblib.parallel_config` says, a cluster of Dask's or
     Ray's included) are started where what is left to do pays for their start;
     `progress` shows how many points are done, by default only on a terminal. Ctrl-C ends everything
     at once and returns the points finished so far, in a table with `complete=False`; its `labels`

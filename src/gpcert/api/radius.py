@@ -175,7 +175,7 @@ def radius_of(
 def distance_of(shape: Shape, x: np.ndarray, point: np.ndarray) -> float:
     """How far the point is from x at most, in units of the scale.
 
-    The difference rounds once a coordinate, and so does a quotient, which a step up keeps from
+    The difference rounds once per coordinate, and so does a quotient, which a step up keeps from
     underflowing; the norm is rounded up. Features whose unit is 0 have not moved.
     """
     moved = np.abs(point - x)

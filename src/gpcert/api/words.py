@@ -180,8 +180,8 @@ class Method:
     """`name` is "taylor" (default), "paper" or "both".
 
     `variance_bound` says how the paper's variance programs are bounded, by "solver" (the paper's;
-    default of "paper") or "analytic", in closed form (default of "both", where seconds a box for a
-    solver would seldom pay).
+    default of "paper") or "analytic", in closed form (default of "both", where a solver's seconds
+    per box would seldom pay).
 
     >>> Method("paper").variance_bound, Method("both").variance_bound
     ('solver', 'analytic')

@@ -279,7 +279,7 @@ class RecordTable(Record, Generic[T]):
         return self.rows[index]
 
     def to_frame(self) -> DataFrame:
-        """One row a record, with its point's label in front."""
+        """One row per record, with its point's label in front."""
         return optional("pandas", "to_frame").DataFrame(self._lines())
 
     def _lines(self) -> list[dict[str, Any]]:

@@ -225,7 +225,7 @@ def region_text(region: dict[str, Any]) -> str:
         return "not recorded"
     dim, free, radius = len(region["center"]), region.get("features"), region["radius"]
     size = "radius"
-    if isinstance(radius, list):  # one a feature, 0 where it is fixed
+    if isinstance(radius, list):  # one per feature, 0 where it is fixed
         free = [j for j in (range(dim) if free is None else free) if radius[j] > 0]
         size, radius = "radii up to", max((radius[j] for j in free), default=0.0)
     every = _count(dim, "feature")

@@ -32,8 +32,8 @@ class Corners:
         Path,
         typer.Argument(
             metavar="LOWER",
-            help="least corners, one box a row: a .npy or CSV file; or a .npz file with the arrays "
-            "lower and upper, and then no UPPER",
+            help="least corners, one box per row: a .npy or CSV file; or a .npz file with the "
+            "arrays lower and upper, and then no UPPER",
         ),
     ]
     upper: Annotated[

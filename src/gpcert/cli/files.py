@@ -51,7 +51,7 @@ class Points:
 def read_points(
     path: Path, header: bool | None, dim: int, features: Sequence[str] | None = None
 ) -> Points:
-    """One row a point, one column a feature, every cell a number; "-" is standard input.
+    """One row per point, one column per feature, every cell a number; "-" is standard input.
 
     `header` says whether the first row holds names; None finds out: a header is a row in which no
     cell is a number, or begins as one does. Names are matched with `features`, if the model knows

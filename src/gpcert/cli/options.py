@@ -34,7 +34,7 @@ OptionalRadius = Annotated[
     str | None, option("radius of the ball around each point, as in gpcert certify")
 ]
 
-Jobs = Annotated[int | None, option("processes; -1 for one a core")]
+Jobs = Annotated[int | None, option("processes; -1 for one per core")]
 
 BackendName = Annotated[str, option("numpy, torch, torch:cpu or torch:cuda")]
 
@@ -65,8 +65,8 @@ class Inputs:
         Path,
         typer.Argument(
             metavar="POINTS.csv",
-            help="one point a row, one feature a column, - for standard input; a header is matched "
-            "with the model's feature names, a column id or index names the rows",
+            help="one point per row, one feature per column, - for standard input; a header is "
+            "matched with the model's feature names, a column id or index names the rows",
         ),
     ]
     header: Annotated[
@@ -186,7 +186,7 @@ class Search:
 def check_jobs(jobs: int | None) -> None:
     """An `InputError` for no processes."""
     if jobs == 0:
-        raise InputError("--jobs: expected a number of processes, or -1 for one a core; got 0")
+        raise InputError("--jobs: expected a number of processes, or -1 for one per core; got 0")
 
 
 def radius_of(text: str, model: Model) -> Any:

@@ -361,7 +361,7 @@ def _labels(path: Path, model: Model, count: int) -> list[Any]:
         try:
             return [float(line) for line in lines]
         except ValueError as error:
-            raise InputError(f"{path}: expected numbers, one a line ({error})") from error
+            raise InputError(f"{path}: expected numbers, one per line ({error})") from error
     return [options.named("--labels", line, model.labels) for line in lines]
 
 

@@ -121,7 +121,7 @@ def read_table(path: Path, columns: int) -> np.ndarray:
         raise InputError(f"{path.name}: expected numbers between commas; {error}") from error
     if found.shape[1] != columns or not np.isfinite(found).all():
         raise InputError(
-            f"{path.name}: expected {columns} finite numbers a row, got shape {found.shape}"
+            f"{path.name}: expected {columns} finite numbers per row, got shape {found.shape}"
         )
     return found
 

@@ -162,7 +162,7 @@ class ReasonTable(RecordTable[Reason], kind="reasons"):
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """One row a point, one column a feature: which are in its reason; returns the Axes."""
+        """One row per point, one column per feature: which are in its reason; returns the Axes."""
         names: dict[int, str] = {}
         for row in self:
             names |= {j: f"x{j}" for j in row.movable if j not in names}

@@ -98,7 +98,7 @@ class GeneralisedSpectral(Mixture):
     parameters: ClassVar[dict[str, Parameter]] = {
         "variances": VARIANCES,
         **dict.fromkeys(("thetas", "first", "second"), RATES),
-        "phases": numbers("two numbers a row", lambda p: p.shape[1] == 2, ndim=2, features=False),
+        "phases": numbers("two numbers per row", lambda p: p.shape[1] == 2, ndim=2, features=False),
     }
 
     def __post_init__(self) -> None:

@@ -169,7 +169,7 @@ def plot_certificates(
 
 
 def plot_radii(ax: Axes | None, radii: Sequence[Radius], labels: Sequence[Any]) -> Axes:
-    """One row a point, from the top: green up to the proved radius, hatched what is open, a cross
+    """One row per point, from the top: green up to the proved radius, hatched what is open, a cross
     where a counter-example is known; an arrow where none is."""
     ax = axes_or_current(ax)
     rows = list(radii)

@@ -142,7 +142,7 @@ def plot_kept_features(
     *,
     title: str = "",
 ) -> Axes:
-    """One row a point, one column a feature; `marks` (points, features) are places in `LOOKS`."""
+    """One row per point, one column per feature; `marks` (points, features) place in `LOOKS`."""
     ax = axes_or_current(ax)
     from matplotlib.patches import Patch
 

@@ -62,7 +62,7 @@ class AdapterContract:
     """Radius of the regions, as a part of the width of the model's points in every feature."""
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
-        """One test a model."""
+        """One test per model."""
         every = {"taken": self.models, "refusal": self.refused, "unready": self.not_ready}
         for argument, cases in every.items():
             if argument in metafunc.fixturenames:
