@@ -34,7 +34,7 @@ class ClassLayout:
     s the product of two such. The rows lie on a grid, so that differences are exact; products round
     once, a relative error of at most `rounding`. Without mixing weights it is the identity.
     Coupled outputs (`mixing` is None): the searched posterior is `Posterior.differences`, one
-    output a pair with variance D_kl, and `cov = (D_ck + D_cl - D_kl) / 2`.
+    output per pair with variance D_kl, and `cov = (D_ck + D_cl - D_kl) / 2`.
     """
 
     classes: int

@@ -1,4 +1,4 @@
-"""The differences of coupled outputs: a posterior with one output a pair.
+"""The differences of coupled outputs: a posterior with one output per pair.
 
 Proofs: docs/mathematics.md, statement 1.6.
 """

@@ -95,8 +95,8 @@ def _input(transform: Any, d: int) -> FeatureMap:
     b = finite_array("input_transform.offset", transform.offset)
     if a.size != len(where) or b.size != len(where):
         raise UnsupportedModelError(
-            f"input_transform: expected one coefficient a feature, got shape {a.shape}; batches of "
-            "transforms are not supported"
+            f"input_transform: expected one coefficient per feature, got shape {a.shape}; batches "
+            "of transforms are not supported"
         )
     a, b = a.reshape(-1), b.reshape(-1)
     if np.any(a <= 0):

@@ -33,7 +33,7 @@ def reference_of(name: str, config: dict[str, Any]) -> Callable[[Point, Point], 
 
 
 def _vector(value: Any, d: int) -> list[Any]:
-    """One exact ball a feature, from a number or d numbers."""
+    """One exact ball per feature, from a number or d numbers."""
     return exact(np.broadcast_to(np.asarray(value, dtype=np.float64), (d,)))
 
 
