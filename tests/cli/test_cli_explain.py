@@ -54,6 +54,20 @@ def test_a_point_without_a_reason_leaves_those_of_the_others(run, npz, csv, tmp_
     assert "no reason" in result.stdout
 
 
+def test_a_tie_leaves_the_pixel_budgets_of_the_others(run, npz, csv, tmp_path):
+    output, table = tmp_path / "pixels.json", tmp_path / "pixels.csv"
+    points = csv("0.0,0.0\n1.0,0.0\n")  # the first is a tie of the two classes
+    result = run(
+        "explain", npz, points, "--what", "pixels", "--radius", 1.5, "--ranking", "gradient",
+        "--output", output, "--csv", table, "--plot", tmp_path / "pixels.svg",
+    )  # fmt: skip
+    assert result.exit_code == 2, result.stdout
+    assert [bool(found.betas) for found in gpcert.load(output)] == [False, True]
+    assert len(table.read_text().splitlines()) == 3
+    assert "2 points: 1 decided, 1 not" in result.stdout
+    assert "not known" in result.stdout
+
+
 def test_weights_of_classes_decide(run, npz, csv, tmp_path):
     """What `class_weight` decides at x is what is explained."""
     output = tmp_path / "reason.json"

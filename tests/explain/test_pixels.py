@@ -96,10 +96,18 @@ def test_an_interrupt_leaves_the_betas_that_were_reached(image_model, image, mon
     assert len(done) == 3
 
 
-def test_a_tie_at_x_has_no_decision(image_model):
+def test_a_tie_at_x_has_no_decision(image_model, tmp_path):
     model = replace(image_model, weights=0.0 * image_model.weights)
-    with pytest.raises(InputError, match="not proved"):
-        explain.pixel_budget(model, np.full(9, 0.5), radius=0.1, ranking="gradient")
+    nothing = explain.pixel_budget(model, np.full(9, 0.5), radius=0.1)
+    assert nothing.reason is StopReason.UNDECIDED_AT_X
+    assert (nothing.decision, nothing.least_beta, nothing.safe_beta) == (None, None, None)
+    assert nothing.betas == nothing.ranking == ()
+    assert f"none known: {nothing.reason.value}" in repr(nothing)
+    assert nothing.plot().get_xlabel()
+    nothing.save(tmp_path / "pixels.json")
+    assert explain.PixelBudget.load(tmp_path / "pixels.json").reason is nothing.reason
+    with pytest.raises(InputError, match="at most 9"):
+        explain.pixel_budget(model, np.full(9, 0.5), [10], radius=0.1)
     ball = gpcert.Ball(np.full(9, 0.5), 0.1)
     with pytest.raises(InputError, match="ranking: there is no sufficient reason"):
         ranked_features(model, ball.center, ball, "sufficient", None, 0)

@@ -223,6 +223,8 @@ def _cells(answer: Any) -> list[RenderableType]:
     if isinstance(answer, verbs.Reason):
         names = shown(answer.feature_names) if answer.found else "no reason"
         found = [names, str(len(answer.undecided)), str(len(answer.steps))]
+    elif not answer.betas:  # not even the decision at x is proved
+        found = ["not known", "not known", "", ""]
     else:
         betas = (answer.least_beta, answer.safe_beta)
         found = ["none" if beta is None else str(beta) for beta in betas]

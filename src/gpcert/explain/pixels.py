@@ -40,7 +40,8 @@ class PixelBudget(Searched, kind="pixel_budget"):
 
     `least_beta` is the smallest number of pixels, in the order of `ranking`, for which an image of
     another decision is known (`adversarial`), None if there is none; up to `safe_beta` it is proved
-    that there is none (None: of no beta asked for). After Ctrl-C, `betas` are those reached.
+    that there is none (None: of no beta asked for). After Ctrl-C, `betas` are those reached; there
+    are none where not even the decision at x is proved.
     """
 
     x: np.ndarray | None
@@ -74,16 +75,17 @@ class PixelBudget(Searched, kind="pixel_budget"):
 
     def __repr__(self) -> str:
         least = "none flips" if self.least_beta is None else f"{self.least_beta} pixels flip"
-        return f"PixelBudget({self.ranked_by}, {len(self.betas)} betas, {least} {self.decision})"
+        said = f"{least} {self.decision}" if self.betas else f"none known: {self.reason.value}"
+        return f"PixelBudget({self.ranked_by}, {len(self.betas)} betas, {said})"
 
     def inputs(self) -> list[np.ndarray]:
-        given = (self.x, self.points, self.adversarial)
+        given = (self.x, self.points if self.betas else None, self.adversarial)
         return [each for each in given if each is not None]
 
     def check(self) -> None:
         super().check()
         count = len(self.betas)
-        if self.x is None or self.points.shape != (count, len(self.x)):
+        if self.x is None or self.points.shape != ((count, len(self.x)) if count else (0,)):
             raise InputError("points: expected a point for every beta")
         if not self.lower.shape == self.upper.shape == (count,):
             raise InputError("lower, upper: expected a number for every beta")
@@ -98,8 +100,8 @@ class PixelBudgetTable(RecordTable[PixelBudget], kind="pixel_budgets"):
     def cells(self, row: PixelBudget) -> dict[str, Any]:
         return {
             **cells_of(row, "decision ranked_by least_beta safe_beta"),
-            "gap_lower": float(row.lower[-1]),
-            "gap_upper": float(row.upper[-1]),
+            "gap_lower": float(row.lower[-1]) if row.betas else None,
+            "gap_upper": float(row.upper[-1]) if row.betas else None,
             **cells_of(row, COST),
         }
 
@@ -126,7 +128,8 @@ def pixel_budget(
     pi_gap is the least lead of the most probable class at x, which is proved, over the other
     classes (the paper's adversarial gap; of scikit-learn's one-vs-one a lead in votes): below 0
     another class leads. For every beta the smallest gap over the region with those pixels free is
-    enclosed, and the point of its attained side is kept.
+    enclosed, and the point of its attained side is kept. Where x lies within rounding of a tie
+    nothing can flip: there are no `betas`, and `reason` says so.
 
     Parameters
     ----------
@@ -156,9 +159,12 @@ def pixel_budget(
     point = read_x(posterior, x, "ask for one point at a time")
     whole = region_around(posterior, point, Where.read(words, radius, region))
     width, means = read_tolerance(tol), Means.read(words)
-    gap = _gap(posterior, point)
-    order = ranked_features(posterior, point, whole, ranking, gap.label, means.random_state)
-    wanted = _betas(betas, len(order))
+    gap, wanted = _gap(posterior, point), _betas(betas, len(whole.free))
+    order = np.zeros(0, dtype=int)
+    if gap.undecided is None:
+        order = ranked_features(posterior, point, whole, ranking, gap.label, means.random_state)
+    else:
+        wanted = []  # there is no decision to flip
     with progress_line(words.get("progress")) as line:
         search = _Search(gap, point, whole, order, width, means, line)
         least = search.run(wanted)
@@ -177,7 +183,7 @@ def pixel_budget(
         least_beta=least,
         safe_beta=max(safe, default=None),
         adversarial=None if least is None else search.known[least].goals[0].point,
-        reason=early[-1] if early else StopReason.CONVERGED,
+        reason=gap.undecided or (early[-1] if early else StopReason.CONVERGED),
         boxes=sum(row.boxes for row in search.known.values()),
         seconds=time.perf_counter() - started,
         region=whole.describe(),
@@ -188,11 +194,15 @@ def pixel_budget(
 
 @dataclass(frozen=True, eq=False)
 class _Gap:
-    """The gap as `factor * quantity + shift`: of two classes `2 pi - 1` of the one decided."""
+    """The gap as `factor * quantity + shift`: of two classes `2 pi - 1` of the one decided.
+
+    `undecided` says why it is not known which one is, if so; then the label is None.
+    """
 
     model: Model
     quantity: Quantity
     label: Any
+    undecided: StopReason | None
     factor: float = 1.0
     shift: float = 0.0
 
@@ -210,19 +220,14 @@ def _gap(model: Model, x: np.ndarray) -> _Gap:
     if isinstance(model, Posterior):
         model.check_has_variance("gap between the probabilities")
     rule = decision_rule(model, x, Decision(threshold=0.5 if two else None))
-    if not rule.decided:
-        raise InputError(
-            "x: the most probable class at x itself is not proved (it lies within rounding of a "
-            "tie), so that there is no decision to flip; take another point"
-        )
     if not two:
-        return _Gap(rule.model, rule.quantity, rule.decision)
+        return _Gap(rule.model, rule.quantity, rule.decision, rule.undecided)
     assert not isinstance(model, Committee)
     assert isinstance(model.likelihood, ScalarLikelihood)
     second = rule.decision == model.labels[1]
     asked = Probability(model.likelihood, 0, 1 if second else -1)
     # of the second class 2 pi - 1, of the first 1 - 2 pi
-    return _Gap(model, asked, rule.decision, 2.0, -1.0 if second else 1.0)
+    return _Gap(model, asked, rule.decision, rule.undecided, 2.0, -1.0 if second else 1.0)
 
 
 @dataclass(eq=False)
