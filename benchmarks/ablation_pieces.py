@@ -52,7 +52,7 @@ def _answer(value: Any) -> Callable[[Any], Any]:
     return lambda there: lambda *args, **options: value
 
 
-def _resting(start: str | tuple[str, ...], but: str = "-") -> Callable[[Any], Any]:
+def _resting(start: str, but: str = "-") -> Callable[[Any], Any]:
     """A portfolio that never wants the bounds whose names begin so, but for one."""
 
     def off(wants: Any) -> Any:
@@ -110,7 +110,6 @@ SCALAR = "enclosures.goals.scalar:"
 LOCAL = "enclosures.local_posterior:"
 CLASSES = "enclosures.classes."
 NODES = "kernels.nodes."
-SUB_BOXES = tuple(f"inner {digit}" for digit in range(10))
 
 LOCAL_SE = "kernels.expansions.squared_exponential:LocalSquaredExponential."
 TABLE = "kernels.expansions.squared_exponential_table:SquaredExponentialTable."
@@ -127,7 +126,12 @@ PIECES = (
         _infinite(-1.0),
         "mean latent committee svm",
     ),
-    Piece("sub-boxes, mean", PORTFOLIO, _resting(SUB_BOXES), "mean svm"),
+    Piece(
+        "sub-boxes, mean",
+        f"{SCALAR}_refined",
+        lambda there: lambda evaluation, name, model, q, level: q,
+        "mean svm",
+    ),
     Piece(
         "degree 3 in sub-boxes",
         "enclosures.polynomials:CubicTerm.of",

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from problems import exact
-from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.preprocessing import StandardScaler
@@ -119,7 +119,8 @@ def data(source: Source) -> tuple[np.ndarray, np.ndarray]:
         rng, y = np.random.default_rng(SEED + seed), np.arange(N) % m
         far = apart[0] if apart else 1.5
         return (far * rng.normal(size=(m, d))[y] + rng.normal(size=(N, d))) / np.sqrt(d), y
-    X, y = {"wine": load_wine, "cancer": load_breast_cancer}[source](return_X_y=True)
+    loads = {"wine": load_wine, "iris": load_iris, "cancer": load_breast_cancer}
+    X, y = loads[source](return_X_y=True)
     order = np.random.default_rng(SEED).permutation(len(X))
     return StandardScaler().fit_transform(X)[order], y[order]
 
@@ -280,6 +281,8 @@ CLASSIFIERS: list[tuple[str, str, tuple[Any, ...], int]] = [
         ("softmax", "wine", 3, None, COARSE),
         40,
     ),
+    ("iris softmax, radius, d=4", "classes", ("softmax", "iris", 7, None, CLOSE), 200),
+    ("iris softmax, near radius, d=4", "classes", ("softmax", "iris", 2, None, CLOSE), 200),
     ("3 softmax, radius, d=60", "classes many", ("softmax", (3, 60, 240, 71), 1, None, CLOSE), 12),
     ("4 softmax, d=3", "classes", ("softmax", (4, 3, 120, 31), 0, 0.12, FIRST), 400),
     ("6 softmax, decision, d=2", COUPLED, ("softmax", (6, 2, 120, 32), 0, 0.1, {}), 60),

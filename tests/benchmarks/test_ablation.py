@@ -17,7 +17,8 @@ from gpcert.testing.effort import THOROUGH, variants
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PIECES = runpy.run_path(str(BENCHMARKS / "ablation_pieces.py"))["PIECES"]
-NAMES = ("paper", "pointwise", "pointwise variance", "further slopes", "ranges", "pieces", "inner")
+NAMES = ("paper", "pointwise", "pointwise variance", "further slopes", "ranges", "pieces")
+NAMES += ("inner line", "inner classes")
 
 
 @pytest.fixture(scope="module")
