@@ -57,30 +57,36 @@ class ExactVariance:
 
     def variances(self, X: Any) -> list[Any]:
         """`v` at the rows of X, as balls whose radius is at most 1e-15 of it."""
-        seen = [exact(x) for x in np.atleast_2d(np.asarray(X, dtype=np.float64))]
-        cross = [[kernel_reference(self.kernel, x, z) for z in self.points] for x in seen]
-        prior = [kernel_reference(self.kernel, x, x) for x in seen]
-        columns = flint().arb_mat(cross).transpose()
-        weights = self._solve(columns)
+        X = np.atleast_2d(np.asarray(X, dtype=np.float64))
+        rows = [self.cross(x) for x in X]
+        weights = self._solve(flint().arb_mat(rows).transpose())
         found = []
-        for k, own in enumerate(cross):
-            w = [weights[i, k] for i in range(len(own))]
-            found.append(_checked(self._least(prior[k], own, w)))
+        for k, (x, row) in enumerate(zip(X, rows, strict=True)):
+            w = [weights[i, k].mid() for i in range(len(row))]
+            found.append(_checked(self._least(self.prior(x), row, w)))
         return found
+
+    def cross(self, x: Any) -> list[Any]:
+        """`k(x, z_i)` for all i."""
+        at = exact(x)
+        return [kernel_reference(self.kernel, at, z) for z in self.points]
+
+    def prior(self, x: Any) -> Any:
+        """`k(x, x)`."""
+        return kernel_reference(self.kernel, exact(x), exact(x))
 
     def _solve(self, columns: Any) -> Any:
         """About `(K + Sigma)^-1` times them, to nearly all bits; nothing is proved of it."""
         return self.matrix.solve(columns, algorithm="approx")
 
-    def _least(self, prior: Any, own: list[Any], w: list[Any]) -> Any:
+    def _least(self, prior: Any, row: list[Any], w: list[Any]) -> Any:
         """v from any weights w: with `r = (K + Sigma) w - k` it is
         `k(x, x) - w.k + w.r - r^T (K + Sigma)^-1 r`, and the last lies in `[0, |r|^2 / noise]`."""
         arb, arb_mat = flint().arb, flint().arb_mat
-        product = self.matrix * arb_mat([[value.mid()] for value in w])
-        mid = [value.mid() for value in w]
-        r = [product[i, 0] - value for i, value in enumerate(own)]
+        product = self.matrix * arb_mat([[value] for value in w])
+        r = [product[i, 0] - value for i, value in enumerate(row)]
         most = dot(r, r) / arb(float(self.noise.min()))
-        return prior - dot(mid, own) + dot(mid, r) - _between_zero_and(most)
+        return prior - dot(w, row) + dot(w, r) - _between_zero_and(most)
 
     def variance(self, x: Any) -> Any:
         """`v` at one point."""
