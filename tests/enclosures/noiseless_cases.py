@@ -130,7 +130,7 @@ class NoiselessCase:
             except np.linalg.LinAlgError:
                 noise *= 16.0
         try:
-            posterior = gpcert.as_posterior(model)
+            posterior: Any = gpcert.as_posterior(model)
         except UnsupportedModelError:  # the library's own predictions are too far from exact ones
             reject()
         return Regression(model, posterior, noise, float(posterior.noise[0]))
@@ -138,13 +138,14 @@ class NoiselessCase:
     def gpcert(self) -> Regression:
         """By our own regressor, without the jitter that it adds where it must."""
         bare = GaussianProcessRegressor(self.kernel, alpha=1e3 * self.noise, optimizer=None)
-        kernel = gpcert.as_posterior(bare.fit(self.X[:1], self.y[:1])).kernel
+        converted: Any = gpcert.as_posterior(bare.fit(self.X[:1], self.y[:1]))
+        kernel = converted.kernel
         noise = self.noise
         while True:
             options: dict[str, Any] = {"max_epochs": 0, "normalize_y": self.normalize}
             model = GPRegressor(kernel, noise=noise, **options).fit(self.X, self.y)
             if not model.fit_.jitter:
-                return Regression(model, gpcert.as_posterior(model), noise)
+                return Regression(model, model.posterior_, noise)
             noise *= 16.0
 
     def samples(self, count: int) -> np.ndarray:
