@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from hypothesis import reject
 from hypothesis import strategies as st
-from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
 import gpcert
@@ -54,14 +54,16 @@ BETA = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """A fitted model of either library, and the exact process that its bounds are about.
+    """A fitted model of either library, and what is certified of it: the exact process of the
+    stored kernel, points and noise, or that of the stored factor where no noise is stored.
 
-    `white` is what the library adds to the variance of every prediction.
+    `noise` is what the library was told, one or one for each point; `white` is what it adds to the
+    variance of every prediction.
     """
 
     model: Any
     posterior: Posterior
-    noise: float
+    noise: Any
     white: float = 0.0
 
     def __repr__(self) -> str:
@@ -70,21 +72,24 @@ class Regression:
         return f"{library}: N={N}, d={d}, noise {self.noise!r}, {kernel!r}"
 
     @cached_property
-    def exact(self) -> ExactVariance:
-        """Of the canonical model: stored kernel, points and noise."""
-        return ExactVariance(self.posterior.kernel, self.posterior.points, self.noise)
-
-    @cached_property
-    def means(self) -> ArbPosterior:
+    def stored(self) -> ArbPosterior:
         return ArbPosterior(self.posterior)
+
+    def variances(self, X: np.ndarray) -> list[Any]:
+        """`v` at every row, in the kernel's units."""
+        noise = getattr(self.posterior, "training_noise", None)
+        if noise is None:
+            zero = flint().arb(0)
+            return [self.stored.canonical_variance(x).max(zero) for x in X]
+        return ExactVariance(self.posterior.kernel, self.posterior.points, noise[0]).variances(X)
 
     def truths(self, X: np.ndarray) -> list[dict[str, Any]]:
         """At every row: `variance`, `std`, and both ends of the `band`, as balls."""
         scale, white = exact([self.posterior.scale[0], self.white])
         found = []
-        for x, v in zip(X, self.exact.variances(X), strict=True):
+        for x, v in zip(X, self.variances(X), strict=True):
             variance = scale**2 * v + white
-            std, mean = variance.sqrt(), self.means.mean(x)
+            std, mean = variance.sqrt(), self.stored.mean(x)
             reach = flint().arb(BETA) * std
             row = {"variance": (variance,) * 2, "std": (std,) * 2}
             found.append({**row, "band": (mean - reach, mean + reach)})
@@ -147,6 +152,20 @@ class NoiselessCase:
             if not model.fit_.jitter:
                 return Regression(model, model.posterior_, noise)
             noise *= 16.0
+
+    def laplace(self) -> Regression:
+        """Two classes by scikit-learn: the noise of a site is `1 / W`."""
+        labels = self.y > np.median(self.y)
+        if labels.all() or not labels.any():
+            reject()
+        model = GaussianProcessClassifier(self.kernel, optimizer=None).fit(self.X, labels)
+        base: Any = model.base_estimator_
+        try:
+            posterior: Any = gpcert.as_posterior(model)
+        except UnsupportedModelError:
+            reject()
+        with np.errstate(divide="ignore", over="ignore"):
+            return Regression(model, posterior, 1.0 / base.W_sr_**2)
 
     def samples(self, count: int) -> np.ndarray:
         """Both ends and the middle of the box, some corners, and points inside it."""

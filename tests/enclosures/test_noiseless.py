@@ -1,5 +1,6 @@
-"""Variances of nearly noiseless models, through the public verbs, against the exact process of the
-stored kernel, points and noise in 200 bits. Nothing on the unsafe side, ever."""
+"""Variances of nearly noiseless models, through the public verbs, against what is certified of them
+in 200 bits: the exact process of the stored kernel, points and noise. Nothing on the unsafe side.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +10,29 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.gaussian_process import kernels as sk
 
 import gpcert
-from gpcert.testing.balls import exact, flint
-from gpcert.testing.effort import examples
-from tests.enclosures.noiseless_cases import BETA, NoiselessCase, Regression, noiseless_cases
-from tests.enclosures.variance_truth import assert_contains
+from gpcert.regions import Box
+from gpcert.testing.balls import flint
+from gpcert.testing.effort import THOROUGH, examples, variants
+from tests.enclosures.noiseless_cases import (
+    BETA,
+    KERNELS,
+    NoiselessCase,
+    Regression,
+    noiseless_cases,
+    points,
+)
+from tests.enclosures.variance_truth import ExactVariance, assert_contains
 
 QUANTITIES: tuple[Any, ...] = ("variance", "std", "band")
+
+
+def check(ends: Any, truth: tuple[Any, Any]) -> None:
+    """A proved range holds what is least and what is most of a quantity at a point."""
+    assert_contains(ends[0], np.inf, truth[0])
+    assert_contains(-np.inf, ends[1], truth[1])
 
 
 @pytest.mark.parametrize("library", ["sklearn", "gpcert"])
@@ -35,10 +51,9 @@ def test_a_range_contains_the_exact_process(
         budget=gpcert.Budget(boxes=boxes),
         random_state=0,
     )
+    ends = (found.minimum.lower, found.maximum.upper)
     for truth in regression.truths(case.samples(6)):
-        low, high = truth[quantity]
-        assert_contains(found.minimum.lower, np.inf, low)
-        assert_contains(-np.inf, found.maximum.upper, high)
+        check(ends, truth[quantity])
     # what is claimed of the other ends is attained where the range says so
     for side, place, end in (
         (found.minimum.upper, found.argmin, 0),
@@ -62,18 +77,51 @@ def test_many_boxes_contain_the_exact_process(library: str, case: NoiselessCase)
     for side in (lower, upper, np.clip(case.rng.uniform(lower, upper), lower, upper)):
         for r, truth in enumerate(regression.truths(side)):
             for quantity in QUANTITIES:
-                at_least, at_most = found[quantity][r, 0]
-                low_end, high_end = truth[quantity]
-                assert_contains(at_least, np.inf, low_end)
-                assert_contains(-np.inf, at_most, high_end)
+                check(found[quantity][r, 0], truth[quantity])
+
+
+@settings(max_examples=examples(60))
+@given(case=noiseless_cases())
+def test_variances_of_two_classes_contain_the_exact_process(case: NoiselessCase) -> None:
+    """Laplace's approximation: an exact process whose noise at a point is `1 / W`."""
+    regression = case.laplace()
+    X = case.samples(3)
+    low, high = X.min(axis=0), X.max(axis=0)
+    found = gpcert.bound_boxes(
+        regression.model, np.vstack([X, low]), np.vstack([X, high]), quantity=("variance", "std")
+    )
+    for r, truth in enumerate(regression.truths(X)):
+        for quantity in ("variance", "std"):
+            for row in (r, -1):
+                check(found[quantity][row, 0], truth[quantity])
+
+
+@variants("name", sorted(KERNELS), quick=1)
+def test_many_points_contain_the_exact_process(name: str) -> None:
+    N, d = (400 if THOROUGH else 150), (1 if name == "periodic" else 2)
+    for ratio in (1e-4, 1e-8, 1e-12):
+        rng = np.random.default_rng(N)
+        kernel = sk.ConstantKernel(100.0) * KERNELS[name](np.array([0.3, 0.5])[:d])
+        X = points(rng, N, d, 1e-9)
+        y, box = np.sin(5.0 * X[:, 0]), Box(X[0] - 1e-3, X[0] + 1e-3)
+        case = NoiselessCase(name, kernel, X, y, ratio, box, False, False, rng)
+        for regression in (case.sklearn(), case.gpcert()):
+            at = np.vstack([case.samples(1), rng.uniform(size=(3, d))])
+            low, high = np.vstack([at, box.lower]), np.vstack([at, box.upper])
+            found = gpcert.bound_boxes(regression.model, low, high, quantity=QUANTITIES)
+            for r, truth in enumerate(regression.truths(at)):
+                for quantity in QUANTITIES:
+                    inside = r < len(at) - 3  # of the box
+                    for row in (r, -1) if inside else (r,):
+                        check(found[quantity][row, 0], truth[quantity])
 
 
 @settings(max_examples=examples(60))
 @given(case=noiseless_cases(max_points=25))
 def test_the_truth_solves_its_equations(case: NoiselessCase) -> None:
     """Of the reference itself: `v = k(x, x) - k.w` with proved w, and v at most its prior."""
-    regression = case.gpcert()
-    x, truth = case.box.center, regression.exact
+    regression, x = case.gpcert(), case.box.center
+    truth = ExactVariance(regression.posterior.kernel, regression.posterior.points, case.noise)
     [v] = truth.variances([x])
     prior = truth.prior(x)
     cross = truth.cross(x)
@@ -82,7 +130,5 @@ def test_the_truth_solves_its_equations(case: NoiselessCase) -> None:
     assert v.overlaps(solved)
     assert not v > prior
     assert not v < 0
-    predicted = float(regression.posterior.predict(x[None])[1][0, 0])
-    scale = float(regression.posterior.scale[0] ** 2 * prior.mid())
-    exactly = float((exact([regression.posterior.scale[0]])[0] ** 2 * v).mid())
-    assert abs(predicted - exactly) <= 1e-3 * scale
+    unscaled = regression.posterior.predict(x[None])[1][0, 0] / regression.posterior.scale[0] ** 2
+    assert abs(unscaled - float(v.mid())) <= 1e-3 * float(prior.mid())

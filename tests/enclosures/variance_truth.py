@@ -8,22 +8,26 @@ enclosures or their factors: a kernel's values are those of `gpcert.testing.kern
 
 from __future__ import annotations
 
+import json
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from gpcert.kernels import Kernel
 from gpcert.testing.arb_reference import kernel_reference
-from gpcert.testing.balls import dot, exact, flint
+from gpcert.testing.balls import dot, exact, flint, total
+from gpcert.testing.kernel_references import reference_of
 
 LARGEST_RADIUS = 1e-15
 """Of a truth's ball, relative to its value: one that is wider would prove nothing."""
 
 
 class ExactVariance:
-    """`v` of one kernel, points (N, d) and noise, a variance or one for each point.
+    """`v` of one kernel, points (N, d) and noise, a variance or one for each point; infinite where
+    a point says nothing.
 
-    The kernel matrix is kept and shared by models that differ in their noise (`with_noise`).
+    The last kernel matrices are kept: models that differ in their noise share one.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> truth = ExactVariance(SquaredExponential(1.0, 3.0), [[0.0]], 1.0)
@@ -31,29 +35,17 @@ class ExactVariance:
     (0.75, True)
     """
 
-    def __init__(self, kernel: Kernel, points: Any, noise: Any, gram: Any = None) -> None:
+    def __init__(self, kernel: Kernel, points: Any, noise: Any) -> None:
         self.kernel = kernel
-        self.places = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        self.noise = np.broadcast_to(np.asarray(noise, dtype=np.float64), len(self.places))
-        self.points = [exact(z) for z in self.places]
-        self.gram = self._gram() if gram is None else gram
-        N = len(self.points)
-        diagonal = exact(self.noise)
-        zero = flint().arb(0)
-        rows = [[diagonal[i] if i == j else zero for j in range(N)] for i in range(N)]
-        self.matrix = self.gram + flint().arb_mat(rows)
-
-    def _gram(self) -> Any:
-        N = len(self.points)
-        rows = [[None] * N for _ in range(N)]
-        for i, x in enumerate(self.points):
-            for j in range(i + 1):
-                rows[i][j] = rows[j][i] = kernel_reference(self.kernel, x, self.points[j])
-        return flint().arb_mat(rows)
-
-    def with_noise(self, noise: Any) -> ExactVariance:
-        """The same kernel and points with another noise."""
-        return ExactVariance(self.kernel, self.places, noise, self.gram)
+        places = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        sigma = np.broadcast_to(np.asarray(noise, dtype=np.float64), len(places))
+        places, sigma = places[np.isfinite(sigma)], sigma[np.isfinite(sigma)]
+        self.points, self.noise = [exact(z) for z in places], exact(sigma)
+        config = json.dumps(kernel.config(), sort_keys=True)
+        gram = _gram(kernel.name, config, places.tobytes(), places.shape)
+        self.matrix = flint().arb_mat(gram)  # a copy
+        for i, own in enumerate(self.noise):
+            self.matrix[i, i] += own
 
     def variances(self, X: Any) -> list[Any]:
         """`v` at the rows of X, as balls whose radius is at most 1e-15 of it."""
@@ -81,11 +73,10 @@ class ExactVariance:
 
     def _least(self, prior: Any, row: list[Any], w: list[Any]) -> Any:
         """v from any weights w: with `r = (K + Sigma) w - k` it is
-        `k(x, x) - w.k + w.r - r^T (K + Sigma)^-1 r`, and the last lies in `[0, |r|^2 / noise]`."""
-        arb, arb_mat = flint().arb, flint().arb_mat
-        product = self.matrix * arb_mat([[value] for value in w])
+        `k(x, x) - w.k + w.r - r^T (K + Sigma)^-1 r`, the last at most `r^T Sigma^-1 r`."""
+        product = self.matrix * flint().arb_mat([[value] for value in w])
         r = [product[i, 0] - value for i, value in enumerate(row)]
-        most = dot(r, r) / arb(float(self.noise.min()))
+        most = total(value * value / own for value, own in zip(r, self.noise, strict=True))
         return prior - dot(w, row) + dot(w, r) - _between_zero_and(most)
 
     def variance(self, x: Any) -> Any:
@@ -95,6 +86,18 @@ class ExactVariance:
     def std(self, x: Any) -> Any:
         """`sqrt(v)` at one point."""
         return self.variance(x).sqrt()
+
+
+@lru_cache(maxsize=4)
+def _gram(name: str, config: str, places: bytes, shape: tuple[int, int]) -> Any:
+    """K of a kernel at points, as an `arb_mat`."""
+    k = reference_of(name, json.loads(config))
+    points = [exact(z) for z in np.frombuffer(places).reshape(shape)]
+    rows: list[list[Any]] = [[None] * len(points) for _ in points]
+    for i, x in enumerate(points):
+        for j in range(i + 1):
+            rows[i][j] = rows[j][i] = k(x, points[j])
+    return flint().arb_mat(rows)
 
 
 def _between_zero_and(most: Any) -> Any:
