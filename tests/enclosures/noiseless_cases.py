@@ -121,6 +121,14 @@ class NoiselessCase:
         largest = float(self.kernel.diag(self.X).max())
         return float(2.0 ** round(np.log2(self.ratio * largest)))
 
+    def of(self, library: str) -> Regression:
+        """By `sklearn`, `gpcert` or `laplace`; an example whose library predicts too far from the
+        formulas of its class, so that the adapter refuses it, is none."""
+        try:
+            return getattr(self, library)()
+        except UnsupportedModelError:
+            reject()
+
     def sklearn(self) -> Regression:
         """By scikit-learn; with `white` half of the noise is a WhiteKernel's."""
         noise = self.noise
@@ -134,10 +142,7 @@ class NoiselessCase:
                 break
             except np.linalg.LinAlgError:
                 noise *= 16.0
-        try:
-            posterior: Any = gpcert.as_posterior(model)
-        except UnsupportedModelError:  # the library's own predictions are too far from exact ones
-            reject()
+        posterior: Any = gpcert.as_posterior(model)
         return Regression(model, posterior, noise, float(posterior.noise[0]))
 
     def gpcert(self) -> Regression:
@@ -156,14 +161,9 @@ class NoiselessCase:
     def laplace(self) -> Regression:
         """Two classes by scikit-learn: the noise of a site is `1 / W`."""
         labels = self.y > np.median(self.y)
-        if labels.all() or not labels.any():
-            reject()
         model = GaussianProcessClassifier(self.kernel, optimizer=None).fit(self.X, labels)
         base: Any = model.base_estimator_
-        try:
-            posterior: Any = gpcert.as_posterior(model)
-        except UnsupportedModelError:
-            reject()
+        posterior: Any = gpcert.as_posterior(model)
         with np.errstate(divide="ignore", over="ignore"):
             return Regression(model, posterior, 1.0 / base.W_sr_**2)
 

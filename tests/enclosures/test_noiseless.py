@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.gaussian_process import kernels as sk
 
@@ -20,7 +20,6 @@ from tests.enclosures.noiseless_cases import (
     BETA,
     KERNELS,
     NoiselessCase,
-    Regression,
     noiseless_cases,
     points,
 )
@@ -36,12 +35,12 @@ def check(ends: Any, truth: tuple[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("library", ["sklearn", "gpcert"])
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(60))
 @given(case=noiseless_cases(), quantity=st.sampled_from(QUANTITIES), boxes=st.sampled_from([1, 30]))
 def test_a_range_contains_the_exact_process(
     library: str, case: NoiselessCase, quantity: Any, boxes: int
 ) -> None:
-    regression: Regression = getattr(case, library)()
+    regression = case.of(library)
     found = gpcert.prediction_range(
         regression.model,
         case.box,
@@ -65,10 +64,10 @@ def test_a_range_contains_the_exact_process(
 
 
 @pytest.mark.parametrize("library", ["sklearn", "gpcert"])
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(40))
 @given(case=noiseless_cases())
 def test_many_boxes_contain_the_exact_process(library: str, case: NoiselessCase) -> None:
-    regression: Regression = getattr(case, library)()
+    regression = case.of(library)
     low, high = case.box.lower, case.box.upper
     ends = np.sort(case.rng.uniform(low, high, (4, 2, case.box.dim)), axis=1)
     lower = np.concatenate([ends[:, 0], case.X[:2], case.samples(0)])
@@ -84,7 +83,8 @@ def test_many_boxes_contain_the_exact_process(library: str, case: NoiselessCase)
 @given(case=noiseless_cases())
 def test_variances_of_two_classes_contain_the_exact_process(case: NoiselessCase) -> None:
     """Laplace's approximation: an exact process whose noise at a point is `1 / W`."""
-    regression = case.laplace()
+    assume(len(case.X) > 1)
+    regression = case.of("laplace")
     X = case.samples(3)
     low, high = X.min(axis=0), X.max(axis=0)
     found = gpcert.bound_boxes(
@@ -105,7 +105,7 @@ def test_many_points_contain_the_exact_process(name: str) -> None:
         X = points(rng, N, d, 1e-9)
         y, box = np.sin(5.0 * X[:, 0]), Box(X[0] - 1e-3, X[0] + 1e-3)
         case = NoiselessCase(name, kernel, X, y, ratio, box, False, False, rng)
-        for regression in (case.sklearn(), case.gpcert()):
+        for regression in (case.gpcert(), *([case.sklearn()] if ratio == 1e-4 else [])):
             at = np.vstack([case.samples(1), rng.uniform(size=(3, d))])
             low, high = np.vstack([at, box.lower]), np.vstack([at, box.upper])
             found = gpcert.bound_boxes(regression.model, low, high, quantity=QUANTITIES)
