@@ -81,6 +81,7 @@ class Posterior(parts.Factored):
     spread: Any = None
     features: LinearMap | None = None
     slope: Any = None
+    training_noise: Any = None
     inverse: Inverse | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -105,8 +106,17 @@ class Posterior(parts.Factored):
         set_field(self, "points", points)
         set_field(self, "weights", weights)
         set_field(self, "slope", parts.checked_slope(self.slope, m, points.shape[1]))
+        noise = parts.checked_training_noise(self, m, N)
+        set_field(self, "training_noise", noise)
+        if noise is not None and self.factor is None:
+            set_field(self, "factor", parts.factor_of_noise(self.kernel, points, noise))
         for name, value in parts.read_factors(self, m, N).items():
             set_field(self, name, value)
+        if noise is not None and len(noise) != len(self.factor):
+            raise InputError(
+                f"training_noise: expected as many rows as the factor has, {len(self.factor)}, got "
+                f"{len(noise)}"
+            )
         for name in ("offset", "scale", "noise"):
             set_field(self, name, parts.per_output(name, getattr(self, name), m))
         if np.any(self.scale <= 0) or np.any(self.noise < 0):
@@ -134,7 +144,7 @@ class Posterior(parts.Factored):
         self._protect()
 
     def _protect(self) -> None:
-        for name in (*parts.ARRAYS, parts.TREND, "spread"):
+        for name in (*parts.ARRAYS, parts.TREND, parts.TRAINING_NOISE, "spread"):
             if getattr(self, name) is not None:
                 getattr(self, name).setflags(write=False)
 
@@ -367,6 +377,8 @@ class Posterior(parts.Factored):
         """All numbers, by name."""
         names = (*parts.ARRAYS, parts.TREND) if self.has_trend else parts.ARRAYS
         found = {name: getattr(self, name) for name in names}
+        if self.training_noise is not None:
+            found[parts.TRAINING_NOISE] = self.training_noise
         if self.features is not None:
             found |= {"matrix": self.features.matrix, "shift": self.features.shift}
         return found
