@@ -45,6 +45,12 @@ def named(tmp_path):
         ("bmi,index,age\n2,5,1\n4,x,3\n", ("5", "x")),
         ("patient,bmi,age\nann,2,1\nbob,4,3\n", ("ann", "bob")),
         (" bmi , age \n2,1\n4,3\n", (0, 1)),
+        ("bmi;age\n2;1\n4;3\n", (0, 1)),
+        ("age\tbmi\n1\t2\n3\t4\n", (0, 1)),
+        ("1;2\n3;4\n", (0, 1)),
+        ("1,\t2\n3,\t4\n", (0, 1)),
+        ('id;"bmi";age\r\n"ann, a.";2;1\r\nbob;4;3\r\n', ("ann, a.", "bob")),
+        ("id,bmi,age\nann;a,2,1\nbob;b,4,3\n", ("ann;a", "bob;b")),
     ],
 )
 def test_columns_are_put_into_the_models_order(csv, text, labels):

@@ -24,12 +24,14 @@ from gpcert.rounding import product_up
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What balls around all points have in common; `unit` (d,) is that of the radius, or None."""
+    """What balls around all points have in common; `unit` (d,) is that of the radius, or None, and
+    `unit_name` what records call it."""
 
     norm: float
     features: np.ndarray | None
     domain: tuple[np.ndarray, np.ndarray] | None
     unit: np.ndarray | None
+    unit_name: str = ""
 
     def radii(self, radius: Any) -> Any:
         """The radius in the inputs' own units: what was given, or one number per feature.
@@ -65,7 +67,10 @@ class Where:
     def shape(self, model: Model) -> Shape:
         """Everything but the radius, names replaced by numbers."""
         features, domain = _features(model, self.features), _domain(model, self.domain)
-        return Shape(check_norm(self.norm), features, domain, _scale(model, self.scale))
+        unit = _scale(model, self.scale)
+        name = "standard deviations" if isinstance(self.scale, str) else "units of scale"
+        name = name if unit is not None else ""
+        return Shape(check_norm(self.norm), features, domain, unit, name)
 
     def reach(self, model: Model) -> Any:
         """The radius as it was given, `{name: number}` as an array (d,).
