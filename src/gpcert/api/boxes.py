@@ -17,6 +17,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.ranges import QuantityName, RangeGoals
+from gpcert.api.regions import check_held, held_by
 from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
 from gpcert.api.words import BudgetLike, read_budget, read_flag, read_jobs, read_tolerance, verb
 from gpcert.archive import fingerprint
@@ -226,6 +227,9 @@ def _corners(models: Sequence[Model], lower: Any, upper: Any) -> tuple[np.ndarra
     crossed = np.flatnonzero(np.any(low > high, axis=1))
     if len(crossed):
         raise InputError(f"lower: expected lower <= upper, got the opposite in row {crossed[0]}")
+    for model in models:  # all boxes share what is known of the box around them
+        several = "; of boxes of several categories ask in a call for each"
+        check_held(held_by(model), Box(low.min(axis=0), high.max(axis=0)), several)
     return low, high
 
 

@@ -22,6 +22,8 @@ from gpcert.cli.terminal import console
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.extras import install_hint
+from gpcert.frames import NO_LEVELS
+from gpcert.levels import Levels, listed
 
 T = TypeVar("T", bound=RecordTable[Any])
 
@@ -54,10 +56,14 @@ class Points:
 
 
 def read_points(
-    path: Path, header: bool | None, dim: int, features: Sequence[str] | None = None
+    path: Path,
+    header: bool | None,
+    dim: int,
+    features: Sequence[str] | None = None,
+    levels: Levels = NO_LEVELS,
 ) -> Points:
-    """One row per point, one column per feature, every cell a number; "-" is standard input.
-    Columns are parted by commas, semicolons or tabs.
+    """One row per point, one column per feature, every cell a number, or a category of a feature
+    that has `levels`; "-" is standard input. Columns are parted by commas, semicolons or tabs.
 
     `header` says whether the first row holds names; None finds out: a header is a row in which no
     cell is a number, or begins as one does. Names are matched with `features`, if the model knows
@@ -84,7 +90,8 @@ def read_points(
     order, label = _columns(where, names, width, dim, features)
     X = np.empty((len(rows), dim))
     for index, (line, cells) in enumerate(rows):
-        X[index] = [_cell(where, line, column, cells[column]) for column in order]
+        for j, column in enumerate(order):
+            X[index, j] = _cell(where, line, column, cells[column], levels.get(j, ()))
     if label is None:
         return Points(X, tuple(range(len(rows))))
     return Points(X, _labels([cells[label].strip() for _, cells in rows]))
@@ -215,11 +222,15 @@ def _labels(cells: list[str]) -> tuple[Any, ...]:
     return tuple(int(cell) for cell in cells) if whole else tuple(cells)
 
 
-def _cell(where: str, line: int, column: int, cell: str) -> float:
-    found = _number(cell)
+def _cell(where: str, line: int, column: int, cell: str, labels: tuple[Any, ...]) -> float:
+    text = isinstance(labels and labels[0], str)
+    if text and cell.strip() in labels:
+        return float(labels.index(cell.strip()))
+    found = None if text else _number(cell)
     if found is None:
+        wanted = f"one of {listed(labels)}" if text else "a number"
         raise InputError(
-            f"{where}, line {line}, column {column + 1}: expected a number, got {cell!r}; "
+            f"{where}, line {line}, column {column + 1}: expected {wanted}, got {cell!r}; "
             f"{PARTED}, and a first line with names holds no numbers"
         )
     return found

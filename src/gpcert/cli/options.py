@@ -76,7 +76,8 @@ class Inputs:
     def read(self, *groups: Ball | Decision | Search) -> tuple[Model, Points, dict[str, Any]]:
         """Both, from their files, and the words of the verbs that groups of options stand for."""
         model = load_model(self.model)
-        points = read_points(self.points, self.header, model.dim, model.feature_names)
+        about = (model.dim, model.feature_names, model.levels)
+        points = read_points(self.points, self.header, *about)
         words = [group.arguments(model) for group in groups]
         return model, points, {name: value for each in words for name, value in each.items()}
 
