@@ -49,6 +49,7 @@ def named(tmp_path):
         ("bmi;age\n2;1\n4;3\n", (0, 1)),
         ("age\tbmi\n1\t2\n3\t4\n", (0, 1)),
         ("1;2\n3;4\n", (0, 1)),
+        ("\n\tbmi\tage\nann\t2\t1\nbob\t4\t3\n", ("ann", "bob")),
         ("1,\t2\n3,\t4\n", (0, 1)),
         ('id;"bmi";age\r\n"ann, a.";2;1\r\nbob;4;3\r\n', ("ann, a.", "bob")),
         ("id,bmi,age\nann;a,2,1\nbob;b,4,3\n", ("ann;a", "bob;b")),

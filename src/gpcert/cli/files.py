@@ -144,8 +144,8 @@ def _rows(where: str, text: str, what: str) -> list[Row]:
     """Lines that are not blank, with their numbers, parted by the one of `DELIMITERS` that gives
     most rows as many columns as the first one has, and most numbers in the last row."""
     found: list[tuple[tuple[bool, float], list[Row]]] = []
-    first, reasons = text.lstrip().partition("\n")[0], []
-    for mark in (mark for mark in DELIMITERS if mark in f",{first}"):
+    first, reasons = text.lstrip("\r\n").partition("\n")[0], []
+    for mark in [mark for mark in DELIMITERS if mark in first] or DELIMITERS[:1]:
         stream = io.StringIO(text, newline="")
         reader = csv.reader(stream, delimiter=mark, skipinitialspace=True, strict=True)
         try:
