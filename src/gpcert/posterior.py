@@ -25,9 +25,10 @@ from gpcert import posterior_parts as parts
 from gpcert.archive import fingerprint, plain_label, read_arrays, write_arrays
 from gpcert.arrays import Inputs, Points, finite_array
 from gpcert.errors import InputError
-from gpcert.frames import checked_names, read_points
+from gpcert.frames import NO_LEVELS, checked_names, read_points
 from gpcert.kernels import Kernel
 from gpcert.kernels.base import GradientProduct
+from gpcert.levels import Levels
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
 from gpcert.regions import LinearMap
 from gpcert.rounding import on_grid, raised_power
@@ -167,6 +168,12 @@ class Posterior(parts.Factored):
     def dim(self) -> int:
         """Number of input features d."""
         return self.points.shape[1] if self.features is None else self.features.inputs
+
+    @property
+    def levels(self) -> Levels:
+        """The labels of the inputs that hold categories, by their numbers: such an input must stay
+        fixed in a region."""
+        return NO_LEVELS if self.features is None else self.features.levels
 
     @property
     def places(self) -> Points:
@@ -318,7 +325,7 @@ class Posterior(parts.Factored):
         The columns of a data frame are put into the order of `feature_names`; where only one side
         has names, columns are taken by position (as in scikit-learn).
         """
-        return read_points(name, X, self.dim, self.feature_names)
+        return read_points(name, X, self.dim, self.feature_names, self.levels)
 
     @cached_property
     def norms(self) -> Annotated[np.ndarray, "m"]:
@@ -366,7 +373,9 @@ class Posterior(parts.Factored):
         }
 
     def _described(self) -> dict[str, Any]:
+        levels = {str(j): list(labels) for j, labels in self.levels.items()}
         return {
+            **({"levels": levels} if levels else {}),
             "kernel": [self.kernel.name, self.kernel.config()],
             "classes": self.classes and [plain_label(label) for label in self.classes],
             "coupled": self.coupled,
@@ -391,7 +400,8 @@ class Posterior(parts.Factored):
         try:
             fields: dict[str, Any] = {**parts.header_fields(header), **arrays}
             if "matrix" in fields:
-                fields["features"] = LinearMap(fields.pop("matrix"), fields.pop("shift"))
+                parts_of_map = fields.pop("matrix"), fields.pop("shift")
+                fields["features"] = LinearMap(*parts_of_map, parts.header_levels(header))
             return Posterior(**fields)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error

@@ -113,6 +113,14 @@ def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def header_levels(header: Mapping[str, Any]) -> dict[int, Any]:
+    """The labels of the inputs that hold categories, which files of other models are without."""
+    levels = header.get("levels", {})
+    if not isinstance(levels, dict) or not all(str(j).isdecimal() for j in levels):
+        raise InputError(f"levels: expected labels by the numbers of features, got {levels!r}")
+    return {int(j): labels for j, labels in levels.items()}
+
+
 def read_likelihood(header: Mapping[str, Any]) -> Likelihood:
     """The likelihood that a header describes."""
     return likelihood_from_config(*_described(header, "likelihood"))

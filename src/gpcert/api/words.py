@@ -226,7 +226,8 @@ class Method:
             )
         if mapped:
             raise InputError(
-                f"method: {self.name!r} is not known for a model behind linear features (PCA); "
+                f"method: {self.name!r} is not known for a model behind linear features (PCA, "
+                "one-hot columns); "
                 "leave it out, or ask about regions of the features: fit on them, without a "
                 "pipeline"
             )
@@ -268,7 +269,7 @@ class Means:
 
 def read_x(model: Model, x: Any, several: str) -> np.ndarray:
     """One point (d,), in the model's order of features; `several` says what takes more points."""
-    return read_point("x", x, model.dim, model.feature_names, several)
+    return read_point("x", x, model.dim, model.feature_names, several, model.levels)
 
 
 def read_budget(budget: Any) -> Budget:

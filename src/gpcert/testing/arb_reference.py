@@ -77,7 +77,8 @@ class ArbPosterior:
         if features is None:
             return exact(x)
         rows = zip(features.matrix, exact(features.shift), strict=True)
-        return [dot(exact(row), exact(x)) + shift for row, shift in rows]
+        x = exact(features.indicated(np.asarray(x, dtype=np.float64)[None])[0])
+        return [dot(exact(row), x) + shift for row, shift in rows]
 
     def canonical_mean(self, x: Any, output: int = 0) -> Any:
         """`g_c(x) = sum_i t_i k(x, z_i) + slope_c.z`, z what the kernel sees of x."""
