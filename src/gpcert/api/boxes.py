@@ -32,8 +32,8 @@ from gpcert.frames import common_names, read_points
 from gpcert.regions import Box
 from gpcert.rounding import down, up
 from gpcert.search import Budget, StopReason, stop_if_interrupted
+from gpcert.search.batches import cells_at_once
 from gpcert.search.box_family import BoxFamily
-from gpcert.search.branch_and_bound import cells_at_once
 
 BATCH_SECONDS = (0.2, 0.8)
 """About what a batch of `cells_at_once` takes on one core, of means alone and with variances."""

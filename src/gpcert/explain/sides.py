@@ -29,7 +29,8 @@ from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.regions import Ball
 from gpcert.rounding import down, up
 from gpcert.search import Budget, SearchState, StopReason, Watch
-from gpcert.search.shared import SharedProblem, SharedResult, nothing_searched, solve_shared
+from gpcert.search.questions import SharedProblem, SharedResult, nothing_searched
+from gpcert.search.shared import solve_shared
 
 NUMBERS_AT_ONCE = 800_000
 """Lines times points of one chunk, the work of one thread: fewer cost more calls per line."""

@@ -25,9 +25,10 @@ from gpcert.errors import SoundnessError
 from gpcert.fusion import running_on
 from gpcert.regions import Box, Cells, Region
 from gpcert.regions.base import NormConstraint
-from gpcert.search.branch_and_bound import bytes_per_cell, cells_at_once
+from gpcert.search.batches import bytes_per_cell, cells_at_once
 from gpcert.search.problem import Budget, StopReason, bound_of, check_bounds
-from gpcert.search.shared import Attained, Attaining, Boxes, SharedProblem, solve_shared
+from gpcert.search.questions import Attained, Attaining, Boxes, SharedProblem
+from gpcert.search.shared import solve_shared
 
 BATCH_BYTES = 5.0e8
 """Most memory of one batch on a CPU."""
