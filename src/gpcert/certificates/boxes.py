@@ -37,8 +37,8 @@ class BoxBounds:
     ranges : {quantity: (R, outputs, 2)}.
     outputs : {quantity: labels of the outputs}, one after another for several models.
     reached : how many boxes were bounded; `complete` if all were.
-    converged : whether every end is known to within `tol`, where one was asked for.
-    tol : as asked for; None if each box was bounded once.
+    converged : whether every end is known to within `tol` or `rtol`, where one was asked for.
+    tol, rtol : as asked for; each box was bounded once where both are None.
     boxes : enclosures that were evaluated, with those of the refinement.
     seconds : wall-clock time.
     models : fingerprints of the models.
@@ -58,6 +58,7 @@ class BoxBounds:
     seconds: float
     models: tuple[str, ...]
     affine: Mapping[str, np.ndarray] = field(default_factory=dict)
+    rtol: float | None = None
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -84,7 +85,7 @@ class BoxBounds:
             "format": FORMAT,
             "version": package_version(),
             "outputs": self._plain_outputs(),
-            **{name: getattr(self, name) for name in PLAIN},
+            **{name: getattr(self, name) for name in (*PLAIN, "rtol")},
             "models": list(self.models),
             "affine": list(self.affine),
         }
@@ -113,6 +114,7 @@ class BoxBounds:
             outputs={name: tuple(labels) for name, labels in header["outputs"].items()},
             models=tuple(header["models"]),
             affine={name: arrays[f"lines_{name}"] for name in header.get("affine", [])},
+            rtol=header.get("rtol"),  # older files have none
             **{name: header[name] for name in PLAIN},
         )
         found._check_numbers(path)
@@ -161,8 +163,9 @@ def _check(header: dict[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Non
     outputs = header.get("outputs")
     kinds = {"reached": int, "boxes": int, "seconds": float, "models": list, "converged": bool}
     wrong = [name for name, kind in kinds.items() if not isinstance(header.get(name), kind)]
-    if wrong or not isinstance(outputs, dict) or not isinstance(header.get("tol"), float | None):
-        where = wrong or "outputs, tol"
+    tols = (header.get("tol"), header.get("rtol"))
+    if wrong or not isinstance(outputs, dict) or not all(isinstance(t, float | None) for t in tols):
+        where = wrong or "outputs, tol, rtol"
         raise InputError(f"expected the header of BoxBounds.save; look at {where}")
     if not all(isinstance(labels, list) for labels in outputs.values()):
         raise InputError("outputs: expected lists of labels")

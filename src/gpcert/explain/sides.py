@@ -57,6 +57,13 @@ class Effort:
         found = search_words(words)
         return Effort(tol, Means.read(found), read_jobs(words["n_jobs"]), found, start)
 
+    def again(self, tol: np.ndarray, boxes: int) -> Effort:
+        """With another tolerance, and so many boxes less."""
+        budget = self.means.budget
+        left = None if budget.boxes is None else max(1, budget.boxes - boxes)
+        means = replace(self.means, budget=replace(budget, boxes=left))
+        return replace(self, tol=tol, means=means)
+
     @property
     def end(self) -> float:
         """When all must end: threads do not see the deadline of the one that starts them."""
