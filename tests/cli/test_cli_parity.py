@@ -65,8 +65,6 @@ def test_defaults_are_the_same(command, verb):
         option = options.get(OPTIONS.get(name, name))
         if option is None or name == "budget" or parameter.default is parameter.empty:
             continue
-        if command == "explain" and name == "tol":  # of two verbs with a default each
-            continue
         assert str(option.default) == str(parameter.default), name
     if "budget" in inspect.signature(verb).parameters:
         limit = None if command == "boxes" else gpcert.Budget().seconds  # one box each has an end
@@ -81,7 +79,10 @@ def test_all_commands_are_compared():
 
 @pytest.mark.parametrize(
     ("arguments", "right"),
-    [(("radius", "--tol", "0.1"), "--rtol"), (("range", "--radius", "1", "--rtol", "1"), "--tol")],
+    [
+        (("radius", "--tol", "0.1"), "--rtol"),
+        (("accuracy", "--radii", "1", "--tol", "1"), "--rtol"),
+    ],
 )
 def test_the_wrong_option_names_the_right_one(run, npz, csv, arguments, right):
     command, *rest = arguments

@@ -10,9 +10,10 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api import prediction_range_many
+from gpcert.api.accuracy import Accuracy
 from gpcert.api.ranges import range_question
 from gpcert.api.regions import Where
-from gpcert.api.words import RangeTableWords, read_tolerance, search_words, verb
+from gpcert.api.words import RangeTableWords, search_words, verb
 from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.certificates.record import COST, BoundTable, Searched, cells_of
@@ -95,13 +96,15 @@ def robustness(
     radii: Any = None,
     compare: Mapping[str, Any] | None = None,
     output: Any = None,
-    tol: float = 0.01,
+    tol: float | None = None,
+    rtol: float | None = None,
     **words: Unpack[RangeTableWords],
 ) -> RobustnessTable:
     """The paper's `delta = pi_max^U - pi_min^L` around each row of X: smaller is more robust.
 
     Each delta comes as an interval: its upper end is proved, its lower end is attained by two
-    points of the region; both are within `2 tol` of the truth where the searches converged.
+    points of the region; both are within twice the ranges' tolerance of the truth where the
+    searches converged.
 
     Parameters
     ----------
@@ -113,8 +116,8 @@ def robustness(
         each point. In a regression with several targets the number of the target.
     norm, features, domain, scale, n_jobs, progress : as in `certify_many`; Ctrl-C returns what is
         done. With `scale="std"` each model's own training data are the unit.
-    tol, backend, random_state, method, variance_bound : as in `prediction_range`; `budget`, of one
-        range, is 60 seconds by default.
+    tol, rtol, backend, random_state, method, variance_bound : as in `prediction_range`; `budget`,
+        of one range, is 60 seconds by default.
 
     Example
     -------
@@ -142,7 +145,7 @@ def robustness(
     settings = [radius] if radii is None else list(radii)
     if not settings:
         raise InputError("radii: expected one or more, got none")
-    effort = {**words, **search_words(words), "tol": tol}
+    effort = {**words, **search_words(words), "tol": tol, "rtol": rtol}
     rows: list[Robustness] = []
     labels: list[int] = []
     for name, one in models.items():
@@ -280,7 +283,8 @@ def worst_case(
     region: Region | Sequence[Region] | None = None,
     beta: float = 2.0,
     output: int | None = None,
-    tol: float = 0.01,
+    tol: float | None = None,
+    rtol: float | None = None,
     **words: Unpack[RangeTableWords],
 ) -> WorstCaseTable:
     """Bounds on a regression's least and greatest mean around each point, and a credible band.
@@ -294,7 +298,7 @@ def worst_case(
         `certify`; `region` instead is one region that contains all of them, or one each.
     beta : how many standard deviations the band reaches; 2 by default.
     output : the number of the target, if there are several.
-    tol : of mean and band, absolute.
+    tol, rtol : of mean and band, as in `prediction_range`.
     budget : of one range, 60 seconds by default. Others as in `prediction_range_many`.
 
     Example
@@ -317,9 +321,10 @@ def worst_case(
         )
     points = posterior.check_inputs(X)
     regions = Where.read(words, radius, region).around_each(posterior, points)
-    accuracy, question = read_tolerance(tol), range_question(posterior, "band", beta)
+    question = range_question(posterior, "band", beta)
     target = question.index(output)
-    effort = {**search_words(words, "n_jobs", "progress"), "output": target, "tol": accuracy}
+    effort = {**search_words(words, "n_jobs", "progress"), "output": target}
+    effort |= vars(Accuracy.read(tol, rtol))
     if not len(points):
         return WorstCaseTable(())
     means = prediction_range_many(posterior, regions, quantity="mean", **effort)

@@ -10,6 +10,7 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.analyses.attack import attack_regions
 from gpcert.api import certify, prediction_range, prediction_range_many
+from gpcert.api.accuracy import Accuracy
 from gpcert.api.ranges import RangeQuestion, range_question
 from gpcert.api.regions import Where
 from gpcert.api.rules import decision_candidates, read_decision
@@ -19,7 +20,6 @@ from gpcert.api.words import (
     RuleWords,
     one_of,
     read_radii,
-    read_tolerance,
     read_x,
     search_words,
     verb,
@@ -35,6 +35,7 @@ from gpcert.extras import Axes
 from gpcert.plots.curves import plot_safety
 from gpcert.regions import Ball, Box
 from gpcert.search import StopReason, stop_if_interrupted
+from gpcert.search.tolerance import Tolerance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,7 +123,8 @@ def safety_curve(
     *,
     output: Any = None,
     attack: AttackName = "gpfgs",
-    tol: float = 0.01,
+    tol: float | None = None,
+    rtol: float | None = None,
     **words: Unpack[DecisionWords],
 ) -> SafetyCurve:
     """Bounds on the least and the greatest prediction for growing radii, beside an attack's.
@@ -134,9 +136,10 @@ def safety_curve(
     The balls are nested, so every search helps the others: a lower bound of the minimum at one
     radius holds at all smaller ones, and a value attained at one radius is attained at all larger
     ones. The ends are searched first, then the middle, and a radius between two whose bounds are
-    within `tol` of each other costs nothing. Verdicts are found by bisection, as robustness at one
+    near enough to each other costs nothing. Verdicts are found by bisection, as robustness at one
     radius implies it at all smaller ones. Where the attack finds a better point than the searches,
-    which end within `tol`, that point's value, as certified bounds prove it, is the attained one.
+    which end within the tolerance, that point's value, as certified bounds prove it, is the
+    attained one.
 
     Parameters
     ----------
@@ -145,7 +148,7 @@ def safety_curve(
     budget : of one search, 60 seconds by default. Ctrl-C ends the call: the bounds so far hold, and
         the curve is not `complete`.
     norm, features, domain, scale, threshold, class_weight, delta, output_norm : as in `certify`.
-    tol, backend, random_state, method, variance_bound, progress : as in `prediction_range`.
+    tol, rtol, backend, random_state, method, variance_bound, progress : as in `prediction_range`.
 
     Example
     -------
@@ -162,7 +165,7 @@ def safety_curve(
     point = read_x(posterior, x, "call safety_curve once per row")
     options, work = read_decision(words), search_words(words)
     attack = one_of("attack", attack, get_args(AttackName))
-    tol = read_tolerance(tol)
+    accuracy = Accuracy.read(tol, rtol)
     shape = Where.read(words).shape(posterior)
     grid = read_radii(radii)
     balls = [shape.ball(point, radius) for radius in grid.tolist()]
@@ -174,14 +177,14 @@ def safety_curve(
     index = question.index(output)
     attacked = (posterior, np.tile(point, (len(balls), 1)), balls, options, attack, Effort())
     attacks = attack_regions(*attacked, True, work["random_state"])
-    choices = {"tol": tol, "output": question.labels[index], **work}
+    choices = {**vars(accuracy), "output": question.labels[index], **work}
     search = _Curve(posterior, point, balls, choices)
     with progress_line(words.get("progress")) as line:
         try:
             rule = {name: words.get(name) for name in RuleWords.__annotations__}
             search.verdicts([row.confirmed for row in attacks], {**rule, **work})
             line.show("verdicts are known")
-            search.bound(tol)
+            search.bound(accuracy.of_output(question, index))
         except KeyboardInterrupt:
             search.complete = False
     shown = _Shown(margins, posterior, point, index, question)
@@ -291,18 +294,20 @@ class _Curve:
             return Status.ROBUST
         return Status.NOT_ROBUST if Status.NOT_ROBUST in self.status[: k + 1] else Status.UNKNOWN
 
-    def bound(self, tol: float) -> None:
+    def bound(self, tol: Tolerance) -> None:
         """Search at the ends, then in the middle of every gap that is not settled by its ends."""
         last = len(self.balls) - 1
         for k in sorted({0, last}):
             self._search(k, "both")
         self._fill(0, last, tol)
 
-    def _fill(self, low: int, high: int, tol: float) -> None:
+    def _fill(self, low: int, high: int, tol: Tolerance) -> None:
         middle = (low + high) // 2
         if middle in {low, high}:
             return
-        wide = [side.width > tol for side in self.ends(middle)]
+        minimum, maximum = self.ends(middle)
+        ends = ((minimum.lower, minimum.upper), (-maximum.upper, -maximum.lower))
+        wide = [low < float(tol.needed(np.array([high]))[0]) for low, high in ends]
         if any(wide):
             self._search(middle, "both" if all(wide) else ("minimum" if wide[0] else "maximum"))
         self._fill(low, middle, tol)

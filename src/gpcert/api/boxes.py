@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.api.accuracy import Accuracy, zeros_of
 from gpcert.api.ranges import QuantityName, RangeGoals
 from gpcert.api.regions import check_held, held_by
 from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
-from gpcert.api.words import BudgetLike, read_budget, read_flag, read_jobs, read_tolerance, verb
+from gpcert.api.words import BudgetLike, read_budget, read_flag, read_jobs, verb
 from gpcert.archive import fingerprint
 from gpcert.arrays import Backend, backend_from_name
 from gpcert.certificates.boxes import NOTHING, BoxBounds, BoxFile
@@ -33,8 +34,8 @@ from gpcert.frames import common_names, read_points
 from gpcert.regions import Box
 from gpcert.rounding import down, up
 from gpcert.search import Budget, StopReason, stop_if_interrupted
+from gpcert.search.batches import cells_at_once
 from gpcert.search.box_family import BoxFamily
-from gpcert.search.branch_and_bound import cells_at_once
 
 BATCH_SECONDS = (0.2, 0.8)
 """About what a batch of `cells_at_once` takes on one core, of means alone and with variances."""
@@ -60,6 +61,7 @@ def bound_boxes(
     beta: float | None = None,
     affine: bool = False,
     tol: float | None = None,
+    rtol: float | None = None,
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     out: Any = None,
@@ -77,10 +79,10 @@ def bound_boxes(
     beta : how many standard deviations a band reaches; see `prediction_range`.
     affine : also find, for every box, an affine function that the mean, std or variance is proved
         to lie above in the whole box, and one that it lies below: `BoxBounds.affine`.
-    tol : None bounds every box once, which is tight on small boxes; with a number, boxes are split
-        until every end is known to within it.
-    budget : seconds or a `Budget` for the whole call. By default 60 seconds where `tol` is given,
-        and no limit where it is not.
+    tol, rtol : without them every box is bounded once, which is tight on small boxes; with one or
+        both, boxes are split until every end is known as well as `prediction_range` says of them.
+    budget : seconds or a `Budget` for the whole call. By default 60 seconds with `tol` or `rtol`,
+        and no limit without.
     backend : "numpy", "torch", "torch:cuda" or, for long work, "torch:cuda:compiled".
     out : where the ranges go instead of new arrays: an array (R, outputs, 2), such as a memory map,
         a path ending in `.npy`, or `{quantity: array or path}`. Paths are written block by block,
@@ -108,14 +110,14 @@ def bound_boxes(
     models = [as_posterior(m) for m in (model if isinstance(model, list | tuple) else [model])]
     questions = _questions(models, quantity, beta)
     low, high = _corners(models, lower, upper)
-    accuracy = None if tol is None else read_tolerance(tol)
-    free = budget is None and accuracy is None
+    accuracy = Accuracy.read(tol, rtol)
+    free = budget is None and not accuracy.given
     limit = Budget(seconds=None) if free else read_budget(budget)
     whole, wanted = Box(low.min(axis=0), high.max(axis=0)), bool(read_flag("affine", affine))
     work = BoxWork.of(questions, whole, backend_from_name(backend), accuracy, wanted)
     _check_affine(work)
     size = GPU_BLOCK if work.backend.gpu else BLOCK
-    files = _files(out, work, (low, high), {"beta": beta, "tol": accuracy, "block": size})
+    files = _files(out, work, (low, high), {"beta": beta, **vars(accuracy), "block": size})
     jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
     blocks = Blocks(files, len(low), size)
     ends = time.time() + limit.ends(start) - time.perf_counter()  # a moment that processes share
@@ -143,12 +145,13 @@ def bound_boxes(
         outputs=work.outputs,
         reached=blocks.reached,
         converged=blocks.converged,
-        tol=accuracy,
+        tol=accuracy.tol,
+        rtol=accuracy.rtol,
         boxes=blocks.boxes,
         seconds=time.perf_counter() - start,
         models=tuple(each.fingerprint for each in models),
         affine=blocks.values("affine"),
-        met=None if accuracy is None else blocks.met,
+        met=blocks.met if accuracy.given else None,
     )
 
 
@@ -291,11 +294,13 @@ class Slot(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One searched model: its goals in pairs, of signs 1 and -1, and where each pair goes."""
+    """One searched model: its goals in pairs, of signs 1 and -1, where each pair goes, and which of
+    their values count as 0 (see `zeros_of`)."""
 
     model: Model
     goals: list[QuantityGoal]
     slots: list[Slot]
+    zeros: list[np.ndarray]
 
 
 class Block(NamedTuple):
@@ -317,7 +322,7 @@ class BoxWork:
     outputs: Mapping[str, tuple[Any, ...]]
     whole: Box
     backend: Backend
-    tol: float | None
+    accuracy: Accuracy
     affine: bool
     fingerprints: tuple[str, ...]
 
@@ -326,7 +331,7 @@ class BoxWork:
         questions: Mapping[str, Sequence[RangeGoals]],
         whole: Box,
         backend: Backend,
-        tol: float | None,
+        accuracy: Accuracy,
         affine: bool,
     ) -> BoxWork:
         """Goals of quantities that are searched in the same model share their enclosures."""
@@ -337,15 +342,17 @@ class BoxWork:
             first = 0
             for ranges in own:
                 question = ranges.question
-                group = asked.setdefault(id(question.model), Asked(question.model, [], []))
+                group = asked.setdefault(id(question.model), Asked(question.model, [], [], []))
                 before = len(group.goals)
                 group.goals.extend(map(QuantityGoal, ranges.quantities))
+                group.zeros.append(zeros_of(ranges))
                 for index, goals in ranges.rows:
                     rest = question.two and index == 0
                     group.slots.append(Slot(name, first + index, before + goals[1], rest))
                 first += len(question.labels)
                 prints.append(question.fingerprint)
-        return BoxWork(tuple(asked.values()), outputs, whole, backend, tol, affine, tuple(prints))
+        how = (whole, backend, accuracy, affine, tuple(prints))
+        return BoxWork(tuple(asked.values()), outputs, *how)
 
     @property
     def unknown(self) -> dict[Key, tuple[int, np.ndarray]]:
@@ -362,7 +369,7 @@ class BoxWork:
     def seconds(self, count: int) -> float:
         """About what one process takes for so many boxes, each bounded once."""
         found, f = 0.0, len(self.whole.free)
-        for model, goals, _ in self.asked:
+        for model, goals, *_ in self.asked:
             slow = any(goal.needs_variance for goal in goals)
             found += BATCH_SECONDS[slow] * count / cells_at_once(model, f, goals, self.backend)
         return found
@@ -382,7 +389,8 @@ def work_on(work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, en
         for group in work.asked:
             goals = tuple(group.goals)
             family = BoxFamily(group.model, goals, work.whole, work.backend, work.affine)
-            found = family.bounded(low, high, work.tol, budget)
+            tol = work.accuracy.tolerance(np.concatenate(group.zeros))
+            found = family.bounded(low, high, tol if work.accuracy.given else None, budget)
             for slot in group.slots:
                 _fill(values["ranges", slot.quantity][:, slot.output], slot, found.lower)
                 if found.affine is None:

@@ -101,7 +101,6 @@ DEFAULTS: Mapping[str, Any] = {
 
 INSTEAD: Mapping[str, tuple[tuple[str, str], ...]] = {
     "tol": (("rtol", "the accuracy of a radius is relative: rtol="),),
-    "rtol": (("tol", "the accuracy of a range is absolute: tol="),),
     "variance": (
         ("variance_bound", "how method='paper' bounds its variance is variance_bound="),
         ("quantity", "for a range of the variance say quantity='variance'"),

@@ -37,9 +37,9 @@ class BoxBounds:
     ranges : {quantity: (R, outputs, 2)}.
     outputs : {quantity: labels of the outputs}, one after another for several models.
     reached : how many boxes were bounded; `complete` if all were.
-    converged : whether every end is known to within `tol`, where one was asked for.
-    tol : as asked for; None if each box was bounded once.
-    met : of how many boxes all ends are known to within `tol`; None where there is no `tol`.
+    converged : whether every end is known to within `tol` or `rtol`, where one was asked for.
+    tol, rtol : as asked for; each box was bounded once where both are None.
+    met : of how many boxes all ends are known so well; None where no tolerance was asked for.
     boxes : enclosures that were evaluated, with those of the refinement.
     seconds : wall-clock time.
     models : fingerprints of the models.
@@ -60,6 +60,7 @@ class BoxBounds:
     models: tuple[str, ...]
     affine: Mapping[str, np.ndarray] = field(default_factory=dict)
     met: int | None = None
+    rtol: float | None = None
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -81,10 +82,13 @@ class BoxBounds:
         count = len(self)
         said = f"{self.reached} of {count} boxes bounded"
         said += "" if self.complete else ", the others have infinite ends"
-        if self.tol is None or self.converged or self.met == count:
-            return said if self.tol is None else f"{said} to within {self.tol:g}"
+        absolute = [] if self.tol is None else [f"{self.tol:g}"]
+        relative = [] if self.rtol is None else [f"{self.rtol:g} of the value"]
+        asked = " or ".join(absolute + relative)
+        if not asked or self.converged or self.met == count:
+            return f"{said} to within {asked}" if asked else said
         left = "some boxes" if self.met is None else f"{count - self.met} of {count} boxes"
-        return f"{said}; the tolerance {self.tol:g} was not reached for {left}, whose bounds hold"
+        return f"{said}; the tolerance {asked} was not reached for {left}, whose bounds hold"
 
     def __repr__(self) -> str:
         names = ", ".join(f"{name} of {len(self.outputs[name])}" for name in self.ranges)
@@ -98,7 +102,7 @@ class BoxBounds:
             "format": FORMAT,
             "version": package_version(),
             "outputs": self._plain_outputs(),
-            **{name: getattr(self, name) for name in (*PLAIN, "met")},
+            **{name: getattr(self, name) for name in (*PLAIN, "met", "rtol")},
             "models": list(self.models),
             "affine": list(self.affine),
         }
@@ -127,7 +131,8 @@ class BoxBounds:
             outputs={name: tuple(labels) for name, labels in header["outputs"].items()},
             models=tuple(header["models"]),
             affine={name: arrays[f"lines_{name}"] for name in header.get("affine", [])},
-            met=header.get("met"),  # files of before are without
+            met=header.get("met"),  # older files have neither
+            rtol=header.get("rtol"),
             **{name: header[name] for name in PLAIN},
         )
         found._check_numbers(path)
@@ -178,7 +183,7 @@ def _check(header: dict[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Non
     outputs = header.get("outputs")
     kinds = {"reached": int, "boxes": int, "seconds": float, "models": list, "converged": bool}
     wrong = [name for name, kind in kinds.items() if not isinstance(header.get(name), kind)]
-    optional = {"tol": float | None, "met": int | None}
+    optional = {"tol": float | None, "rtol": float | None, "met": int | None}
     wrong += [name for name, kind in optional.items() if not isinstance(header.get(name), kind)]
     if wrong or not isinstance(outputs, dict):
         where = wrong or "outputs"

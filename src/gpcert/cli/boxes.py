@@ -79,6 +79,12 @@ class Asked:
         bool, option("also affine functions below and above each box", "--affine")
     ] = False
     tol: Annotated[float | None, option("split boxes until every end is known to within it")] = None
+    rtol: Annotated[float | None, option("the same, as a part of what is bounded")] = None
+
+    @property
+    def near(self) -> bool:
+        """Whether boxes are split."""
+        return self.tol is not None or self.rtol is not None
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ class Effort:
     """What it may cost."""
 
     seconds: Annotated[
-        float | None, option("for all boxes; by default 60 with --tol, else no limit")
+        float | None, option("for all boxes; by default 60 with --tol or --rtol, else no limit")
     ] = None
     boxes: Annotated[int | None, option("most boxes that are bounded")] = None
     memory: Annotated[float, option("gigabytes that open boxes may hold")] = 2.0
@@ -100,9 +106,9 @@ class Effort:
         """Find out before files are read that the number of processes makes no sense."""
         options.check_jobs(self.jobs)
 
-    def budget(self, tol: float | None) -> Budget:
+    def budget(self, near: bool) -> Budget:
         """The limits; without a tolerance the work has an end of its own."""
-        usual = None if tol is None else Budget().seconds
+        usual = Budget().seconds if near else None
         seconds = usual if self.seconds is None else self.seconds
         return Budget(seconds, self.boxes, 1e9 * self.memory)
 
@@ -146,8 +152,8 @@ class Places:
     "gpcert boxes model.npz lower.npy upper.npy --output bounds.npz",
     "gpcert boxes position.npz corners.npz --with speed.npz --quantity mean,std --imdp abstraction",
     "gpcert boxes model.npz lower.csv upper.csv --quantity mean,std --affine --out folder --jobs 2",
-    "Exit code: 0 all boxes bounded (with --tol: to within it); 2 some not (their bounds hold all "
-    "the same; with --out the same command goes on); 3 bad input; 4 a defect.",
+    "Exit code: 0 all boxes bounded (with --tol or --rtol: to within it); 2 some not (their bounds "
+    "hold all the same; with --out the same command goes on); 3 bad input; 4 a defect.",
 )
 def boxes(corners: Corners, asked: Asked, effort: Effort, places: Places) -> None:
     """Bound means, standard deviations and probabilities over each of many boxes."""
@@ -161,7 +167,8 @@ def boxes(corners: Corners, asked: Asked, effort: Effort, places: Places) -> Non
         beta=asked.beta,
         affine=asked.affine,
         tol=asked.tol,
-        budget=effort.budget(asked.tol),
+        rtol=asked.rtol,
+        budget=effort.budget(asked.near),
         backend=effort.backend,
         out=places.streamed(names),
         n_jobs=effort.jobs,
@@ -169,7 +176,7 @@ def boxes(corners: Corners, asked: Asked, effort: Effort, places: Places) -> Non
     )
     _show(found)
     places.write(found)
-    met = found.complete and (asked.tol is None or found.converged)
+    met = found.complete and (found.converged or not asked.near)
     raise typer.Exit(ExitCode.PROVED if met else ExitCode.UNDECIDED)
 
 

@@ -58,6 +58,9 @@ class Asked:
     tol: Annotated[float | None, option("effects and pixels: width at which an interval ends")] = (
         None
     )
+    rtol: Annotated[float | None, option("effects and pixels: the same, as a part of the size")] = (
+        None
+    )
     ranking: Annotated[Ranking, option("pixels: which are the most important")] = "effects"
     betas: Annotated[
         str | None, option("pixels: numbers of pixels, as in 1,2,4; by default doubled")
@@ -127,17 +130,17 @@ def explain(
             spread = read_points(asked.background, None, *about)
             how["background"] = spread.X
         _features(verbs.lime(model, points.X, **how), points, asked, files, picture)
+    near = {"tol": asked.tol, "rtol": asked.rtol}
     if asked.what == "effects":
         del words["norm"]
-        found = verbs.effects(model, points.X, quantity=asked.quantity, tol=asked.tol, **words)
+        found = verbs.effects(model, points.X, quantity=asked.quantity, **near, **words)
         _features(found, points, asked, files, picture)
     words["progress"] = False  # of each point; that of all is shown
     del words["n_jobs"]
     if asked.what == "pixels":
         words["ranking"] = asked.ranking
         words["betas"] = None if asked.betas is None else _counts(asked.betas)
-        if asked.tol is not None:
-            words["tol"] = asked.tol
+        words |= near
         verb, kind = verbs.pixel_budget, verbs.PixelBudgetTable
     else:
         words |= decision.arguments(model)
@@ -172,6 +175,8 @@ def _refuse_what_says_nothing(
         "--betas": what != "pixels" and asked.betas is not None,
         "--order": not reasons and asked.order is not None,
         "--quantity": what != "effects" and asked.quantity is not None,
+        "--tol": what not in {"effects", "pixels"} and asked.tol is not None,
+        "--rtol": what not in {"effects", "pixels"} and asked.rtol is not None,
         "--background": what != "lime" and asked.background is not None,
         "--norm": what in {"effects", "lime"} and ball.norm != "inf",
         "--threshold, --class-weight, --delta and --output-norm": not reasons

@@ -27,7 +27,8 @@ from gpcert.errors import InputError
 from gpcert.search import StopReason
 
 Radii = Annotated[str, option("radii, as in 0.1,0.2 or first:last:count as in 0:0.5:11")]
-Tolerance = Annotated[float, option("accuracy at which a search ends")]
+Tolerance = Annotated[float | None, option("how near both ends of a bound must be")]
+Relative = Annotated[float | None, option("the same, as a part of what is bounded")]
 
 
 @options.command(
@@ -86,7 +87,8 @@ def ranges(
     sides: Annotated[
         Sides, option("search for one end only (with one output, or --class)")
     ] = "both",
-    tol: Annotated[float, option("accuracy at which the search ends")] = 0.01,
+    tol: Tolerance = None,
+    rtol: Relative = None,
     *,
     search: options.Search,
     files: Files,
@@ -98,6 +100,7 @@ def ranges(
         points.X,
         options.radius_of(radius, model),
         tol=tol,
+        rtol=rtol,
         quantity=quantity,
         beta=beta,
         output=options.label_of(label, model, quantity),
@@ -106,7 +109,7 @@ def ranges(
         **words,
     )
     met = sum(item.converged for item in found)
-    summary = f"{len(found)} ranges: {met} within the tolerance {tol:g}, {len(found) - met} wider"
+    summary = f"{len(found)} ranges: {met} within the tolerance, {len(found) - met} wider"
     title = f"Prediction ranges, {ball.told(radius)}"
     columns = ["output", "quantity", *ENDS, "boxes", "ms"]
     shown = "output quantity minimum maximum boxes ms"
@@ -219,7 +222,8 @@ def safety(
     point: Annotated[str | None, option("which point, by its label; the first by default")] = None,
     label: options.Label = None,
     attack: Annotated[AttackName, option("which attack is shown")] = "gpfgs",
-    tol: Tolerance = 0.01,
+    tol: Tolerance = None,
+    rtol: Relative = None,
     *,
     search: options.Search,
     files: Files,
@@ -238,6 +242,7 @@ def safety(
         output=options.label_of(label, model),
         attack=attack,
         tol=tol,
+        rtol=rtol,
         **words,
     )
     safe, broken = (
@@ -273,7 +278,8 @@ def robustness(
     compare: Annotated[
         list[Path] | None, option("another model file to compare with; may be repeated")
     ] = None,
-    tol: Tolerance = 0.01,
+    tol: Tolerance = None,
+    rtol: Relative = None,
     *,
     search: options.Search,
     files: Files,
@@ -299,6 +305,7 @@ def robustness(
         compare={inputs.model.stem: model, **others} if others else None,
         output=options.label_of(label, model),
         tol=tol,
+        rtol=rtol,
         **words,
     )
     median = float(np.median(found.deltas())) if len(found) else 0.0
@@ -376,7 +383,8 @@ def worst_case(
     ball: options.Ball,
     beta: Annotated[float, option("standard deviations that the band reaches")] = 2.0,
     label: options.Label = None,
-    tol: Tolerance = 0.01,
+    tol: Tolerance = None,
+    rtol: Relative = None,
     *,
     search: options.Search,
     files: Files,
@@ -386,7 +394,7 @@ def worst_case(
     model, points, words = inputs.read(ball, search)
     words["radius"] = options.radius_of(radius, model)
     words["output"] = options.label_of(label, model, "mean")
-    found = analyses.worst_case(model, points.X, beta=beta, tol=tol, **words)
+    found = analyses.worst_case(model, points.X, beta=beta, tol=tol, rtol=rtol, **words)
     summary = f"{len(found)} points: a mean moves by at most {above(found.widest)}"
     title = f"Worst predictions, {ball.told(radius)}"
     columns = ["mean", *ENDS, "band from", "band to"]

@@ -25,9 +25,11 @@ from gpcert.errors import SoundnessError
 from gpcert.fusion import running_on
 from gpcert.regions import Box, Cells, Region
 from gpcert.regions.base import NormConstraint
-from gpcert.search.branch_and_bound import bytes_per_cell, cells_at_once
+from gpcert.search.batches import bytes_per_cell, cells_at_once
 from gpcert.search.problem import Budget, StopReason, bound_of, check_bounds
-from gpcert.search.shared import Attained, Attaining, Boxes, SharedProblem, solve_shared
+from gpcert.search.questions import Attained, Attaining, Boxes, SharedProblem
+from gpcert.search.shared import solve_shared
+from gpcert.search.tolerance import Tolerance
 
 BATCH_BYTES = 5.0e8
 """Most memory of one batch on a CPU."""
@@ -122,17 +124,16 @@ class BoxFamily:
             x = X[start : start + size, self.whole.free]
             yield self.evaluation(np.arange(len(x)), x, None, optional)
 
-    def bounded(self, low: Rows, high: Rows, tol: float | None, budget: Budget) -> Bounded:
+    def bounded(self, low: Rows, high: Rows, tol: Tolerance | None, budget: Budget) -> Bounded:
         """The goals over every box (R, f), bounded once each, or searched to within a tolerance;
         affine functions are of one box."""
         if tol is None:
             return self.bounded_once(low, high)
-        each = np.full(len(self.goals), tol)
-        problem = SharedProblem(self, self.goals, low, high, low, high, each, budget=budget)
+        problem = SharedProblem(self, self.goals, low, high, low, high, tol, budget=budget)
         with running_on(self.backend):
             found = solve_shared(problem)
         reached = min(found.boxes, len(low))  # all are bounded once, in order, before any again
-        met = ~np.any(found.lower < found.upper - tol, axis=1)
+        met = ~np.any(found.lower < tol.needed(found.upper), axis=1)
         refined = Bounded(found.lower, None, reached, found.boxes, found.reason, met)
         if not self.affine or found.reason is StopReason.INTERRUPTED:
             return refined
