@@ -6,14 +6,13 @@ from collections import Counter
 from importlib.util import find_spec
 from typing import Any
 
-import matplotlib
 import pytest
 from hypothesis import HealthCheck, settings
 
 from gpcert.arrays import backend_from_name
 from gpcert.testing.effort import examples
 
-matplotlib.use("Agg")
+os.environ["MPLBACKEND"] = "agg"  # read when matplotlib is first imported, if ever
 
 settings.register_profile(
     "ci",
