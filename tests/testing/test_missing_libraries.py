@@ -30,12 +30,24 @@ def test_a_skipped_import_is_counted(library):
     reason = str(skipped.value).replace("_that_nobody_has", "")
     lines = []
     reporter = SimpleNamespace(
-        stats={"skipped": [SimpleNamespace(longrepr=reason)]},
+        stats={"skipped": [SimpleNamespace(nodeid=each, longrepr=reason) for each in "aab"]},
         write_line=lambda text, **_: lines.append(text),
     )
     suite.pytest_terminal_summary(reporter)
     assert len(lines) == 1
-    assert f"NOT TESTED: 1 tests or test files want {library}" in lines[0]
+    assert f"NOT TESTED: 2 tests or test files want {library}" in lines[0]
+
+
+@pytest.mark.parametrize(("expect", "fails"), [("torch,GPy", True), ("torch", False), ("", False)])
+def test_what_is_expected_may_not_be_skipped(expect, fails, monkeypatch):
+    """Installed as it is, a library of which a part cannot be imported would skip its tests."""
+    monkeypatch.setenv("GPCERT_EXPECT", expect)
+    skipped = SimpleNamespace(nodeid="a", longrepr="could not import 'GPy.models': broken")
+    reporter = SimpleNamespace(stats={"skipped": [skipped]})
+    plugins = SimpleNamespace(get_plugin={"terminalreporter": reporter}.get)
+    session = SimpleNamespace(config=SimpleNamespace(pluginmanager=plugins), exitstatus=0)
+    suite.pytest_sessionfinish(session)
+    assert (session.exitstatus != 0) == fails
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a process cannot be copied")
