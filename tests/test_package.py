@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.util
 import pkgutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ def test_unknown_names_are_missing():
 
 def fresh(code: str) -> list[str]:
     """Names of the modules loaded by a fresh interpreter that runs `code`."""
-    command = [sys.executable, "-c", f"{code}; import sys; print('loaded:', *sys.modules)"]
+    command = [sys.executable, "-c", f"{code}\nimport sys\nprint('loaded:', *sys.modules)"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout.partition("loaded: ")[2].split()
 
@@ -88,6 +89,55 @@ def test_import_is_cheap():
 
 def test_a_proof_leaves_heavy_libraries_alone(loaded):
     assert not loaded["proof"] & HEAVY
+
+
+HELP = """
+from gpcert.cli.app import app, CALCULATE, ANALYSE
+
+app(["--version"], standalone_mode=False)
+names = [command.name for command in app.registered_commands]
+assert len(names) > len(CALCULATE) + len(ANALYSE)
+for arguments in ([], *([name] for name in names)):
+    app([*arguments, "--help"], standalone_mode=False)
+"""
+
+
+def test_the_help_of_commands_loads_what_it_shows():
+    """Half a second of processor time; NumPy, SciPy and the verbs would be three more."""
+    loaded = set(fresh(HELP))
+    assert not loaded & (HEAVY - {"rich", "typer"} | {"numpy", "scipy", "joblib"})
+    own = {name for name in loaded if name.startswith("gpcert.")}
+    light = {"gpcert.choices", "gpcert.errors", "gpcert.extras", "gpcert.versions"}
+    assert {name for name in own if not name.startswith("gpcert.cli")} == light
+
+
+FIRST = """
+import sys
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF
+
+model = GaussianProcessClassifier(RBF(1.0), optimizer=None).fit([[-1.0], [1.0]], [0, 1])
+before = set(sys.modules)
+import gpcert
+assert gpcert.certify(model, [1.0], radius=0.1).status == "ROBUST"
+for name in before:
+    sys.modules.pop(name)
+"""
+
+
+@pytest.mark.parametrize("library", ["sklearn", "torch"])
+def test_the_first_proof_imports_by_need(library):
+    """Of scikit-learn nothing that the user has not imported, of us no more than proofs need.
+
+    That torch is not imported says something where it could be.
+    """
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"could not import '{library}'")
+    loaded = set(fresh(FIRST))
+    assert not loaded & HEAVY
+    assert not {name for name in loaded if name.startswith(("sklearn.", "scipy.stats", "pandas."))}
+    others = {"analyses", "cli", "datasets", "experiments", "explain", "models", "plots", "report"}
+    assert not loaded & {f"gpcert.{name}" for name in others}
 
 
 def test_names_for_type_checkers_are_those_at_run_time():

@@ -120,7 +120,7 @@ if not TYPE_CHECKING:  # type checkers know the names, and should know no others
         if name in _MODULES:
             return import_module(f"gpcert.{name}")
         if name == "__version__":
-            found = import_module("gpcert.certificates.io").package_version()
+            found = import_module("gpcert.versions").package_version()
         elif name in _WHERE:
             found = getattr(import_module(_WHERE[name]), name)
         else:

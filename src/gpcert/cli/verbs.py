@@ -6,25 +6,22 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-from rich.console import RenderableType
-
-from gpcert import analyses
-from gpcert.analyses import SafetyStep
-from gpcert.analyses.accuracy import TestPoint
-from gpcert.api import certified_radius_many, certify_many, prediction_range_many
-from gpcert.api.ranges import QuantityName, Sides
-from gpcert.attacks import AttackName
-from gpcert.certificates import Certificate, Radius
+import gpcert
+from gpcert.choices import AttackName, QuantityName, Sides
 from gpcert.cli import options
 from gpcert.cli.files import load_model
 from gpcert.cli.results import ENDS, Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, exit_code, option
-from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
-from gpcert.search import StopReason
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from gpcert.analyses import SafetyStep
+    from gpcert.analyses.accuracy import TestPoint
+    from gpcert.committee import Model
 
 Radii = Annotated[str, option("radii, as in 0.1,0.2 or first:last:count as in 0:0.5:11")]
 Tolerance = Annotated[float, option("accuracy at which a search ends")]
@@ -51,14 +48,14 @@ def certify(
 ) -> None:
     """Prove or refute that the decision at each point holds in a whole ball around it."""
     model, points, words = inputs.read(ball, decision, search)
-    found = certify_many(model, points.X, options.radius_of(radius, model), **words)
+    found = gpcert.certify_many(model, points.X, options.radius_of(radius, model), **words)
     columns = ["decision", "status", "margin >=", "margin <=", "moved by", "boxes", "ms"]
     summary = f"{len(found)} points: {found.summary}"
     title = f"Certificates, l_{ball.norm} radius {radius}"
     files.end(points.named(found), title, columns, _certificate, summary, code=exit_code)
 
 
-def _certificate(c: Certificate) -> list[RenderableType]:
+def _certificate(c: gpcert.Certificate) -> list[RenderableType]:
     moved = "" if c.counterexample is None else f"{c.counterexample_distance:.4g}"
     return [*cells(c, "decision status margin"), moved, *cells(c, "boxes ms")]
 
@@ -93,7 +90,7 @@ def ranges(
 ) -> None:
     """Bound the smallest and the largest prediction in a ball around each point."""
     model, points, words = inputs.read(ball, search)
-    found = prediction_range_many(
+    found = gpcert.prediction_range_many(
         model,
         points.X,
         options.radius_of(radius, model),
@@ -135,8 +132,8 @@ def radius(
 ) -> None:
     """Bracket the radius up to which the decision at each point is proved robust."""
     model, points, words = inputs.read(ball, decision, search)
-    found = certified_radius_many(model, points.X, rtol=rtol, max_radius=max_radius, **words)
-    met = sum(item.reason is StopReason.CONVERGED for item in found)
+    found = gpcert.certified_radius_many(model, points.X, rtol=rtol, max_radius=max_radius, **words)
+    met = sum(item.reason is gpcert.StopReason.CONVERGED for item in found)
     summary = f"{len(found)} radii: {met} within the tolerance {rtol:g}, {len(found) - met} wider"
     title = f"Certified radii, l_{ball.norm}"
     files.end(points.named(found), title, RADIUS_COLUMNS, radius_cells, summary)
@@ -145,7 +142,7 @@ def radius(
 RADIUS_COLUMNS = ["decision", "proved up to", "refuted at", "ratio", "boxes", "ms"]
 
 
-def radius_cells(item: Radius) -> list[RenderableType]:
+def radius_cells(item: gpcert.Radius) -> list[RenderableType]:
     """Proved radius, distance of the known counter-example, their ratio, cost."""
     return [
         *cells(item, "decision"),
@@ -182,7 +179,7 @@ def attack(
 ) -> None:
     """Look for another decision in a ball around each point, in plain floating point."""
     model, points, words = inputs.read(ball, decision)
-    found = analyses.attack(
+    found = gpcert.attack(
         model,
         points.X,
         options.radius_of(radius, model),
@@ -231,7 +228,7 @@ def safety(
     if point is not None:
         row = points.labels.index(options.named("--point", point, points.labels))
     del words["n_jobs"]  # one point
-    result = analyses.safety_curve(
+    result = gpcert.safety_curve(
         model,
         model.check_inputs(points.X)[row],
         options.radii_of(radii),
@@ -291,7 +288,7 @@ def robustness(
                 f"--compare: expected the features of {inputs.model.stem} in the same order, "
                 f"{model.feature_names}, got {other.feature_names} of {name}"
             )
-    found = analyses.robustness(
+    found = gpcert.robustness(
         None if others else model,
         points.X,
         None if radius is None else options.radius_of(radius, model),
@@ -301,6 +298,8 @@ def robustness(
         tol=tol,
         **words,
     )
+    import numpy as np
+
     median = float(np.median(found.deltas())) if len(found) else 0.0
     summary = f"{len(found)} ranges: median delta at most {above(median)}"
     title = f"Robustness, l_{ball.norm} balls"
@@ -336,7 +335,7 @@ def accuracy(
     model, points, words = inputs.read(ball, decision, search)
     given = None if labels is None else _labels(labels, model, len(points.X))
     words |= {"radii": options.radii_of(radii), "rtol": rtol}
-    found = analyses.certified_accuracy(model, points.X, given, **words)
+    found = gpcert.certified_accuracy(model, points.X, given, **words)
     shares = zip(found.radii, found.certified(), found.attacked(), strict=True)
     summary = f"{found.accuracy:.4g} right; right and robust: " + "; ".join(
         f"{below(low)} to {above(high)} at {radius:g}" for radius, low, high in shares
@@ -357,7 +356,7 @@ def _labels(path: Path, model: Model, count: int) -> list[Any]:
         lines = lines[1:]
     if len(lines) != count:
         raise InputError(f"{path}: expected {count} labels, one for each point, got {len(lines)}")
-    if not isinstance(model, Committee) and not model.likelihood.classifies:
+    if not isinstance(model, gpcert.Committee) and not model.likelihood.classifies:
         try:
             return [float(line) for line in lines]
         except ValueError as error:
@@ -394,7 +393,7 @@ def worst_case(
     model, points, words = inputs.read(ball, search)
     words["radius"] = options.radius_of(radius, model)
     words["output"] = options.label_of(label, model, "mean")
-    found = analyses.worst_case(model, points.X, beta=beta, tol=tol, **words)
+    found = gpcert.worst_case(model, points.X, beta=beta, tol=tol, **words)
     summary = f"{len(found)} points: a mean moves by at most {above(found.widest)}"
     title = f"Worst predictions, l_{ball.norm} radius {radius}"
     columns = ["mean", *ENDS, "band from", "band to"]
