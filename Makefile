@@ -17,7 +17,7 @@ LIBRARIES := gpytorch botorch
 EXPECTED := torch,gpytorch,botorch,GPy,distributed
 # GPflow asks for a NumPy older than ours, though it runs with this one: an environment of its own.
 GPFLOW_VENV := .venv-gpflow
-GPFLOW_NUMPY := "numpy>=2,<2.3"
+GPFLOW_NUMPY := "numpy>=2.1,<2.3"
 # JAX and its two GP libraries.
 JAX_VENV := .venv-jax
 

@@ -3,16 +3,21 @@
 import ast
 import importlib
 import importlib.util
+import os
 import pkgutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import gpcert
+from gpcert import versions
 from gpcert.errors import MissingExtraError
 from tests.certificates.record_cases import RECORDS
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_unknown_names_are_missing():
@@ -78,6 +83,38 @@ def test_modules_are_there_after_import_and_leave_other_libraries_alone(loaded):
     """matplotlib waits for a picture, scikit-learn's processes for one of their models."""
     assert {"gpcert.plots", "gpcert.adapters"} <= loaded["modules"]
     assert not loaded["modules"] & {"matplotlib", "sklearn.gaussian_process"}
+
+
+def test_dir_has_the_public_names_only():
+    assert set(dir(gpcert)) == {*gpcert.__all__, *gpcert._MODULES}
+    assert [name for name in dir(gpcert) if name.startswith("_")] == ["__version__"]
+
+
+@pytest.mark.parametrize("code", ["import gpcert", "import numpy, gpcert"])
+@pytest.mark.parametrize(
+    ("version", "text"), [("1.26.4", "short_version = '1.26.4'"), ("2.0.2", "full_version = '2'")]
+)
+def test_an_old_numpy_is_one_clear_line(tmp_path, code, version, text):
+    """Whether it is loaded already or not."""
+    (tmp_path / "numpy").mkdir()
+    lines = f'version = "{version}"\n__version__ = version\n{text}\n'
+    (tmp_path / "numpy" / "version.py").write_text(lines, encoding="utf-8")
+    (tmp_path / "numpy" / "__init__.py").write_text(
+        "from numpy.version import __version__", encoding="utf-8"
+    )
+    path = os.pathsep.join([str(tmp_path), str(Path(gpcert.__file__).parents[1])])
+    command = [sys.executable, "-c", code]
+    environment = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: gpcert: expected NumPy 2.1 or newer, found {version}; install it with: "
+        "pip install 'numpy>=2.1'"
+    )
+
+
+def test_the_oldest_numpy_is_that_of_the_requirements():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"numpy>={'.'.join(map(str, versions.NUMPY))}" in project["dependencies"]
 
 
 def test_import_is_cheap():

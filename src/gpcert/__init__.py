@@ -12,6 +12,10 @@ Names are loaded when they are first used: what `gpcert.certify` needs takes a s
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gpcert.versions import check_numpy
+
+check_numpy()
+
 if TYPE_CHECKING:
     from gpcert import adapters as adapters
     from gpcert import attacks as attacks
@@ -130,4 +134,4 @@ if not TYPE_CHECKING:  # type checkers know the names, and should know no others
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE, "__version__", *_MODULES})
+    return sorted({*_WHERE, "__version__", *_MODULES})
