@@ -148,6 +148,13 @@ def test_the_help_of_commands_loads_what_it_shows():
     assert {name for name in own if not name.startswith("gpcert.cli")} == light
 
 
+def test_the_list_of_experiments_and_their_report_do_without_scikit_learn():
+    """It is imported where data are loaded and models fitted."""
+    listed = "from gpcert.experiments import experiment_named, names"
+    loaded = set(fresh(f"{listed}\nlist(map(experiment_named, names()))\nimport gpcert.report"))
+    assert not loaded & HEAVY
+
+
 FIRST = """
 import sys
 from sklearn.gaussian_process import GaussianProcessClassifier
