@@ -25,11 +25,13 @@ def test_unknown_names_are_missing():
         _ = gpcert.nothing
 
 
-def fresh(code: str) -> list[str]:
-    """Names of the modules loaded by a fresh interpreter that runs `code`."""
-    command = [sys.executable, "-c", f"{code}\nimport sys\nprint('loaded:', *sys.modules)"]
+def fresh(code: str, before: str = "") -> set[str]:
+    """Names of the modules loaded by `code` in a fresh interpreter that ran what is before it."""
+    count = "import sys\nold = set(sys.modules)"
+    lines = [before, count, code, "print('loaded:', *(set(sys.modules) - old))"]
+    command = [sys.executable, "-c", "\n".join(lines)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return done.stdout.partition("loaded: ")[2].split()
+    return set(done.stdout.partition("loaded: ")[2].split())
 
 
 HEAVY = {
@@ -119,9 +121,9 @@ def test_the_oldest_numpy_is_that_of_the_requirements():
 
 def test_import_is_cheap():
     """Counted in modules, not in seconds, which depend on the machine: 0.01 s for about 60."""
-    plain, loaded = set(fresh("pass")), set(fresh("import gpcert"))
+    loaded = fresh("import gpcert")
     assert not loaded & (HEAVY | {"numpy", "scipy", "joblib"})
-    assert len(loaded - plain) < 50
+    assert len(loaded) < 50
 
 
 def test_a_proof_leaves_heavy_libraries_alone(loaded):
@@ -141,7 +143,7 @@ for arguments in ([], *([name] for name in names)):
 
 def test_the_help_of_commands_loads_what_it_shows():
     """Half a second of processor time; NumPy, SciPy and the verbs would be three more."""
-    loaded = set(fresh(HELP))
+    loaded = fresh(HELP)
     assert not loaded & (HEAVY - {"rich", "typer"} | {"numpy", "scipy", "joblib"})
     own = {name for name in loaded if name.startswith("gpcert.")}
     light = {"gpcert.choices", "gpcert.errors", "gpcert.extras", "gpcert.versions"}
@@ -151,21 +153,20 @@ def test_the_help_of_commands_loads_what_it_shows():
 def test_the_list_of_experiments_and_their_report_do_without_scikit_learn():
     """It is imported where data are loaded and models fitted."""
     listed = "from gpcert.experiments import experiment_named, names"
-    loaded = set(fresh(f"{listed}\nlist(map(experiment_named, names()))\nimport gpcert.report"))
+    loaded = fresh(f"{listed}\nlist(map(experiment_named, names()))\nimport gpcert.report")
     assert not loaded & HEAVY
 
 
-FIRST = """
-import sys
+FITTED = """
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
 
 model = GaussianProcessClassifier(RBF(1.0), optimizer=None).fit([[-1.0], [1.0]], [0, 1])
-before = set(sys.modules)
+"""
+
+FIRST = """
 import gpcert
 assert gpcert.certify(model, [1.0], radius=0.1).status == "ROBUST"
-for name in before:
-    sys.modules.pop(name)
 """
 
 
@@ -177,7 +178,7 @@ def test_the_first_proof_imports_by_need(library):
     """
     if importlib.util.find_spec(library) is None:
         pytest.skip(f"could not import '{library}'")
-    loaded = set(fresh(FIRST))
+    loaded = fresh(FIRST, before=FITTED)
     assert not loaded & HEAVY
     assert not {name for name in loaded if name.startswith(("sklearn.", "scipy.stats", "pandas."))}
     others = {"analyses", "cli", "datasets", "experiments", "explain", "models", "plots", "report"}
