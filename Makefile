@@ -41,7 +41,7 @@ demo: setup ## certify two small models; tables, a picture and JSON in demo_outp
 
 test: setup ## tests and doctests, each kind in few variants
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" \
-	  $(if $(TESTED),-p tests.tested --tested $(TESTED))
+	  $(if $(TESTED),-p tests.tested --tested=$(TESTED))
 
 coverage: setup ## the same, and which lines they reach
 	$(BIN)/python -m pytest -n 2 -m "not slow" --cov=gpcert --cov-report=term:skip-covered

@@ -1,5 +1,8 @@
-"""A record of the tests that ran: `pytest -p tests.tested --tested FILE` leaves out those that FILE
+"""A record of the tests that ran: `pytest -p tests.tested --tested=FILE` leaves out those that FILE
 lists, and adds those of this run.
+
+The equals sign matters: pytest looks for its settings before it knows the option, and would take a
+FILE by itself for a folder of tests.
 
 What is skipped for want of a library or program is not added: a later run, which has it, runs that
 and no test twice.

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 TESTS = """
 import pytest
 
+@pytest.mark.known
 @pytest.mark.parametrize("k", [1, 2])
 def test_plain(k):
     pass
@@ -42,14 +43,17 @@ def test_of_the_library():
 
 @pytest.mark.parametrize("processes", [0, 2])
 def test_the_second_run_runs_what_the_first_skipped_for_want_of_a_library(tmp_path, processes):
-    (tmp_path / "test_some.py").write_text(TESTS, encoding="utf-8")
-    (tmp_path / "test_module.py").write_text(MODULE, encoding="utf-8")
+    suite = tmp_path / "suite"
+    suite.mkdir()
+    (suite / "pytest.ini").write_text("[pytest]\naddopts = -q --strict-markers\nmarkers = known")
+    (suite / "test_some.py").write_text(TESTS, encoding="utf-8")
+    (suite / "test_module.py").write_text(MODULE, encoding="utf-8")
 
     def closing_line():
-        command = [sys.executable, "-m", "pytest", "-q", "-n", str(processes), "-c", os.devnull]
+        command = [sys.executable, "-m", "pytest", "-n", str(processes), "-p", "tests.tested"]
         done = subprocess.run(
-            [*command, "--rootdir", tmp_path, "-p", "tests.tested", "--tested", "record.json"],
-            cwd=tmp_path,
+            [*command, f"--tested={tmp_path / 'record.json'}"],
+            cwd=suite,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
@@ -58,8 +62,8 @@ def test_the_second_run_runs_what_the_first_skipped_for_want_of_a_library(tmp_pa
         return done.stdout.splitlines()[-1].rpartition(" in ")[0]
 
     assert closing_line() == "2 passed, 4 skipped"
-    (tmp_path / "late_library").mkdir()
-    (tmp_path / "late_library" / "__init__.py").touch()
-    (tmp_path / "late_library" / "part.py").touch()
+    (suite / "late_library").mkdir()
+    (suite / "late_library" / "__init__.py").touch()
+    (suite / "late_library" / "part.py").touch()
     # xdist counts what is left out in each process, and does not say it
     assert closing_line().removesuffix(", 3 deselected") == "3 passed"
