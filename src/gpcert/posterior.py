@@ -107,17 +107,9 @@ class Posterior(parts.Factored):
         set_field(self, "points", points)
         set_field(self, "weights", weights)
         set_field(self, "slope", parts.checked_slope(self.slope, m, points.shape[1]))
-        noise = parts.checked_training_noise(self, m, N)
-        set_field(self, "training_noise", noise)
-        if noise is not None and self.factor is None:
-            set_field(self, "factor", parts.factor_of_noise(self.kernel, points, noise))
+        set_field(self, "training_noise", parts.checked_training_noise(self, m, N))
         for name, value in parts.read_factors(self, m, N).items():
             set_field(self, name, value)
-        if noise is not None and len(noise) != len(self.factor):
-            raise InputError(
-                f"training_noise: expected as many rows as the factor has, {len(self.factor)}, got "
-                f"{len(noise)}"
-            )
         for name in ("offset", "scale", "noise"):
             set_field(self, name, parts.per_output(name, getattr(self, name), m))
         if np.any(self.scale <= 0) or np.any(self.noise < 0):

@@ -286,7 +286,8 @@ def factor_of_noise(kernel: Kernel, points: np.ndarray, noise: np.ndarray) -> np
 
     An `InputError` where float64 has no Cholesky factor.
     """
-    K, found = kernel.value(points, points), np.zeros((len(noise), *2 * points.shape[:1]))
+    N = len(points)
+    K, found = kernel.value(points, points), np.zeros((len(noise), N, N))
     for A, row in zip(found, noise, strict=True):
         seen = np.flatnonzero(np.isfinite(row))
         C = K[np.ix_(seen, seen)] + np.diag(row[seen])
@@ -392,11 +393,17 @@ def read_factors(posterior: Any, m: int, N: int) -> dict[str, Any]:
     The inverse is kept if it is that of this factor, bit by bit: what is proved of another matrix
     is of no use. Coupled outputs round their factors afterwards.
     """
-    given = posterior.factor
+    given, noise = posterior.factor, posterior.training_noise
+    if given is None and noise is not None:
+        given = factor_of_noise(posterior.kernel, posterior.points, noise)
     inverse = given if isinstance(given, Inverse) else posterior.inverse
-    names = ("factor", "negative_factor")
-    found: dict[str, Any] = {n: checked_factor(n, getattr(posterior, n), m, N) for n in names}
-    A = found["factor"]
+    A = checked_factor("factor", given, m, N)
+    C = checked_factor("negative_factor", posterior.negative_factor, m, N)
+    if noise is not None and len(noise) != len(A):
+        raise InputError(
+            f"training_noise: expected as many rows as the factor has, {len(A)}, got {len(noise)}"
+        )
+    found: dict[str, Any] = {"factor": A, "negative_factor": C}
     if inverse is None or len(A) != 1 or posterior.coupled:
         return found | {"inverse": None}
     same = A.base is inverse.matrix or np.array_equal(A[0], inverse.matrix)

@@ -3,7 +3,6 @@
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +22,8 @@ from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier, GPRegressor
 from gpcert.rounding import product_up
 from gpcert.testing.effort import examples, variants
+
+pd = pytest.importorskip("pandas")
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 3)) * [1.0, 20.0, 0.01] + [0.0, 100.0, 5.0]

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 import gpcert
 from gpcert import explain
@@ -26,6 +25,10 @@ EVIL = "<script>alert('&')</script>"
 QUICK = gpcert.Budget(seconds=0.2)
 ROWS_ONLY = {"accuracy_point", "robustness", "safety_step"}
 """Rows of tables that are no picture by themselves."""
+
+
+def Figure(**options):
+    return pytest.importorskip("matplotlib.figure").Figure(**options)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import joblib
 import numpy as np
 import pytest
 
-from gpcert.cli import verbs as command
+import gpcert
 from gpcert.errors import GPCertError, SoundnessError
 from gpcert.testing.effort import examples
 
@@ -148,7 +148,7 @@ def test_soundness_errors_are_no_verdict(run, npz, csv, monkeypatch):
     def fail(*arguments, **options):
         raise SoundnessError("bounds crossed")
 
-    monkeypatch.setattr(command, "certify_many", fail)
+    monkeypatch.setattr(gpcert, "certify_many", fail)
     result = run("certify", npz, csv(GOOD), "--radius", 0.1)
     assert result.exit_code == 4
     assert "bounds crossed" in result.stderr
@@ -160,7 +160,7 @@ def test_exhaustion_is_one_line_and_no_verdict(run, npz, csv, monkeypatch, kind)
     def fail(*arguments, **options):
         raise kind
 
-    monkeypatch.setattr(command, "certify_many", fail)
+    monkeypatch.setattr(gpcert, "certify_many", fail)
     result = run("certify", npz, csv(GOOD), "--radius", 0.1)
     assert result.exit_code == 4
     assert len(result.stderr.strip().splitlines()) == 1
@@ -176,7 +176,7 @@ def test_no_failure_ends_as_a_verdict(run, npz, csv, monkeypatch, kind, verb):
         raise kind("no bound")
 
     name = {"range": "prediction_range_many", "radius": "certified_radius_many"}[verb]
-    monkeypatch.setattr(command, name, fail)
+    monkeypatch.setattr(gpcert, name, fail)
     radius = ["--radius", 0.1] if verb == "range" else []
     assert run(verb, npz, csv(GOOD), *radius).exit_code == 4
 
@@ -185,7 +185,7 @@ def test_a_defect_is_not_taken_for_refuted(run, npz, csv, monkeypatch):
     def fail(*arguments, **options):
         raise ZeroDivisionError("a defect")
 
-    monkeypatch.setattr(command, "certify_many", fail)
+    monkeypatch.setattr(gpcert, "certify_many", fail)
     result = run("certify", npz, csv(GOOD), "--radius", 0.1)
     assert result.exit_code == 4
     assert "report" in result.stderr
@@ -195,7 +195,7 @@ def test_interrupt_is_130(run, npz, csv, monkeypatch):
     def fail(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "certify_many", fail)
+    monkeypatch.setattr(gpcert, "certify_many", fail)
     assert run("certify", npz, csv(GOOD), "--radius", 0.1).exit_code == 130
 
 

@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import gpcert
@@ -108,6 +107,7 @@ def test_features_that_are_numbers_may_be_named(csv):
 
 
 def test_labels_are_in_tables_json_and_csv(run, named, csv, tmp_path):
+    pd = pytest.importorskip("pandas")
     output, frame = tmp_path / "results.json", tmp_path / "frame.csv"
     points = csv("patient,bmi,age\nann,0.0,1.0\n[bob],0.1,-1.0\n")
     files = ["--output", output, "--csv", frame]
@@ -185,6 +185,7 @@ def test_results_on_standard_output_load_again(run, named, tmp_path):
 
 @variants("verb", ["range", "radius"])
 def test_jobs_answer_alike_in_order(run, named, csv, tmp_path, verb):
+    pd = pytest.importorskip("pandas")
     points = csv("id,age,bmi\na,1.0,0.0\nb,-1.0,0.0\nc,0.8,0.1\n")
     options = ["--rtol", 0.2] if verb == "radius" else ["--tol", 0.2, "--radius", 0.2]
     frames = []

@@ -190,8 +190,8 @@ def join_outputs(outputs: Sequence[Posterior], **options: Any) -> Outputs:
 
     noises = [output.training_noise for output in outputs]
     known = all(noise is not None for noise in noises)
+    each = np.full((len(outputs), len(Z)), np.inf)
     if known:  # in units of the common kernel; an output has no observation at others' points
-        each = np.full((len(outputs), len(Z)), np.inf)
         for row, noise, start, factor in zip(each, noises, starts, factors, strict=True):
             row[start : start + noise.shape[1]] = noise[0] / factor
     fields: dict[str, Any] = {

@@ -17,14 +17,14 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy, zeros_of
-from gpcert.api.ranges import QuantityName, RangeGoals
+from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import check_held, held_by
 from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
 from gpcert.api.words import BudgetLike, read_budget, read_flag, read_jobs, verb
 from gpcert.archive import fingerprint
 from gpcert.arrays import Backend, backend_from_name
 from gpcert.certificates.boxes import NOTHING, BoxBounds, BoxFile
-from gpcert.certificates.io import package_version
+from gpcert.choices import QuantityName
 from gpcert.committee import Model
 from gpcert.deadline import until
 from gpcert.enclosures.affine import has_affine
@@ -36,6 +36,7 @@ from gpcert.rounding import down, up
 from gpcert.search import Budget, StopReason, stop_if_interrupted
 from gpcert.search.batches import cells_at_once
 from gpcert.search.box_family import BoxFamily
+from gpcert.versions import package_version
 
 BATCH_SECONDS = (0.2, 0.8)
 """About what a batch of `cells_at_once` takes on one core, of means alone and with variances."""

@@ -11,7 +11,7 @@ from gpcert.api.accuracy import Accuracy
 from gpcert.api.at_once import POINTS_AT_ONCE, certified_at_once, radii_at_once, ranged_at_once
 from gpcert.api.certify import certify_region
 from gpcert.api.radius import Bracket, RadiusQuestion, radius_at
-from gpcert.api.ranges import QuantityName, RangeGoals, Sides, range_question, ranges_over
+from gpcert.api.ranges import RangeGoals, range_question, ranges_over
 from gpcert.api.regions import Where, is_list_of_regions
 from gpcert.api.rules import read_decision
 from gpcert.api.running import numbered_results, prepare, progress_line, reason_of
@@ -25,6 +25,7 @@ from gpcert.api.words import (
     verb,
 )
 from gpcert.certificates import CertificateTable, RadiusTable, RangeTable
+from gpcert.choices import QuantityName, Sides
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.frames import labels_of

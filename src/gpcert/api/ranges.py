@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from gpcert.api.running import progress_line, ranges_text
 from gpcert.api.words import Means, RangeWords, one_of, verb
 from gpcert.arrays import finite_array
 from gpcert.certificates import Interval, PredictionRange
+from gpcert.choices import QuantityName, Sides
 from gpcert.class_layout import class_layout
 from gpcert.committee import Committee, Model
 from gpcert.enclosures.goals import QuantityGoal
@@ -32,11 +33,7 @@ from gpcert.search import GoalResult, SearchResult, StopReason, Watch, solve
 from gpcert.search.tolerance import Tolerance
 from gpcert.several import Outputs
 
-QuantityName = Literal["probability", "mean", "variance", "std", "band"]
-
 QUANTITIES: tuple[QuantityName, ...] = get_args(QuantityName)
-
-Sides = Literal["both", "minimum", "maximum"]
 
 DEFAULT_BETA = 2.0
 """Standard deviations of a band: about 95 % of a Gaussian lie within two."""

@@ -14,15 +14,15 @@ import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
+from typing import Any, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 
 from gpcert.arrays import Backend, backend_from_name, finite_array
+from gpcert.choices import MethodName, VarianceBound
 from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.paper import PaperEnclosures
-from gpcert.enclosures.paper.intervals import VarianceBound
 from gpcert.errors import InputError, UnknownArgumentError
 from gpcert.frames import read_point
 from gpcert.quantities import ClassSums, OutputQuantity, Probability, Quantity
@@ -31,8 +31,6 @@ from gpcert.search import DEFAULT_BUDGET, Budget, Problem
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-MethodName = Literal["taylor", "paper", "both"]
 
 
 class BallWords(TypedDict, total=False):

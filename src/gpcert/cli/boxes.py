@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from gpcert.api import bound_boxes
-from gpcert.certificates.boxes import BoxBounds
+import gpcert
 from gpcert.cli import options
 from gpcert.cli.files import load_model, read_points
 from gpcert.cli.terminal import ExitCode, check_folder, console, option, say, say_written, table
-from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.frames import Names, common_names
-from gpcert.search import Budget
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from gpcert.committee import Model
+    from gpcert.frames import Names
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class Corners:
                 "UPPER: expected a file with the greatest corners, got none; or give one .npz file "
                 "with the arrays lower and upper"
             )
+        from gpcert.frames import common_names
+
         names = common_names("--with", (model.feature_names for model in models))
         low, high = (_rows(path, models[0].dim, names) for path in (self.lower, self.upper))
         return models, low, high
@@ -106,11 +109,11 @@ class Effort:
         """Find out before files are read that the number of processes makes no sense."""
         options.check_jobs(self.jobs)
 
-    def budget(self, near: bool) -> Budget:
+    def budget(self, near: bool) -> gpcert.Budget:
         """The limits; without a tolerance the work has an end of its own."""
-        usual = Budget().seconds if near else None
+        usual = gpcert.Budget().seconds if near else None
         seconds = usual if self.seconds is None else self.seconds
-        return Budget(seconds, self.boxes, 1e9 * self.memory)
+        return gpcert.Budget(seconds, self.boxes, 1e9 * self.memory)
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ class Places:
         for path in (self.output, self.out, self.imdp):
             check_folder("output", path)
 
-    def write(self, bounds: BoxBounds) -> None:
+    def write(self, bounds: gpcert.BoxBounds) -> None:
         """The files that are not there yet, and where all are."""
         if self.output is not None:
             bounds.save(self.output)
@@ -159,7 +162,7 @@ def boxes(corners: Corners, asked: Asked, effort: Effort, places: Places) -> Non
     """Bound means, standard deviations and probabilities over each of many boxes."""
     models, lower, upper = corners.read()
     names: Any = options.parts_of(asked.quantity)
-    found = bound_boxes(
+    found = gpcert.bound_boxes(
         models,
         lower,
         upper,
@@ -180,8 +183,10 @@ def boxes(corners: Corners, asked: Asked, effort: Effort, places: Places) -> Non
     raise typer.Exit(ExitCode.PROVED if met else ExitCode.UNDECIDED)
 
 
-def _show(found: BoxBounds) -> None:
+def _show(found: gpcert.BoxBounds) -> None:
     """Widths of the ranges of every output, and how many boxes were bounded."""
+    import numpy as np
+
     rows = table("Ranges over boxes", ["quantity", "output", "least width", "median", "largest"])
     for name, values in found.ranges.items():
         for k, label in enumerate(found.outputs[name]):
@@ -202,6 +207,8 @@ def _rows(path: Path, dim: int, names: Names) -> np.ndarray:
 
 def _loaded(path: Path) -> Any:
     """The arrays of a file of NumPy's, without code."""
+    import numpy as np
+
     try:
         found = np.load(path, allow_pickle=False)
         return found if isinstance(found, np.ndarray) else dict(found)

@@ -11,10 +11,6 @@ from rich.text import Text
 from gpcert.cli.options import Jobs, check_jobs, command
 from gpcert.cli.terminal import console, option, say, say_written, table
 from gpcert.errors import InputError
-from gpcert.experiments import experiment_named, names
-from gpcert.experiments import redraw as drawn_anew
-from gpcert.experiments import reproduce as run
-from gpcert.report import write_report
 
 STYLES = {"yes": "bold green", "no": "bold red", "unclear": "bold yellow"}
 
@@ -50,6 +46,10 @@ def reproduce(
     ] = False,
 ) -> None:
     """Run an experiment of the paper; write its tables, figures and findings."""
+    from gpcert.experiments import experiment_named, names
+    from gpcert.experiments import redraw as drawn_anew
+    from gpcert.experiments import reproduce as run
+
     if listed:
         rows = table("Experiments", ["name"])
         rows.columns[0].justify = "left"
@@ -101,4 +101,6 @@ def report(
     ] = None,
 ) -> None:
     """Write tables, figures and the paper's claims beside our numbers as one page."""
+    from gpcert.report import write_report
+
     say_written(write_report(folder, format=format, output=output))

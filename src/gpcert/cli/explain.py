@@ -5,25 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
-import numpy as np
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from gpcert import explain as verbs
-from gpcert.api.many import collect
-from gpcert.api.ranges import QuantityName
+import gpcert
+from gpcert.choices import QuantityName, Ranking
 from gpcert.cli import options
 from gpcert.cli.files import Points, read_points
 from gpcert.cli.options import features_of, named, parts_of, radius_of
 from gpcert.cli.results import Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, option, say, say_written, table
 from gpcert.errors import InputError
-from gpcert.explain.arguments import shown
-from gpcert.explain.rankings import Ranking
-from gpcert.search import StopReason
+
+if TYPE_CHECKING:
+    import numpy as np
 
 LARGEST_TABLE = 20
 """Rows printed for a point."""
@@ -121,6 +119,7 @@ def explain(
     _refuse_what_says_nothing(asked, ball, decision, search)
     if asked.reasons and picture.plot is not None and asked.image is None:
         raise InputError("--plot: a reason is drawn on an image; say --shape rows,columns")
+    verbs = gpcert.explain
     model, points, words = inputs.read(ball, search)
     words["radius"] = radius_of(radius, model)
     if asked.what == "lime":
@@ -151,6 +150,8 @@ def explain(
 
     def ask(x: np.ndarray) -> Any:
         return verb(model, x, **words)
+
+    from gpcert.api.many import collect
 
     work = [(x,) for x in model.check_inputs(points.X)]
     effort = {"n_jobs": search.jobs, "progress": search.progress}
@@ -222,11 +223,13 @@ def _rows(result: Any, asked: Asked, files: Files, picture: Picture) -> NoReturn
 
 
 def _settled(answer: Any) -> bool:
-    return answer.reason in {StopReason.DECIDED, StopReason.CONVERGED}
+    return answer.reason in {gpcert.StopReason.DECIDED, gpcert.StopReason.CONVERGED}
 
 
 def _cells(answer: Any) -> list[RenderableType]:
-    if isinstance(answer, verbs.Reason):
+    if isinstance(answer, gpcert.explain.Reason):
+        from gpcert.explain.arguments import shown
+
         names = shown(answer.feature_names) if answer.found else "no reason"
         found = [names, str(len(answer.undecided)), str(len(answer.steps))]
     elif not answer.betas:  # not even the decision at x is proved
@@ -240,7 +243,7 @@ def _cells(answer: Any) -> list[RenderableType]:
 
 def _show(answer: Any, label: Any, files: Files) -> None:
     """A table per point, the largest first."""
-    proved = isinstance(answer, verbs.Effects)
+    proved = isinstance(answer, gpcert.explain.Effects)
     heads = ["feature", *(["≥", "≤"] if proved else [answer.method])]
     for point, name in enumerate(answer.labels[:MOST_POINTS]):
         rows = table(f"Point {name}" + ("" if label is None else f", {label}"), heads)

@@ -10,22 +10,22 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import joblib
-import numpy as np
-
-from gpcert import committee
-from gpcert.adapters import as_posterior
-from gpcert.certificates.record import RecordTable
+import gpcert
 from gpcert.cli.terminal import console
-from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.extras import install_hint
 from gpcert.frames import NO_LEVELS
 from gpcert.levels import Levels, listed
 
-T = TypeVar("T", bound=RecordTable[Any])
+if TYPE_CHECKING:
+    import numpy as np
+
+    from gpcert.certificates.record import RecordTable
+    from gpcert.committee import Model
+
+T = TypeVar("T", bound="RecordTable[Any]")
 
 LABEL_NAMES = {"", "id", "index", "unnamed: 0"}
 """Names, in small letters, of a column that names the rows; pandas writes "" for its index."""
@@ -73,6 +73,8 @@ def read_points(
     model's order, and a column of labels is known by those names only.
     """
     where = "standard input" if str(path) == "-" else str(path)
+    import numpy as np
+
     rows = _rows(where, _text("POINTS", path, where), "point")
     if header is None:
         header = _is_header(where, rows[0], features)
@@ -250,15 +252,17 @@ def load_model(path: Path) -> Model:
     if not path.is_file():
         raise InputError(f"MODEL: expected a file, but {str(path)!r} is none")
     if path.suffix == ".npz":
-        return committee.load_model(path)
+        return gpcert.load_model(path)
     if path.suffix in {".joblib", ".pkl", ".pickle"}:
-        return as_posterior(_load_trusted(path))
+        return gpcert.as_posterior(_load_trusted(path))
     raise InputError(
         f"MODEL: expected a .npz file of Posterior.save or a .joblib file, got {str(path)!r}"
     )
 
 
 def _load_trusted(path: Path) -> object:
+    import joblib
+
     console(stderr=True).print(
         f"warning: {path} is a joblib file, and joblib files are code: opening it runs what is in "
         "it. Open only files that you trust; gpcert.as_posterior(model).save('model.npz') writes "

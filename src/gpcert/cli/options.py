@@ -9,17 +9,18 @@ import typing
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpcert.api.ranges import range_question
-from gpcert.api.words import MethodName, VarianceBound
+import gpcert
+from gpcert.choices import SECONDS, MethodName, VarianceBound
 from gpcert.cli.files import Points, load_model, read_points
 from gpcert.cli.terminal import option
-from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.search import DEFAULT_BUDGET, Budget
+
+if TYPE_CHECKING:
+    from gpcert.committee import Model
 
 Radius = Annotated[
     str,
@@ -161,7 +162,7 @@ class Search:
 
     seconds: Annotated[
         float | None, option("time for one point; bounds are valid when it ends")
-    ] = DEFAULT_BUDGET.seconds
+    ] = SECONDS
     boxes: Annotated[int | None, option("most boxes for one point")] = None
     memory: Annotated[float, option("gigabytes that the boxes of one point may hold")] = 2.0
     jobs: Jobs = None
@@ -180,7 +181,7 @@ class Search:
     def arguments(self, model: Model | None = None) -> dict[str, Any]:
         """The effort words of the verbs of many points, whatever the model."""
         return {
-            "budget": Budget(self.seconds, self.boxes, 1e9 * self.memory),
+            "budget": gpcert.Budget(self.seconds, self.boxes, 1e9 * self.memory),
             "backend": self.backend,
             "random_state": self.seed,
             "method": self.method,
@@ -264,6 +265,8 @@ def label_of(text: str | None, model: Model, quantity: Any = None) -> Any:
     """What `--class` means: the label of a class, or the number of a target."""
     if text is None:
         return None
+    from gpcert.api.ranges import range_question
+
     # None is the one latent function of two classes, which no label means
     labels = [label for label in range_question(model, quantity).labels if label is not None]
     return named("--class", text, labels)

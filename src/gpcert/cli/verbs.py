@@ -6,25 +6,22 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-from rich.console import RenderableType
-
-from gpcert import analyses
-from gpcert.analyses import SafetyStep
-from gpcert.analyses.accuracy import TestPoint
-from gpcert.api import certified_radius_many, certify_many, prediction_range_many
-from gpcert.api.ranges import QuantityName, Sides
-from gpcert.attacks import AttackName
-from gpcert.certificates import Certificate, Radius
+import gpcert
+from gpcert.choices import AttackName, QuantityName, Sides
 from gpcert.cli import options
 from gpcert.cli.files import Points, load_model, read_labels
 from gpcert.cli.results import ENDS, Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, exit_code, option
-from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
-from gpcert.search import StopReason
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from gpcert.analyses import SafetyStep
+    from gpcert.analyses.accuracy import TestPoint
+    from gpcert.committee import Model
 
 Radii = Annotated[str, option("radii, as in 0.1,0.2 or first:last:count as in 0:0.5:11")]
 Tolerance = Annotated[float | None, option("how near both ends of a bound must be")]
@@ -52,14 +49,14 @@ def certify(
 ) -> None:
     """Prove or refute that the decision at each point holds in a whole ball around it."""
     model, points, words = inputs.read(ball, decision, search)
-    found = certify_many(model, points.X, options.radius_of(radius, model), **words)
+    found = gpcert.certify_many(model, points.X, options.radius_of(radius, model), **words)
     columns = ["decision", "status", "margin >=", "margin <=", "moved by", "boxes", "ms"]
     summary = f"{len(found)} points: {found.summary}"
     title = f"Certificates, {ball.told(radius)}"
     files.end(points.named(found), title, columns, _certificate, summary, code=exit_code)
 
 
-def _certificate(c: Certificate) -> list[RenderableType]:
+def _certificate(c: gpcert.Certificate) -> list[RenderableType]:
     moved = "" if c.counterexample is None else f"{c.counterexample_distance:.4g}"
     return [*cells(c, "decision status margin"), moved, *cells(c, "boxes ms")]
 
@@ -95,7 +92,7 @@ def ranges(
 ) -> None:
     """Bound the smallest and the largest prediction in a ball around each point."""
     model, points, words = inputs.read(ball, search)
-    found = prediction_range_many(
+    found = gpcert.prediction_range_many(
         model,
         points.X,
         options.radius_of(radius, model),
@@ -138,8 +135,8 @@ def radius(
 ) -> None:
     """Bracket the radius up to which the decision at each point is proved robust."""
     model, points, words = inputs.read(ball, decision, search)
-    found = certified_radius_many(model, points.X, rtol=rtol, max_radius=max_radius, **words)
-    met = sum(item.reason is StopReason.CONVERGED for item in found)
+    found = gpcert.certified_radius_many(model, points.X, rtol=rtol, max_radius=max_radius, **words)
+    met = sum(item.reason is gpcert.StopReason.CONVERGED for item in found)
     summary = f"{len(found)} radii: {met} within the tolerance {rtol:g}, {len(found) - met} wider"
     title = f"Certified radii, {ball.told()}"
     files.end(points.named(found), title, RADIUS_COLUMNS, radius_cells, summary)
@@ -148,7 +145,7 @@ def radius(
 RADIUS_COLUMNS = ["decision", "proved up to", "refuted at", "ratio", "boxes", "ms"]
 
 
-def radius_cells(item: Radius) -> list[RenderableType]:
+def radius_cells(item: gpcert.Radius) -> list[RenderableType]:
     """Proved radius, distance of the known counter-example, their ratio, cost."""
     return [
         *cells(item, "decision"),
@@ -185,7 +182,7 @@ def attack(
 ) -> None:
     """Look for another decision in a ball around each point, in plain floating point."""
     model, points, words = inputs.read(ball, decision)
-    found = analyses.attack(
+    found = gpcert.attack(
         model,
         points.X,
         options.radius_of(radius, model),
@@ -235,7 +232,7 @@ def safety(
     if point is not None:
         row = points.labels.index(options.named("--point", point, points.labels))
     del words["n_jobs"]  # one point
-    result = analyses.safety_curve(
+    result = gpcert.safety_curve(
         model,
         model.check_inputs(points.X)[row],
         options.radii_of(radii),
@@ -297,7 +294,7 @@ def robustness(
                 f"--compare: expected the features of {inputs.model.stem} in the same order, "
                 f"{model.feature_names}, got {other.feature_names} of {name}"
             )
-    found = analyses.robustness(
+    found = gpcert.robustness(
         None if others else model,
         points.X,
         None if radius is None else options.radius_of(radius, model),
@@ -308,6 +305,8 @@ def robustness(
         rtol=rtol,
         **words,
     )
+    import numpy as np
+
     median = float(np.median(found.deltas())) if len(found) else 0.0
     summary = f"{len(found)} ranges: median delta at most {above(median)}"
     title = f"Robustness, {ball.told()}"
@@ -346,7 +345,7 @@ def accuracy(
     model, points, words = inputs.read(ball, decision, search)
     given = None if labels is None else _labels(labels, model, points)
     words |= {"radii": options.radii_of(radii), "rtol": rtol}
-    found = analyses.certified_accuracy(model, points.X, given, **words)
+    found = gpcert.certified_accuracy(model, points.X, given, **words)
     summary = f"{len(found)} points: {found.shares() or 'none was reached'}"
     title = f"Certified accuracy, {ball.told()}"
     columns = ["label", "decision", "right", "proved up to", "refuted at", "boxes", "ms"]
@@ -356,7 +355,7 @@ def accuracy(
 def _labels(path: Path, model: Model, points: Points) -> list[Any]:
     """The labels of a file as those of the model; numbers of a regression."""
     found = read_labels(path, points, list(map(str, model.labels)))
-    if not isinstance(model, Committee) and not model.likelihood.classifies:
+    if not isinstance(model, gpcert.Committee) and not model.likelihood.classifies:
         try:
             return [float(label) for label in found]
         except ValueError as error:
@@ -394,7 +393,7 @@ def worst_case(
     model, points, words = inputs.read(ball, search)
     words["radius"] = options.radius_of(radius, model)
     words["output"] = options.label_of(label, model, "mean")
-    found = analyses.worst_case(model, points.X, beta=beta, tol=tol, rtol=rtol, **words)
+    found = gpcert.worst_case(model, points.X, beta=beta, tol=tol, rtol=rtol, **words)
     summary = f"{len(found)} points: a mean moves by at most {above(found.widest)}"
     title = f"Worst predictions, {ball.told(radius)}"
     columns = ["mean", *ENDS, "band from", "band to"]

@@ -115,8 +115,10 @@ class Precision(ABC):
     """eta: `|k.S k - k.S' k| <= eta k(x, x)`, S that of the model, S' the one that all bounds here
     are of; see `UnitForm.distances`."""
 
-    has_forms: bool = False
-    """Whether `explained_forms` may be asked."""
+    @property
+    def has_forms(self) -> bool:
+        """Whether `explained_forms` may be asked."""
+        return False
 
     @abstractmethod
     def center(

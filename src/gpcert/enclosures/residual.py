@@ -192,7 +192,10 @@ class ResidualPrecision(Precision):
     kernel: Kernel
     points: np.ndarray
 
-    has_forms = True
+    @property
+    def has_forms(self) -> bool:
+        """Of every such precision."""
+        return True
 
     @staticmethod
     def build(unit: UnitForm, index: int, backend: Backend) -> ResidualPrecision:

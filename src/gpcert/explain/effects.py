@@ -14,13 +14,14 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
-from gpcert.api.ranges import QuantityName, RangeQuestion, range_question
+from gpcert.api.ranges import RangeQuestion, range_question
 from gpcert.api.regions import Where
 from gpcert.api.running import Line, progress_line
 from gpcert.api.words import TableWords, verb
 from gpcert.certificates import Interval
 from gpcert.certificates.record import Searched
 from gpcert.certificates.text import MOST_ROWS, Shown, above, interval_text
+from gpcert.choices import QuantityName
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import features_seen, named, read_moves, read_some

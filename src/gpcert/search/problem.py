@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.arrays import Backend, Reals, number_array, to_numpy
+from gpcert.choices import SECONDS
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint, deadline
 from gpcert.enclosures import Evaluation
@@ -58,7 +59,7 @@ class Budget:
     True
     """
 
-    seconds: float | None = 60.0
+    seconds: float | None = SECONDS
     boxes: int | None = None
     memory: float | None = 2.0e9
 

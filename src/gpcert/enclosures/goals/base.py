@@ -43,7 +43,7 @@ class GoalBound:
 
 
 MOST_FEATURES = 3
-"""Up to so many features, and from two on, the paper's closed forms pay for the variance of a kernel
+"""Up to so many features, and from two on, the paper's closed forms pay for variances of kernels
 without a derivative: in one, many splits cost less, and in more they are too loose."""
 
 

@@ -11,12 +11,13 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpcert.arrays import Array, Backend, PerCell, PerCellAndFeature, namespace, to_numpy
 from gpcert.attacks.functions import plain_function
+from gpcert.choices import VarianceBound
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
@@ -36,8 +37,6 @@ from gpcert.kernels.nodes.base import LocalNode
 from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import down
-
-VarianceBound = Literal["solver", "analytic"]
 
 LARGEST_CHUNK = 4.0e6
 """Slopes (cells x points x lifted coordinates) held at once."""
