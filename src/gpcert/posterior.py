@@ -4,7 +4,9 @@
     latent mean  mu_c = offset_c + scale_c g_c,
     latent variance   = scale_c^2 max(v_c, 0) + noise_c,
 
-Z the training or inducing points; behind linear features, W x + b stands for x. The stored float64
+Z the training or inducing points; where the training noise Sigma is known,
+`v_c(x) = k(x, x) - k(x, Z) (k(Z, Z) + diag Sigma_c)^-1 k(Z, x)`, and A is about a factor of that
+inverse; behind linear features, W x + b stands for x. The stored float64
 arrays *define* the model: a bound is proved for these formulas in real arithmetic. Factors of
 S = A^T A - C^T C are stored, not S itself: exact posteriors, Laplace, EP and most sparse ones have
 no C; variational ones may have an indefinite S.
@@ -58,13 +60,23 @@ class Posterior(parts.Factored):
     the kernel live in its q ones. `slope` (q,) or (m, q) is a linear trend added
     to k(x, Z) t_c: `slope_c.z`, z the q features that the kernel sees; None for none. A `factor`
     that is a `gpcert.triangular.Inverse` brings what is proved of it: `inverse`, which spares half
-    a set-up, is not saved, and is let go once it was used. Arrays can only be read.
+    a set-up, is not saved, and is let go once it was used. `training_noise` Sigma, a number, (N,) or
+    (m, N), is the noise of the observations, jitter included: S is then (K + diag Sigma)^-1 itself,
+    and the factor, which may be left out, only its rounded form for `predict`; infinite where an
+    output has no observation at a point; None where S is known by its factor alone. Arrays can only
+    be read.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
     >>> mean, variance = p.predict([[0.0]])
     >>> float(mean[0, 0]), float(variance[0, 0])
     (2.0, 0.75)
+
+    Of an exact process by its noise:
+
+    >>> p = Posterior(SquaredExponential(1.0), [[0.0]], weights=[2.0], training_noise=1e-8)
+    >>> round(float(p.predict([[0.0]])[1][0, 0]), 12)
+    1e-08
     """
 
     kernel: Kernel
