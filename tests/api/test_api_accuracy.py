@@ -120,12 +120,19 @@ def test_a_probability_is_known_to_a_hundredth_by_default():
     assert max(found.minimum.width, found.maximum.width) <= 0.01
 
 
-@pytest.mark.parametrize("output", [0, 1])
-def test_a_relative_tolerance_is_one_of_the_class_asked_about(output):
-    """Of the rare class 1 %, of the other one 1 %: not the same."""
-    model = gpcert.Posterior(
-        SquaredExponential([1.0, 2.0]), [[0.0, 0.0]], [-3.0], [[0.9]], likelihood=Probit()
+def sure_of(label):
+    """A classifier that gives one of two classes little everywhere in the box."""
+    weights = [3.0 if label else -3.0]
+    return gpcert.Posterior(
+        SquaredExponential([1.0, 2.0]), [[0.0, 0.0]], weights, [[0.9]], likelihood=Probit()
     )
+
+
+@pytest.mark.parametrize("output", [0, 1])
+@pytest.mark.parametrize("label", [0, 1])
+def test_a_relative_tolerance_is_one_of_the_class_asked_about(label, output):
+    """Of the rare class 1 %, of the other one 1 %: not the same."""
+    model = sure_of(label)
     how = {"rtol": 0.01, "budget": gpcert.Budget(seconds=None, boxes=20_000)}
     found = gpcert.prediction_range(model, BOX, output=output, **how)
     assert found.converged
@@ -135,7 +142,7 @@ def test_a_relative_tolerance_is_one_of_the_class_asked_about(output):
     for each in both:
         assert near(each.minimum, 0.0, 0.0101)
         assert near(each.maximum, 0.0, 0.0101)
-    alone = gpcert.prediction_range(model, BOX, output=1, **how)
+    alone = gpcert.prediction_range(model, BOX, output=label, **how)
     assert alone.boxes <= both[0].boxes
 
 
@@ -172,9 +179,7 @@ def test_boxes_are_split_until_they_are_near_enough(tmp_path):
 
 
 def test_boxes_of_both_classes_are_each_near_enough():
-    model = gpcert.Posterior(
-        SquaredExponential([1.0, 2.0]), [[0.0, 0.0]], [-3.0], [[0.9]], likelihood=Probit()
-    )
+    model = sure_of(0)
     found = gpcert.bound_boxes(
         model, [[-0.1, 0.0]], [[0.3, 0.2]], quantity="probability", rtol=0.01, budget=30
     )
@@ -201,9 +206,7 @@ def test_explanations_take_a_relative_tolerance():
 
 
 def test_gaps_take_a_relative_tolerance():
-    model = gpcert.Posterior(
-        SquaredExponential([1.0, 2.0]), [[0.0, 0.0]], [-3.0], [[0.9]], likelihood=Probit()
-    )
+    model = sure_of(0)
     how = {"ranking": "gradient", "radius": 0.4}
     found = explain.pixel_budget(model, [0.1, 0.2], [1, 2], rtol=0.001, **how)
     usual = explain.pixel_budget(model, [0.1, 0.2], [1, 2], **how)
