@@ -25,9 +25,10 @@ from gpcert import posterior_parts as parts
 from gpcert.archive import fingerprint, plain_label, read_arrays, write_arrays
 from gpcert.arrays import Inputs, Points, finite_array
 from gpcert.errors import InputError
-from gpcert.frames import checked_names, read_points
+from gpcert.frames import NO_LEVELS, checked_names, read_points
 from gpcert.kernels import Kernel
 from gpcert.kernels.base import GradientProduct
+from gpcert.levels import Levels
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
 from gpcert.regions import LinearMap
 from gpcert.rounding import on_grid, raised_power
@@ -81,6 +82,7 @@ class Posterior(parts.Factored):
     spread: Any = None
     features: LinearMap | None = None
     slope: Any = None
+    training_noise: Any = None
     inverse: Inverse | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -105,8 +107,17 @@ class Posterior(parts.Factored):
         set_field(self, "points", points)
         set_field(self, "weights", weights)
         set_field(self, "slope", parts.checked_slope(self.slope, m, points.shape[1]))
+        noise = parts.checked_training_noise(self, m, N)
+        set_field(self, "training_noise", noise)
+        if noise is not None and self.factor is None:
+            set_field(self, "factor", parts.factor_of_noise(self.kernel, points, noise))
         for name, value in parts.read_factors(self, m, N).items():
             set_field(self, name, value)
+        if noise is not None and len(noise) != len(self.factor):
+            raise InputError(
+                f"training_noise: expected as many rows as the factor has, {len(self.factor)}, got "
+                f"{len(noise)}"
+            )
         for name in ("offset", "scale", "noise"):
             set_field(self, name, parts.per_output(name, getattr(self, name), m))
         if np.any(self.scale <= 0) or np.any(self.noise < 0):
@@ -134,7 +145,7 @@ class Posterior(parts.Factored):
         self._protect()
 
     def _protect(self) -> None:
-        for name in (*parts.ARRAYS, parts.TREND, "spread"):
+        for name in (*parts.ARRAYS, parts.TREND, parts.TRAINING_NOISE, "spread"):
             if getattr(self, name) is not None:
                 getattr(self, name).setflags(write=False)
 
@@ -157,6 +168,12 @@ class Posterior(parts.Factored):
     def dim(self) -> int:
         """Number of input features d."""
         return self.points.shape[1] if self.features is None else self.features.inputs
+
+    @property
+    def levels(self) -> Levels:
+        """The labels of the inputs that hold categories, by their numbers: such an input must stay
+        fixed in a region."""
+        return NO_LEVELS if self.features is None else self.features.levels
 
     @property
     def places(self) -> Points:
@@ -308,7 +325,7 @@ class Posterior(parts.Factored):
         The columns of a data frame are put into the order of `feature_names`; where only one side
         has names, columns are taken by position (as in scikit-learn).
         """
-        return read_points(name, X, self.dim, self.feature_names)
+        return read_points(name, X, self.dim, self.feature_names, self.levels)
 
     @cached_property
     def norms(self) -> Annotated[np.ndarray, "m"]:
@@ -356,7 +373,9 @@ class Posterior(parts.Factored):
         }
 
     def _described(self) -> dict[str, Any]:
+        levels = {str(j): list(labels) for j, labels in self.levels.items()}
         return {
+            **({"levels": levels} if levels else {}),
             "kernel": [self.kernel.name, self.kernel.config()],
             "classes": self.classes and [plain_label(label) for label in self.classes],
             "coupled": self.coupled,
@@ -367,6 +386,8 @@ class Posterior(parts.Factored):
         """All numbers, by name."""
         names = (*parts.ARRAYS, parts.TREND) if self.has_trend else parts.ARRAYS
         found = {name: getattr(self, name) for name in names}
+        if self.training_noise is not None:
+            found[parts.TRAINING_NOISE] = self.training_noise
         if self.features is not None:
             found |= {"matrix": self.features.matrix, "shift": self.features.shift}
         return found
@@ -379,7 +400,8 @@ class Posterior(parts.Factored):
         try:
             fields: dict[str, Any] = {**parts.header_fields(header), **arrays}
             if "matrix" in fields:
-                fields["features"] = LinearMap(fields.pop("matrix"), fields.pop("shift"))
+                parts_of_map = fields.pop("matrix"), fields.pop("shift")
+                fields["features"] = LinearMap(*parts_of_map, parts.header_levels(header))
             return Posterior(**fields)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error

@@ -45,6 +45,7 @@ from gpcert.frames import spread_of
 from gpcert.kernels import Kernel, Linear, Polynomial, SquaredExponential
 from gpcert.likelihoods import MeanOnly, SignOnly, SklearnLogistic
 from gpcert.posterior import Posterior
+from gpcert.posterior_parts import known_noise, noise_of_sites
 from gpcert.triangular import Inverse, triangular_inverse
 
 SCHEMES: dict[type, Scheme] = {
@@ -100,6 +101,7 @@ def _process(model: GaussianProcessRegressor) -> Conversion:
         offset=model._y_train_mean,
         scale=std,
         noise=std**2 * white,
+        training_noise=known_noise(len(points), model.alpha, white),
         feature_names=adapter.fitted_names(model),
         spread=spread_of(points),
     )
@@ -169,6 +171,7 @@ def _laplace(estimator: Any) -> Posterior:
         weights=estimator.y_train_ - estimator.pi_,
         factor=triangular_inverse(L) * finite_array("W_sr_", estimator.W_sr_),
         noise=white,
+        training_noise=known_noise(len(L), noise_of_sites(estimator.W_sr_**2), white),
         likelihood=SklearnLogistic(),
     )
 

@@ -68,6 +68,7 @@ class AttackTable(
     RecordTable[Attack],
     kind="attacks",
     columns="decision new_decision quantity before after margin success confirmed distance method",
+    counted="points",
 ):
     """Attacks on the rows of X."""
 
@@ -92,10 +93,10 @@ class AttackTable(
         quantity = self[0].quantity if len(self) else ""
         return plot_attacks(ax, before, np.array(after), self.success, quantity)
 
-    def __repr__(self) -> str:
+    @property
+    def summary(self) -> str:
         method = self[0].method if len(self) else "none"
-        counts = f"{self.success.sum()} successes, {self.confirmed.sum()} confirmed"
-        return f"AttackTable({len(self)} points, {counts}, method={method!r})"
+        return f"{self.success.sum()} successes, {self.confirmed.sum()} confirmed, {method=}"
 
 
 @verb

@@ -16,7 +16,7 @@ from gpcert.api.regions import Where
 from gpcert.api.words import RangeTableWords, search_words, verb
 from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Interval, PredictionRange
-from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
+from gpcert.certificates.record import COST, BoundTable, Searched, cells_of
 from gpcert.certificates.schema import like
 from gpcert.certificates.text import above
 from gpcert.committee import Committee, Model, is_several
@@ -48,8 +48,12 @@ class Robustness(Searched, kind="robustness", told="group setting delta output r
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RobustnessTable(RecordTable[Robustness], kind="robustness_table"):
-    """Deltas of the rows of X, for every group and setting."""
+class RobustnessTable(BoundTable[Robustness], kind="robustness_table"):
+    """Deltas of the rows of X, for every group and setting.
+
+    `complete` says whether all points were reached, `converged` whether all bounds are within the
+    tolerance.
+    """
 
     def cells(self, row: Robustness) -> dict[str, Any]:
         return {
@@ -76,10 +80,11 @@ class RobustnessTable(RecordTable[Robustness], kind="robustness_table"):
         label = f"delta of the {self[0].quantity} (proved)"
         return plot_boxes(ax, values, groups, settings, label=label)
 
-    def __repr__(self) -> str:
+    @property
+    def summary(self) -> str:
         groups = list(dict.fromkeys((row.group, row.setting) for row in self))
         parts = [f"{g} at {s}: median {np.median(self.deltas(g, s)):.4g}" for g, s in groups[:6]]
-        return f"RobustnessTable({len(self)} rows; {'; '.join(parts)})"
+        return "; ".join(parts)
 
 
 @verb
@@ -243,9 +248,16 @@ class WorstCase(Searched, kind="worst_case", told="mean minimum maximum band bet
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WorstCaseTable(
-    RecordTable[WorstCase], kind="worst_cases", columns=f"mean minimum maximum band beta {COST}"
+    BoundTable[WorstCase],
+    kind="worst_cases",
+    columns=f"mean minimum maximum band beta {COST}",
+    counted="points",
 ):
-    """Worst cases of the rows of X."""
+    """Worst cases of the rows of X.
+
+    `complete` says whether all points were reached, `converged` whether all bounds are within the
+    tolerance.
+    """
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Per point the mean, its proved range and the band; returns the Axes."""
@@ -257,8 +269,9 @@ class WorstCaseTable(
         moves = (up_float(row.maximum.upper - row.minimum.lower) for row in self)
         return max(moves, default=0.0)
 
-    def __repr__(self) -> str:
-        return f"WorstCaseTable({len(self)} points, means move by at most {above(self.widest)})"
+    @property
+    def summary(self) -> str:
+        return f"means move by at most {above(self.widest)}"
 
 
 @verb

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.analyses.attack import attack_regions
-from gpcert.api import certify, prediction_range
+from gpcert.api import certify, prediction_range, prediction_range_many
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.ranges import RangeQuestion, range_question
 from gpcert.api.regions import Where
@@ -27,12 +27,13 @@ from gpcert.api.words import (
 from gpcert.attacks import AttackName, Effort, Margins, decision_margins, prediction_and_gradient
 from gpcert.attacks.decisions import DeviationMargins
 from gpcert.certificates import Interval, PredictionRange, Status
-from gpcert.certificates.record import COST, RecordTable, Searched
+from gpcert.certificates.record import COST, BoundTable, Searched
 from gpcert.certificates.schema import ADDED, like
+from gpcert.certificates.text import in_unit
 from gpcert.committee import Model, is_several
 from gpcert.extras import Axes
 from gpcert.plots.curves import plot_safety
-from gpcert.regions import Ball
+from gpcert.regions import Ball, Box
 from gpcert.search import StopReason, stop_if_interrupted
 from gpcert.search.tolerance import Tolerance
 
@@ -43,10 +44,13 @@ class SafetyStep(Searched, kind="safety_step", told="radius minimum maximum atta
 
     `minimum` and `maximum` bound the least and the greatest `quantity` in the ball, as in a
     `PredictionRange`; the attained ends are attained at `argmin` and `argmax`. `status` is the
-    verdict on the decision at x. `attack` is the value that the attack `attacked_by` reached, plain
-    floating point, at `attack_point`. The decision at x holds while the value lies between
-    `lower_level` and `upper_level` (None: no such end, and none at all for several classes).
-    `scale` is the unit of the radius, one number per feature, if it has one.
+    verdict on the decision at x. `attack` is the value that the attack `attacked_by` reached at
+    `attack_point`, in plain floating point; where that lies beyond the attained ends of the
+    searches, certified bounds at the point confirm it, and it is attained. The decision at x holds
+    while the value lies between `lower_level` and `upper_level` (None: no such end, and none at all
+    for several classes).
+    `scale` is the unit of the radius, one number per feature, if it has one, and `radius_unit` what
+    it is called.
     """
 
     radius: float
@@ -65,15 +69,21 @@ class SafetyStep(Searched, kind="safety_step", told="radius minimum maximum atta
     quantity: str
     region: dict[str, Any]
     scale: np.ndarray | None = field(default=None, metadata=ADDED)
+    radius_unit: str = field(default="", metadata=ADDED)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SafetyCurve(
-    RecordTable[SafetyStep],
+    BoundTable[SafetyStep],
     kind="safety_curve",
     columns=f"radius minimum maximum attack status {COST}",
+    counted="radii",
 ):
-    """Steps of growing radius around one point."""
+    """Steps of growing radius around one point.
+
+    `complete` says whether all radii were reached, `converged` whether all bounds are within the
+    tolerance.
+    """
 
     @property
     def radii(self) -> np.ndarray:
@@ -96,11 +106,13 @@ class SafetyCurve(
         first = self[0]
         levels = [each for each in (first.lower_level, first.upper_level) if each is not None]
         about = {"label": first.quantity, "attack": first.attacked_by, "levels": levels}
+        about["unit"] = in_unit(self)
         return plot_safety(ax, self.to_frame(), first_unsafe=self.first_unsafe, **about)
 
-    def __repr__(self) -> str:
+    @property
+    def summary(self) -> str:
         ends = f"safe up to {self.safe_up_to}, first unsafe {self.first_unsafe}"
-        return f"SafetyCurve({len(self)} radii, {ends})"
+        return f"{ends}{', radii' * bool(in_unit(self))}{in_unit(self)}"
 
 
 @verb
@@ -125,7 +137,9 @@ def safety_curve(
     radius holds at all smaller ones, and a value attained at one radius is attained at all larger
     ones. The ends are searched first, then the middle, and a radius between two whose bounds are
     near enough to each other costs nothing. Verdicts are found by bisection, as robustness at one
-    radius implies it at all smaller ones.
+    radius implies it at all smaller ones. Where the attack finds a better point than the searches,
+    which end within the tolerance, that point's value, as certified bounds prove it, is the
+    attained one.
 
     Parameters
     ----------
@@ -174,14 +188,19 @@ def safety_curve(
         except KeyboardInterrupt:
             search.complete = False
     shown = _Shown(margins, posterior, point, index, question)
-    reached = [shown.values(x[None])[0] for x in attacks.points]
+    reached = [float(shown.values(x[None])[0]) for x in attacks.points]
+    try:
+        search.confirm(attacks.points, reached)
+    except KeyboardInterrupt:
+        search.complete = False
     steps = [
         like(
             SafetyStep,
             shown,
             radius=float(grid[k]),
             scale=shape.unit,
-            attack=float(reached[k]),
+            radius_unit=shape.unit_name,
+            attack=search.attained(k, reached[k]),
             attack_point=attacks[k].point,
             attacked_by=attack,
             lower_level=shown.levels[0],
@@ -247,6 +266,8 @@ class _Curve:
     complete: bool = True
     status: list[Status] = field(default_factory=list)
     ranges: dict[int, PredictionRange] = field(default_factory=dict)
+    attacks: dict[int, PredictionRange] = field(default_factory=dict)
+    """Certified bounds at the points of attacks that found more than the searches."""
 
     def verdicts(self, refuted: list[bool], choices: dict[str, Any]) -> None:
         """Bisect below the first radius that a confirmed attack refutes."""
@@ -297,11 +318,36 @@ class _Curve:
         self.ranges[k] = prediction_range(self.model, self.balls[k], **how)
         stop_if_interrupted(self.ranges[k].reason)
 
+    def confirm(self, points: np.ndarray, values: list[float]) -> None:
+        """Bound the prediction at the points of those attacks, one of each ball, whose values are
+        beyond what is attained."""
+        ends = [self.ends(k) for k in range(len(values))]
+        beyond = [
+            k
+            for k, (minimum, maximum) in enumerate(ends)
+            if not minimum.upper <= values[k] <= maximum.lower and self.balls[k].contains(points[k])
+        ]
+        places = [Box(points[k], points[k]) for k in beyond]
+        found = prediction_range_many(self.model, places, progress=False, **self.choices)
+        self.attacks = {beyond[row]: own for row, own in zip(found.labels, found, strict=True)}
+        if not found.complete:
+            raise KeyboardInterrupt
+
+    def attained(self, k: int, value: float) -> float:
+        """An attack's value, as far as certified bounds confirm it."""
+        minimum, maximum = self.ends(k)
+        confirmed = k in self.attacks and minimum.upper <= maximum.lower
+        return float(np.clip(value, minimum.upper, maximum.lower)) if confirmed else value
+
+    def _inside(self, k: int) -> list[PredictionRange]:
+        """What was searched or attacked inside the ball."""
+        both = (*self.ranges.items(), *self.attacks.items())
+        return [found for j, found in both if j <= k]
+
     def ends(self, k: int) -> tuple[Interval, Interval]:
         """Of the minimum and of the maximum the best that all radii say: proved ends of larger
         ones, attained ends of smaller ones."""
-        larger = [r for j, r in self.ranges.items() if j >= k]
-        smaller = [r for j, r in self.ranges.items() if j <= k]
+        larger, smaller = [r for j, r in self.ranges.items() if j >= k], self._inside(k)
         proved = max((r.minimum.lower for r in larger), default=-np.inf)
         minimum = Interval(proved, min((r.minimum.upper for r in smaller), default=np.inf))
         attained = max((r.maximum.lower for r in smaller), default=-np.inf)
@@ -311,7 +357,7 @@ class _Curve:
         """What a step says of the bounds at a radius."""
         (minimum, maximum), own = self.ends(k), self.ranges.get(k)
         unsearched = StopReason.CONVERGED if self.complete else StopReason.INTERRUPTED
-        smaller = [r for j, r in self.ranges.items() if j <= k]
+        smaller = self._inside(k)
         return {
             "minimum": minimum,
             "maximum": maximum,

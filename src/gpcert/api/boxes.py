@@ -18,6 +18,7 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy, zeros_of
 from gpcert.api.ranges import QuantityName, RangeGoals
+from gpcert.api.regions import check_held, held_by
 from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
 from gpcert.api.words import BudgetLike, read_budget, read_flag, read_jobs, verb
 from gpcert.archive import fingerprint
@@ -150,6 +151,7 @@ def bound_boxes(
         seconds=time.perf_counter() - start,
         models=tuple(each.fingerprint for each in models),
         affine=blocks.values("affine"),
+        met=blocks.met if accuracy.given else None,
     )
 
 
@@ -167,6 +169,7 @@ class Blocks:
                 file.forget_unfinished(rows.start // size, rows)
         self.size, self.boxes = size, 0
         self.reached = self.before = count - sum(rows.stop - rows.start for rows in self.left)
+        self.met = self.before
 
     def take(self, number: int, found: Block) -> None:
         """Put the bounds of one block away."""
@@ -176,6 +179,7 @@ class Blocks:
             file.write(rows.start // self.size, rows, found.values[key], finished)
         self.reached += found.reached
         self.boxes += found.boxes
+        self.met += found.met
 
     @property
     def converged(self) -> bool:
@@ -226,6 +230,9 @@ def _corners(models: Sequence[Model], lower: Any, upper: Any) -> tuple[np.ndarra
     crossed = np.flatnonzero(np.any(low > high, axis=1))
     if len(crossed):
         raise InputError(f"lower: expected lower <= upper, got the opposite in row {crossed[0]}")
+    for model in models:  # all boxes share what is known of the box around them
+        several = "; of boxes of several categories ask in a call for each"
+        check_held(held_by(model), Box(low.min(axis=0), high.max(axis=0)), several)
     return low, high
 
 
@@ -298,12 +305,13 @@ class Asked(NamedTuple):
 
 class Block(NamedTuple):
     """Ranges (n, outputs, 2) and affine functions (n, outputs, 2, d + 1), if asked for; how many of
-    the n were reached, how many boxes that took, and why it ended."""
+    the n were reached, how many boxes that took, and why it ended; how many met the tolerance."""
 
     values: Mapping[Key, np.ndarray]
     reached: int
     boxes: int
     reason: StopReason
+    met: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,6 +384,7 @@ def work_on(work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, en
         for key, (outputs, unknown) in work.unknown.items()
     }
     reached, boxes, reason = len(low), 0, StopReason.CONVERGED
+    met = np.ones(len(low), dtype=bool)
     with until(time.perf_counter() + ends - time.time()):
         for group in work.asked:
             goals = tuple(group.goals)
@@ -391,10 +400,11 @@ def work_on(work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, en
                     own = sign * found.affine[:, slot.goal + side]
                     into[:, side, free], into[:, side, -1] = own[:, :-1], own[:, -1]
             boxes, reached = boxes + found.boxes, min(reached, found.reached)
+            met &= found.met
             reason = found.reason if reason is StopReason.CONVERGED else reason
             if found.reason is StopReason.INTERRUPTED:
                 return Block(values, 0, boxes, found.reason)
-    return Block(values, reached, boxes, reason)
+    return Block(values, reached, boxes, reason, int(met.sum()))
 
 
 def _fill(into: np.ndarray, slot: Slot, lower: np.ndarray) -> None:

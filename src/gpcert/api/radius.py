@@ -164,6 +164,7 @@ def radius_of(
         region=shape.ball(rule.x, bracket.lower).describe(),
         unit=rule.unit.value,
         scale=shape.unit,
+        radius_unit=shape.unit_name,
         reason=reason,
         boxes=bracket.boxes,
         seconds=seconds,

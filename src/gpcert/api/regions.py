@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,19 +17,26 @@ from gpcert.api.words import read_x
 from gpcert.arrays import finite_array
 from gpcert.committee import Model
 from gpcert.errors import InputError
+from gpcert.levels import listed
 from gpcert.regions import Ball, Region
 from gpcert.regions.shapes import check_ends, check_features, check_norm, check_radius
 from gpcert.rounding import product_up
 
+T = TypeVar("T", bound=Region)
+
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What balls around all points have in common; `unit` (d,) is that of the radius, or None."""
+    """What balls around all points have in common; `unit` (d,) is that of the radius, or None, and
+    `unit_name` what records call it."""
 
     norm: float
     features: np.ndarray | None
     domain: tuple[np.ndarray, np.ndarray] | None
     unit: np.ndarray | None
+    unit_name: str = ""
+    held: Mapping[int, str] = field(default_factory=dict)
+    """Features that hold categories, and must stay fixed, and how they are called."""
 
     def radii(self, radius: Any) -> Any:
         """The radius in the inputs' own units: what was given, or one number per feature.
@@ -42,7 +49,8 @@ class Shape:
 
     def ball(self, x: np.ndarray, radius: Any) -> Ball:
         """The ball around x."""
-        return Ball(x, self.radii(radius), self.norm, self.features, self.domain)
+        found = Ball(x, self.radii(radius), self.norm, self.features, self.domain)
+        return check_held(self.held, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +73,10 @@ class Where:
     def shape(self, model: Model) -> Shape:
         """Everything but the radius, names replaced by numbers."""
         features, domain = _features(model, self.features), _domain(model, self.domain)
-        return Shape(check_norm(self.norm), features, domain, _scale(model, self.scale))
+        unit = _scale(model, self.scale)
+        name = "standard deviations" if isinstance(self.scale, str) else "units of scale"
+        name = name if unit is not None else ""
+        return Shape(check_norm(self.norm), features, domain, unit, name, held_by(model))
 
     def reach(self, model: Model) -> Any:
         """The radius as it was given, `{name: number}` as an array (d,).
@@ -163,6 +174,27 @@ def read_region(model: Model, region: Any) -> Region:
         raise InputError(f"region: expected a gpcert.Box or gpcert.Ball, got {region!r}")
     if region.dim != model.dim:
         raise InputError(f"region: expected {model.dim} features, got {region.dim}")
+    return check_held(held_by(model), region)
+
+
+def held_by(model: Model) -> dict[int, str]:
+    """The features that hold categories, and how they are called."""
+    names = model.feature_names
+    return {
+        j: f"{f'feature {j}' if names is None else f'column {names[j]!r}'}, which holds categories "
+        f"({listed(labels)}),"
+        for j, labels in model.levels.items()
+    }
+
+
+def check_held(held: Mapping[int, str], region: T, more: str = "") -> T:
+    """The region, if it keeps these features fixed; `more` is said where it does not."""
+    for j, told in held.items():
+        if region.lower[j] < region.upper[j]:
+            raise InputError(
+                f"region: expected {told} to stay fixed, got a region that moves it; give it a "
+                f"radius of 0, or leave it out of features={more}"
+            )
     return region
 
 

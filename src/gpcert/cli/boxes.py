@@ -190,8 +190,7 @@ def _show(found: BoxBounds) -> None:
             rows.add_row(name, str(label), *(f"{width:.4g}" for width in ends))
     place = console()
     place.print(rows)
-    done = f"{found.reached} of {len(found)} boxes bounded in {found.seconds:.1f} s"
-    say(done if found.complete else f"{done}; the others have infinite ends", place)
+    say(f"{found.summary} ({found.seconds:.1f} s)", place)
 
 
 def _rows(path: Path, dim: int, names: Names) -> np.ndarray:

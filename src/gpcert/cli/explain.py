@@ -126,7 +126,8 @@ def explain(
     if asked.what == "lime":
         how: Any = {"n_samples": asked.samples, "random_state": search.seed}
         if asked.background is not None:
-            spread = read_points(asked.background, None, model.dim, model.feature_names)
+            about = (model.dim, model.feature_names, model.levels)
+            spread = read_points(asked.background, None, *about)
             how["background"] = spread.X
         _features(verbs.lime(model, points.X, **how), points, asked, files, picture)
     near = {"tol": asked.tol, "rtol": asked.rtol}

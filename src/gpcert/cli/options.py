@@ -76,7 +76,8 @@ class Inputs:
     def read(self, *groups: Ball | Decision | Search) -> tuple[Model, Points, dict[str, Any]]:
         """Both, from their files, and the words of the verbs that groups of options stand for."""
         model = load_model(self.model)
-        points = read_points(self.points, self.header, model.dim, model.feature_names)
+        about = (model.dim, model.feature_names, model.levels)
+        points = read_points(self.points, self.header, *about)
         words = [group.arguments(model) for group in groups]
         return model, points, {name: value for each in words for name, value in each.items()}
 
@@ -114,6 +115,17 @@ class Ball:
         given = {name: text for name, text in vars(self).items() if text is not None}
         read = {name: readers[name](text, model) for name, text in given.items() if name in readers}
         return {**vars(self), **read}
+
+    def told(self, radius: str | None = None) -> str:
+        """Norm, radius and its unit, for titles.
+
+        >>> Ball(scale="std").told("0.1"), Ball(scale="1,20").told(), Ball(norm="2").told()
+        ('l_inf radius 0.1 standard deviations', 'l_inf radius in units of scale', 'l_2 balls')
+        """
+        if self.scale is None:
+            return f"l_{self.norm} balls" if radius is None else f"l_{self.norm} radius {radius}"
+        unit = "standard deviations" if parts_of(self.scale) == ["std"] else "units of scale"
+        return f"l_{self.norm} radius {'in' if radius is None else radius} {unit}"
 
 
 @dataclass(frozen=True)

@@ -97,11 +97,18 @@ def say(message: str, place: Console | None = None, style: str = "") -> None:
     (place or console()).print(Text(message, style=style), soft_wrap=True)
 
 
+LABELS = {"label", "decision", "new_decision"}
+"""Fields that hold a label of a class."""
+
+
 def cells(row: Any, names: str) -> list[str | Text]:
     """Fields of a record by name, in few digits, proved ends rounded outwards; `ms` is its time."""
     found: list[str | Text] = []
     for name in names.split():
         value = 1e3 * row.seconds if name == "ms" else getattr(row, name)
+        if name in LABELS and value is not None:  # a truth value is a label like others
+            found.append(str(value))
+            continue
         match value:
             case None | False:
                 found.append("")

@@ -19,7 +19,7 @@ from gpcert.api.ranges import QuantityName, Sides
 from gpcert.attacks import AttackName
 from gpcert.certificates import Certificate, Radius
 from gpcert.cli import options
-from gpcert.cli.files import load_model
+from gpcert.cli.files import Points, load_model, read_labels
 from gpcert.cli.results import ENDS, Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, exit_code, option
 from gpcert.committee import Committee, Model
@@ -55,7 +55,7 @@ def certify(
     found = certify_many(model, points.X, options.radius_of(radius, model), **words)
     columns = ["decision", "status", "margin >=", "margin <=", "moved by", "boxes", "ms"]
     summary = f"{len(found)} points: {found.summary}"
-    title = f"Certificates, l_{ball.norm} radius {radius}"
+    title = f"Certificates, {ball.told(radius)}"
     files.end(points.named(found), title, columns, _certificate, summary, code=exit_code)
 
 
@@ -110,7 +110,7 @@ def ranges(
     )
     met = sum(item.converged for item in found)
     summary = f"{len(found)} ranges: {met} within the tolerance, {len(found) - met} wider"
-    title = f"Prediction ranges, l_{ball.norm} radius {radius}"
+    title = f"Prediction ranges, {ball.told(radius)}"
     columns = ["output", "quantity", *ENDS, "boxes", "ms"]
     shown = "output quantity minimum maximum boxes ms"
     files.end(points.named(found), title, columns, shown, summary)
@@ -141,7 +141,7 @@ def radius(
     found = certified_radius_many(model, points.X, rtol=rtol, max_radius=max_radius, **words)
     met = sum(item.reason is StopReason.CONVERGED for item in found)
     summary = f"{len(found)} radii: {met} within the tolerance {rtol:g}, {len(found) - met} wider"
-    title = f"Certified radii, l_{ball.norm}"
+    title = f"Certified radii, {ball.told()}"
     files.end(points.named(found), title, RADIUS_COLUMNS, radius_cells, summary)
 
 
@@ -199,7 +199,7 @@ def attack(
     result = replace(found, labels=points.labels)
     won, sure = int(result.success.sum()), int(result.confirmed.sum())
     summary = f"{len(result)} points: {won} successes, {sure} confirmed; a failure proves nothing"
-    title = f"Attacks ({method}), l_{ball.norm} radius {radius}"
+    title = f"Attacks ({method}), {ball.told(radius)}"
     columns = ["decision", "found", "before", "after", "success", "confirmed", "distance"]
     shown = "decision new_decision before after success confirmed distance"
     code = ExitCode.REFUTED if sure else ExitCode.UNDECIDED
@@ -257,7 +257,7 @@ def safety(
     def shown(step: SafetyStep) -> list[RenderableType]:
         return [f"{step.radius:g}", *cells(step, "minimum maximum attack status")]
 
-    files.end(result, f"Safety, l_{ball.norm} balls", columns, shown, summary, picture)
+    files.end(result, f"Safety, {ball.told()}", columns, shown, summary, picture)
 
 
 @options.command(
@@ -310,7 +310,7 @@ def robustness(
     )
     median = float(np.median(found.deltas())) if len(found) else 0.0
     summary = f"{len(found)} ranges: median delta at most {above(median)}"
-    title = f"Robustness, l_{ball.norm} balls"
+    title = f"Robustness, {ball.told()}"
     columns = ["model", "radius", "delta >=", "delta <=", "boxes", "ms"]
     shown = "group setting delta boxes ms"
     files.end(points.named(found), title, columns, shown, summary, picture)
@@ -331,7 +331,10 @@ def accuracy(
     decision: options.Decision,
     labels: Annotated[
         Path | None,
-        option("a file with one label a line (regression: the target, may be left out)"),
+        option(
+            "a file with one label a line, or a CSV of id,label, whose ids are those of the points "
+            "(regression: the target, may be left out)"
+        ),
     ] = None,
     rtol: Annotated[float, option("relative accuracy of the radii")] = 0.01,
     *,
@@ -341,35 +344,24 @@ def accuracy(
 ) -> None:
     """Find the share of the points that are right and proved robust, for every radius."""
     model, points, words = inputs.read(ball, decision, search)
-    given = None if labels is None else _labels(labels, model, len(points.X))
+    given = None if labels is None else _labels(labels, model, points)
     words |= {"radii": options.radii_of(radii), "rtol": rtol}
     found = analyses.certified_accuracy(model, points.X, given, **words)
-    shares = zip(found.radii, found.certified(), found.attacked(), strict=True)
-    summary = f"{found.accuracy:.4g} right; right and robust: " + "; ".join(
-        f"{below(low)} to {above(high)} at {radius:g}" for radius, low, high in shares
-    )
-    title = f"Certified accuracy, l_{ball.norm}"
+    summary = f"{len(found)} points: {found.shares() or 'none was reached'}"
+    title = f"Certified accuracy, {ball.told()}"
     columns = ["label", "decision", "right", "proved up to", "refuted at", "boxes", "ms"]
     files.end(points.named(found), title, columns, _test_point, summary, picture)
 
 
-def _labels(path: Path, model: Model, count: int) -> list[Any]:
-    """One label a line; one line more is a header."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: expected text in UTF-8 ({error})") from error
-    lines = [line.strip().strip('"') for line in lines if line.strip()]
-    if len(lines) == count + 1:
-        lines = lines[1:]
-    if len(lines) != count:
-        raise InputError(f"{path}: expected {count} labels, one for each point, got {len(lines)}")
+def _labels(path: Path, model: Model, points: Points) -> list[Any]:
+    """The labels of a file as those of the model; numbers of a regression."""
+    found = read_labels(path, points, list(map(str, model.labels)))
     if not isinstance(model, Committee) and not model.likelihood.classifies:
         try:
-            return [float(line) for line in lines]
+            return [float(label) for label in found]
         except ValueError as error:
             raise InputError(f"{path}: expected numbers, one per line ({error})") from error
-    return [options.named("--labels", line, model.labels) for line in lines]
+    return [options.named("--labels", label, model.labels) for label in found]
 
 
 def _test_point(row: TestPoint) -> list[RenderableType]:
@@ -404,7 +396,7 @@ def worst_case(
     words["output"] = options.label_of(label, model, "mean")
     found = analyses.worst_case(model, points.X, beta=beta, tol=tol, rtol=rtol, **words)
     summary = f"{len(found)} points: a mean moves by at most {above(found.widest)}"
-    title = f"Worst predictions, l_{ball.norm} radius {radius}"
+    title = f"Worst predictions, {ball.told(radius)}"
     columns = ["mean", *ENDS, "band from", "band to"]
     shown = "mean minimum maximum band"
     files.end(points.named(found), title, columns, shown, summary, picture)

@@ -101,6 +101,9 @@ class ActiveDimensions(Kernel):
         part = self.kernel.node(points[:, dimensions], frame.restricted(dimensions))
         return ActiveNode(part, frame.columns(dimensions))
 
+    def sharp_values(self, X: Inputs, Z: Points) -> tuple[np.ndarray, np.ndarray]:
+        return self.kernel.sharp_values(self._seen(X), self._seen(Z))
+
     def in_units(self, points: Points) -> tuple[Kernel, int]:
         part, e = self.kernel.in_units(self._seen(points))
         return self.with_parts((part,)), e

@@ -59,13 +59,14 @@ JUMPS = 6
 class Bounded(NamedTuple):
     """`lower` (R, G) bounds of the goals; `affine` (R, G, f + 1), slopes and offsets of affine
     functions below them, if they were asked for; how many of the R were `reached` in time, how many
-    boxes that took, and why it ended."""
+    boxes that took, and why it ended; `met` (R,) says which are bounded as they were asked to."""
 
     lower: np.ndarray
     affine: np.ndarray | None
     reached: int
     boxes: int
     reason: StopReason
+    met: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +133,8 @@ class BoxFamily:
         with running_on(self.backend):
             found = solve_shared(problem)
         reached = min(found.boxes, len(low))  # all are bounded once, in order, before any again
-        refined = Bounded(found.lower, None, reached, found.boxes, found.reason)
+        met = ~np.any(found.lower < tol.needed(found.upper), axis=1)
+        refined = Bounded(found.lower, None, reached, found.boxes, found.reason, met)
         if not self.affine or found.reason is StopReason.INTERRUPTED:
             return refined
         once = self.bounded_once(low, high)
@@ -165,8 +167,10 @@ class BoxFamily:
                         if affine is not None:
                             affine[rows, own] = self._affine(evaluation, own, lower[rows])
                 learnt = evaluation.portfolio
-            return Bounded(lower, affine, len(low), len(low), StopReason.CONVERGED)
-        return Bounded(lower, affine, start, start, StopReason.TIME)
+            start = len(low)
+        late, met = start < len(low), np.arange(len(low)) < start
+        reason = StopReason.TIME if late else StopReason.CONVERGED
+        return Bounded(lower, affine, start, start, reason, met)
 
     def _paying(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """(G,) whether the bounds that may not pay take something off a pair's widths, by trial."""

@@ -163,7 +163,9 @@ class CellIntervals:
             for forms in ((C, A), (A, C))
         )
         prior = self.local.kernel.variance_range(expansion)
-        low, high = variance_interval(prior, least.bound, loss.bound, self.local.operator.gain)
+        index = output if self.local.unit.precision_count > 1 else 0
+        how = (self.local.operator.gain, self.local.unit.distances[index])
+        low, high = variance_interval(prior, least.bound, loss.bound, *how)
         return Side(low, loss.shift), Side(high, least.shift)
 
     def _forms(self, output: int) -> tuple[SquareForm, SquareForm]:
