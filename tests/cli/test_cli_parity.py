@@ -106,3 +106,15 @@ def test_scale(run, npz, csv, tmp_path):
     refused = run("certify", npz, csv("1.0,0.0\n"), "--radius", "0.1", "--scale", "std")
     assert refused.exit_code == 3
     assert "standard deviations of the training data" in refused.stderr
+
+
+def test_accuracies_of_ranges(run, npz, csv, tmp_path):
+    points, out = csv("1.0,0.0\n"), tmp_path / "out.json"
+    ask = ("range", npz, points, "--radius", 0.3, "--quantity", "mean", "--output", out)
+    assert run(*ask, "--rtol", "0.001", "--tol", "1e-4").exit_code == 0
+    (found,) = gpcert.load(out)
+    for side in (found.minimum, found.maximum):
+        assert side.width <= max(1e-4, 0.001 * max(side.lower, -side.upper))
+    refused = run("explain", npz, points, "--radius", 0.1, "--what", "sufficient", "--rtol", 0.1)
+    assert refused.exit_code == 3
+    assert "--rtol" in refused.stderr

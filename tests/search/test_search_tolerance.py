@@ -4,13 +4,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.errors import InputError
 from gpcert.search.tolerance import Tolerance
+from gpcert.testing.effort import examples
 
-SIZES = st.floats(-1e6, 1e6, allow_subnormal=False)
+SIZES = st.one_of(
+    st.floats(-3.0, 3.0, allow_subnormal=False), st.floats(-1e6, 1e6, allow_subnormal=False)
+)
 PARTS = st.floats(0.0, 0.9)
 
 
@@ -22,15 +25,18 @@ def width_and_magnitude(lower, upper, zeros):
 
 @given(
     upper=SIZES,
-    gap=st.floats(0.0, 2.0),
+    gap=st.one_of(st.floats(0.9, 1.1), st.floats(0.0, 2.0)),
     tol=st.sampled_from([0.0, 1e-9, 0.01, 3.0]),
     rtol=PARTS,
-    zeros=st.lists(st.sampled_from([0.0, 1.0, -1.0]), min_size=1, max_size=2),
+    zeros=st.sampled_from([[0.0], [1.0], [0.0, 1.0], [1.0, 0.0], [-1.0, 0.0], [0.0, -1.0]]),
 )
+@settings(max_examples=examples(1000, quick=300))
 def test_ends_are_near_enough_where_it_says(upper, gap, tol, rtol, zeros):
     """Never where they are not; and always where they are by a little."""
     tolerance = Tolerance(tol, rtol, np.array([zeros]))
-    lower = upper - gap * max(tol, rtol * abs(upper))
+    away = min(abs(upper - z) for z in zeros)
+    least = away / (1.0 + rtol)
+    lower = upper - gap * max(tol, rtol * least)
     near = bool(lower >= tolerance.needed(np.array([upper]))[0])
     width, magnitude = width_and_magnitude(lower, upper, zeros)
     allowed = max(Fraction(tol), Fraction(rtol) * magnitude)

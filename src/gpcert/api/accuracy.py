@@ -27,8 +27,9 @@ standard deviation itself."""
 IN_OUTPUT_UNITS = ("mean", "band", "lcb", "ucb")
 """Quantities with a mean in them."""
 
-NEGLIGIBLE = 1e-6
-"""Of the outputs' spread: standard deviations that are not told from zero by default."""
+NEGLIGIBLE = 1e-4
+"""Of the outputs' spread: what standard deviations are known to by default. About points of nearly
+noiseless data they are smaller in tiny places only, which takes many boxes to bound relatively."""
 
 MOST_PLACES = 64
 """Points at which the means are looked at for their spread."""

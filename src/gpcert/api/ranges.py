@@ -67,7 +67,7 @@ def prediction_range(
         `rtol` times what is proved of its own size, whichever is more; of the two the one that is
         not given is 0. By default a probability is known to within 0.01, a mean and a band to
         within 0.01 standard deviations of the model's means at its own points, and a variance and
-        a std to within 1 % of themselves.
+        a std to within 1 % of themselves, or to within 0.0001 of those deviations (their square).
     quantity : "probability" of a class, "mean", "variance" or "std" (standard deviation) of the
         latent function, or "band"; by default what the model's decision is made from. The variance
         includes the model's noise term, if it has one (`Posterior.noise`: of scikit-learn's models

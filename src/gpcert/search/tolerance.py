@@ -44,6 +44,8 @@ class Tolerance:
         for name, value in (("tol", self.absolute), ("rtol", self.relative)):
             if not np.all(np.isfinite(value) & (np.asarray(value) >= 0)):
                 raise InputError(f"{name}: expected a number >= 0, got {value!r}")
+        if self.relative >= 1:
+            raise InputError(f"rtol: expected a number below 1, got {self.relative!r}")
 
     @staticmethod
     def of(given: float | np.ndarray | Tolerance) -> Tolerance:
@@ -61,7 +63,7 @@ class Tolerance:
             zeros = np.zeros((1, 1)) if self.zeros is None else self.zeros
             away, rate = upper[..., None] - zeros, 1.0 + self.relative
             each = zeros + np.where(away > 0, away / rate, away * rate)
-            # roundings of z + ..., whose parts may cancel
+            # at most 9 roundings of the parts, which may cancel
             each = each + 1e-15 * (np.abs(zeros) + np.abs(away))
             found = np.minimum(found, np.max(each, axis=-1))
         return np.minimum(up(found, 1), upper)
