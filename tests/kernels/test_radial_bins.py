@@ -32,7 +32,7 @@ def few_points(monkeypatch):
 
 def taylor(kernel, points, region):
     frame = Frame.of(region, kernel.typical_lengths(points.shape[1]), Backend())
-    return LocalTaylor.build(kernel.node(points, frame), frame, region)
+    return LocalTaylor.build(kernel.node(points, frame), frame, region, len(points))
 
 
 def radial_batch(expansion):

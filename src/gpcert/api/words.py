@@ -210,8 +210,8 @@ class Method:
         """The goals of one search, bounded by this method; they share the paper's intervals.
 
         The default takes the paper's closed forms as well where they pay: for the variance of a
-        rough kernel, whose Taylor bounds are of order 0 or 1 only (measured in
-        benchmarks/results/methods.md), and so for its std and band.
+        kernel whose features have no derivative and whose Taylor bounds are of order 0 only
+        (measured in docs/methods.md), and so for its std and band.
         """
         mapped = any(member.features is not None for member in model.members)
         if self.variance_bound is None:

@@ -57,8 +57,8 @@ class RadialKernel(Kernel, RadialProfile):
 
     @property
     def rough(self) -> bool:
-        """Whether F_2(0) is infinite."""
-        return not math.isfinite(self.profile.at_zero[2])
+        """Whether F_1(0) is infinite."""
+        return not math.isfinite(self.profile.at_zero[1])
 
     def _distances(self, X: np.ndarray, Y: np.ndarray, squared: bool = False) -> np.ndarray:
         """(n, p) scaled distances, or their squares."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndPoint, PerRow, row_blocks
+from gpcert.arrays import Array, PerCell, PerCellAndPoint, PerRow, row_blocks
 from gpcert.kernels.nodes.base import Beyond, Jet
 from gpcert.kernels.nodes.moments import dense
 from gpcert.kernels.nodes.radial_variations import (
@@ -123,7 +123,7 @@ def _kept(terms: list[np.ndarray], goes_on: np.ndarray, numbers: np.ndarray) -> 
 
 
 FEWEST_POINTS = 256
-"""Below, tables cost more than the points."""
+"""For each size of cell: of fewer (cell, point) the table costs more than they do themselves."""
 
 STEEP = 8
 """F_n r^k falls from `w_0 = STEEP` on for all k <= 8, as `w_0 <= w_1 <= ...`."""
@@ -144,14 +144,23 @@ SHARES = tuple(j / 8 for j in range(1, 9))
 def serves(batch: RadialBatch) -> bool:
     """Whether bins are the cheaper way, and bound what lies in the last one."""
     node, r = batch.node, batch.r
-    if not isinstance(r, np.ndarray) or len(r) == 0 or r.shape[1] < FEWEST_POINTS:
+    if not isinstance(r, np.ndarray) or r.size < FEWEST_POINTS:
         return False
     if not batch.regular or not float(batch.rho.max()) <= LARGEST_RHO:
+        return False
+    if r.shape[1] < FEWEST_POINTS and r.size < FEWEST_POINTS * len(rounded_sizes(batch.rho)[0]):
         return False
     if node.bins < MOST_BINS:
         return True
     last = ((node.bins - 1) / FINENESS) ** 2
     return node.profile.peak(0, STEEP) <= last or float(r.max()) < (node.bins / FINENESS) ** 2
+
+
+def rounded_sizes(rho: PerCell) -> tuple[np.ndarray, np.ndarray]:
+    """The sizes of cells that occur, each rounded up, and (B,) which is whose."""
+    mantissa, exponent = np.frexp(rho)
+    rounded = np.ldexp(np.ceil(mantissa * (2 * SIZES)) / (2 * SIZES), exponent)
+    return np.unique(rounded, return_inverse=True)
 
 
 class SizeTable(NamedTuple):
@@ -289,9 +298,7 @@ class BinnedSums:
     @cached_property
     def _sizes(self) -> tuple[list[SizeTable], np.ndarray]:
         """Tables for the sizes of cells that occur, and (B,) which is whose."""
-        mantissa, exponent = np.frexp(self.batch.rho)
-        rounded = np.ldexp(np.ceil(mantissa * (2 * SIZES)) / (2 * SIZES), exponent)
-        sizes, whose = np.unique(rounded, return_inverse=True)
+        sizes, whose = rounded_sizes(self.batch.rho)
         return self.tables.of_sizes(sizes.tolist(), self._tensors), whose
 
     def _dot(self, weights: np.ndarray, name: str) -> np.ndarray:
