@@ -1,5 +1,5 @@
-"""Plain Taylor expansions in blocks of cells, so that what is computed of each (cell, point) stays in
-a processor's cache.
+"""Plain Taylor expansions in blocks of cells, so that what is computed of each (cell, point) stays
+in a processor's cache.
 
 Bounds of rough kernels take some hundred elementwise passes over arrays (cells, points), a dozen or
 two of which are alive at a time. Where those of a whole batch leave the cache, every pass waits for

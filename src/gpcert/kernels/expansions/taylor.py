@@ -19,7 +19,7 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, Derivatives, PerCell, PerCellAndClass, PerCellAndPoint, namespace
+from gpcert.arrays import Array, Derivatives, PerCell, PerCellAndBin, PerCellAndClass, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import (
     Combination,
@@ -110,7 +110,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             better = tails[n] <= error
             error = xp.where(better, tails[n], error)
             degree = xp.where(better, xp.full_like(norm, float(n)), degree)
-        binned = batch.binned(combination.signed)
+        binned = batch.binned(combination.signed, pointwise)
         near, gained, cubic = None, False, None
         if pointwise:
             local, left_out = pointwise_remainder(batch, a, combination.slack, binned)
@@ -306,22 +306,20 @@ def _summed(
     batch, slack = expansion.batch, combination.slack
     a = expansion.spread(combination.signed)
     xp, roundings = namespace(a), expansion.roundings(a.shape[1])
-    if binned is None:
-        errors = coefficient_errors(batch, a, near, slack, roundings)
-    else:
-        errors = binned_errors(binned, slack, roundings)
-    if near is not None:
-        jet = batch.contract(xp.where(near, xp.zeros_like(a), a))
-        return replace(jet, value=xp.sum(a * expansion.K, axis=1)), errors
-    known = None if binned is None else binned.jet()
-    return batch.contract(a) if known is None else known, errors
+    if binned is not None:
+        return binned.jet(near), binned_errors(binned, near, slack, roundings)
+    errors = coefficient_errors(batch, a, near, slack, roundings)
+    if near is None:
+        return batch.contract(a), errors
+    jet = batch.contract(xp.where(near, xp.zeros_like(a), a))
+    return replace(jet, value=xp.sum(a * expansion.K, axis=1)), errors
 
 
 def pointwise_remainder(
     batch: NodeBatch, weights: Array, slack: Array | None, binned: BinnedSums | None = None
-) -> tuple[Beyond, PerCellAndPoint | None]:
-    """What the second degree leaves of `sum_i a_i k(., z_i)`, and the points left out (B, N), None
-    where none is.
+) -> tuple[Beyond, Annotated[Array, "B _"] | None]:
+    """What the second degree leaves of `sum_i a_i k(., z_i)`, and the points left out (B, N), or
+    their bins (B, bins) if they are `binned`; None where none is.
 
     That of the points which are not near is `NodeBatch.beyond_second`; for a point so near that
     `S_3i / 6` is larger than S_1i, its value alone is kept, which leaves at most S_1i. The weights'
@@ -346,12 +344,14 @@ def pointwise_remainder(
     return batch.beyond_second(xp.where(near, zero, weights), third).raised(total), near
 
 
-def binned_errors(binned: BinnedSums, slack: PerCell | None, roundings: int) -> list[PerCell]:
-    """`coefficient_errors` by bins of distance; near points count as the others."""
-    sizes, errors = binned.accuracy()
+def binned_errors(
+    binned: BinnedSums, near: PerCellAndBin | None, slack: PerCell | None, roundings: int
+) -> list[PerCell]:
+    """`coefficient_errors` by bins of distance, `near` (B, bins)."""
+    sizes, errors = binned.accuracy(near)
     total = errors + gamma(roundings) * sizes
     if slack is not None:
-        norms = binned.size_norms()
+        norms = binned.size_norms(near)
         total = total + finite_product(slack[:, None] + 0.0 * norms, norms)
     return [up(total[:, order], 16) for order in range(3)]
 

@@ -299,10 +299,10 @@ class NodeBatch(ABC):
         left = xp.where(sizes > 0, up(third / 6.0, 1), xp.zeros_like(sizes))
         return Beyond(up(xp.sum(sizes * left, axis=1), coefficients.shape[1] + 4))
 
-    def binned(self, weights: Annotated[Array, "... N"]) -> BinnedSums | None:
+    def binned(self, weights: Annotated[Array, "... N"], pointwise: bool) -> BinnedSums | None:
         """Sums over many points by their distances, where a node has them; weights (N,) or
-        (B, N)."""
-        del weights
+        (B, N). `pointwise`: with what degree 2 leaves point by point."""
+        del weights, pointwise
         return None
 
     def own_beyond_second(self) -> PerCell | None:
