@@ -81,7 +81,7 @@ def checked(kernel, points, weights, box, rng, squared_norm=1e300):
     unit = exact(1.0 / local.inverse_length)
     center = exact(box.root().center[0])
     corners = np.where(rng.random((3, len(unit))) < 0.5, box.lower, box.upper)
-    for x in np.concatenate([corners, box.sample(3, rng)]):
+    for x in np.concatenate([box.root().center, corners, box.sample(3, rng)]):
         at = exact(x)
         d = [(a - c) / u for a, c, u in zip(at, center, unit, strict=True)]
         length = arb(sum((a * a for a in d), arb(0))).sqrt()
@@ -95,6 +95,8 @@ def checked(kernel, points, weights, box, rng, squared_norm=1e300):
         lost = arb(float(model.errors[0, 0])) + arb(float(model.errors[0, 1])) * length
         lost += arb(float(model.errors[0, 2])) * length**2 / 2
         parts = model.value[0], model.gradient[0], model.hessian[0]
+        if not any(d):
+            assert not abs(real - arb(float(model.value[0]))) > arb(float(model.errors[0, 0]))
         assert not abs(real - polynomial(d, *parts)) > arb(float(model.below[0])) + lost
         if model.cubic is not None and np.isfinite(model.cubic.rest[0]):
             other = polynomial(d, *parts, model.cubic.tensor[0])
@@ -153,6 +155,11 @@ def test_bins_bound_the_sums_point_by_point(kernel, d, seed):
     for bound, each in zip(binned.size_norms()[0], real, strict=False):
         assert np.sqrt((each**2).sum()) <= bound
     assert found[0] <= 1.1 * (np.abs(weights) * real[0]).sum() + 1e-12
+    near = np.ones((1, batch.node.bins), dtype=bool)
+    others = np.concatenate(binned.accuracy(near), axis=1)[0]
+    np.testing.assert_array_equal(others[[0, 3]], found[[0, 3]])  # values are always kept
+    assert np.all(others <= found)
+    assert np.all(others[[1, 2, 4, 5]] < 1e-290) == (kernel in ROUGH)
 
 
 @pytest.mark.parametrize("kernel", [KERNELS[0], *ROUGH], ids=repr)

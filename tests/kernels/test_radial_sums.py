@@ -19,7 +19,7 @@ from gpcert.regions.frame import Frame, Reach
 KERNELS = [Matern([0.5, 1.0, 2.0], 2.5, 3.0), RationalQuadratic(1.0, 1.5), SquaredExponential(0.7)]
 
 
-def batch_of(kernel, cells=70, N=900, seed=0):
+def batch_of(kernel, cells=70, N=900, seed=0, half=0.1):
     """Several blocks of cells, and points, one of them at a centre."""
     rng = np.random.default_rng(seed)
     d, points = 3, rng.uniform(-1.0, 1.0, (N, 3))
@@ -27,7 +27,7 @@ def batch_of(kernel, cells=70, N=900, seed=0):
     frame = Frame.of(region, kernel.typical_lengths(d), Backend())
     centers = rng.uniform(-0.9, 0.9, (cells, d))
     centers[0] = points[0]
-    half = np.full((cells, d), 0.1) / frame.unit
+    half = np.full((cells, d), half) / frame.unit
     reach = Reach(frame.points(centers), centers, half, frame.unit)
     return kernel.node(points, frame).at(reach), rng
 
@@ -47,6 +47,30 @@ def test_jet_is_that_of_the_contraction(kernel, each):
     bins = batch.node.bins
     sizes = totals_by_bin(bin_numbers(batch.r, bins), np.abs(weights), bins)
     np.testing.assert_array_equal(found.totals, sizes)
+
+
+@pytest.mark.parametrize("kernel", [Matern(0.4, 0.5), Matern(0.4, 1.5), KERNELS[0]], ids=repr)
+def test_points_are_left_out_where_the_remainder_counts_them(kernel):
+    """And nowhere else: the derivatives of all points belong to a remainder of the features."""
+    batch, rng = batch_of(kernel, half=0.5)
+    weights = rng.normal(size=batch.r.shape)
+    sums = BinnedSums(batch, weights, True)
+    _, left_out = sums.remainder()
+    assert left_out is not None
+    counts = np.arange(len(weights)) % 2 == 0
+    jet = sums.jet(left_out & counts[:, None])
+    bins = batch.node.bins
+    gone = left_out.reshape(-1)[bin_numbers(batch.r, bins)]
+    assert np.all(gone.any(axis=1))
+    jets = [batch.contract(a) for a in (np.where(gone, 0.0, weights), weights)]
+    known = batch.r.min(axis=1) > 0  # at a point nothing is
+    for own, less, all_points in zip(*(vars(each).values() for each in (jet, *jets)), strict=True):
+        if own.ndim == 1:  # values are kept
+            np.testing.assert_allclose(own, all_points, rtol=1e-10, atol=1e-10)
+            continue
+        for rows, other in ((counts, less), (~counts, all_points)):
+            rows = rows & known
+            np.testing.assert_allclose(own[rows], other[rows], rtol=1e-8, atol=1e-6)
 
 
 def test_tensors_are_those_of_points_that_go_on():
