@@ -69,8 +69,8 @@ def test_points_are_left_out_where_the_remainder_counts_them(kernel):
             np.testing.assert_allclose(own, all_points, rtol=1e-10, atol=1e-10)
             continue
         for rows, other in ((counts, less), (~counts, all_points)):
-            rows = rows & known
-            np.testing.assert_allclose(own[rows], other[rows], rtol=1e-8, atol=1e-6)
+            at = rows & known
+            np.testing.assert_allclose(own[at], other[at], rtol=1e-8, atol=1e-6)
 
 
 def test_tensors_are_those_of_points_that_go_on():

@@ -331,7 +331,7 @@ def pointwise_remainder(
             beyond = beyond.raised(finite_product(slack, binned.remainder_norm()))
         return beyond, left_out
     xp = namespace(weights)
-    _, first, _, third = batch.variations()
+    first, third = batch.first_and_third()
     smooth = up(third / 6.0, 1)
     near = ~(smooth <= first)
     left = xp.where(near, first, smooth)

@@ -288,6 +288,11 @@ class NodeBatch(ABC):
         `|k(x, z_i) - k(c, z_i)|` also where k is only Lipschitz continuous.
         """
 
+    def first_and_third(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+        """S_1 and S_3 of `variations`, all that remainders point by point ask for."""
+        _, first, _, third = self.variations()
+        return first, third
+
     def beyond_second(self, coefficients: Array, third: PerCellAndPoint) -> Beyond:
         """What degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
 

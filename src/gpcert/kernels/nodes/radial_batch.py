@@ -175,6 +175,13 @@ class RadialBatch(NodeBatch):
         node = self.node
         return radial_variations(node.profile, node.variance, self.distance_range, self.rho)
 
+    def first_and_third(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+        node, orders = self.node, (1, 3)
+        first, third = radial_variations(
+            node.profile, node.variance, self.distance_range, self.rho, orders
+        )
+        return first, third
+
     def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
         """Degrees 3 and 4 as tensors of all points, see `radial_remainder`."""
         if not 0 < self.centers.shape[1] <= MOST_TENSOR_FEATURES:
