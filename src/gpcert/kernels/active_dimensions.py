@@ -170,6 +170,9 @@ class ActiveBatch(KnownBatch):
     def variations(self) -> tuple[PerCellAndPoint, ...]:
         return self.part.variations()
 
+    def first_and_third(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+        return self.part.first_and_third()
+
     def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
         found = self.part.beyond_second(coefficients, third)
         return found.placed(to_numpy(self.index), self.features)

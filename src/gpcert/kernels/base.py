@@ -98,7 +98,7 @@ class Kernel(ABC):
         Plain Taylor expansions of the tree of nodes; a kernel with a better one overrides it.
         """
         frame = Frame.of(region, self.typical_lengths(points.shape[1]), backend)
-        return LocalTaylor.build(self.node(points, frame), frame, region)
+        return LocalTaylor.build(self.node(points, frame), frame, region, len(points))
 
     has_sections: ClassVar[bool] = False
     """Whether the kernel is known on many sections `x + t e_j` at once."""
