@@ -21,7 +21,7 @@ from gpcert import kernels as k
 from gpcert.arrays import Array, Backend
 from gpcert.enclosures import LocalPosterior
 from gpcert.enclosures.precision import CenterVariance, Degree
-from gpcert.enclosures.residual import ResidualPrecision, Weights
+from gpcert.enclosures.residual import ResidualPrecision, SplitGram, Weights
 from gpcert.enclosures.square import pair_counts
 from gpcert.kernels import Kernel
 from gpcert.posterior import Posterior
@@ -159,10 +159,8 @@ class FeatureCase:
         with precisely():
             return np.array([float(y) for y in self.truth.solved(exact(self.row(vector)))])
 
-    def precision(
-        self, gram: np.ndarray, exact_sums: bool, backend: Backend
-    ) -> tuple[RecordingPrecision, float]:
-        """That of a computed K, which is off by as much as is said; and how much."""
+    def precision(self, gram: np.ndarray, exact_sums: bool, backend: Backend) -> RecordingPrecision:
+        """That of a computed K, which is off by as much as is said."""
         errors = np.nextafter(np.abs(gram - self.gram), np.inf)
         A = self.factor
         unit: Any = SimpleNamespace(
@@ -171,12 +169,12 @@ class FeatureCase:
             factor_sizes=[(absolute_norm(A), 0.0)],
             is_triangular=lambda index: is_triangular(A),
             sharp_gram=(gram, errors),
-            smallest_variances=(0.0 if exact_sums else np.inf,),
+            smallest_variances=(1.0,),
         )
         built = ResidualPrecision.build(unit, 0, backend)
-        assert (built.gram.high is not None) == exact_sums
         parts = {field.name: getattr(built, field.name) for field in fields(built)}
-        return RecordingPrecision(**parts), float(errors.max())
+        parts["gram"] = SplitGram.of(gram, exact_sums, backend)
+        return RecordingPrecision(**parts)
 
     def degrees(self, rows: np.ndarray, true: np.ndarray, backend: Backend) -> list[Degree]:
         """Of all derivatives: the first, and the second."""

@@ -78,7 +78,7 @@ def check_feature_center(
 ) -> None:
     with precisely():
         gram, row, _ = computed(case, errors, np.zeros((0, len(case.center))))
-        precision, _ = case.precision(gram, exactly, backend)
+        precision = case.precision(gram, exactly, backend)
         found = center_of(case, precision, row, backend)
         found = found._replace(
             **{name: to_numpy(getattr(found, name)) for name in found._fields if name != "residual"}
@@ -108,7 +108,7 @@ def test_what_is_missed_is_attained(errors: Errors, factor: float) -> None:
     case = one_point(1e4, factor)
     check_feature_center(case, errors, True, Backend())
     gram, row, _ = computed(case, errors, np.zeros((0, 1)))
-    found = center_of(case, case.precision(gram, True, Backend())[0], row, Backend())
+    found = center_of(case, case.precision(gram, True, Backend()), row, Backend())
     with precisely():
         r = case.truth.residual(exact(found.weights[0]), exact(case.row(case.center)))
         at_most(arb(float(found.missed[0])), case.truth.form(r, r) * arb("1.5"), "attained")
@@ -119,7 +119,7 @@ def test_the_deviation_is_attained_to_a_factor_of_two() -> None:
     case = one_point(1.0, 0.0)
     check_feature_center(case, Errors(0.0, 0.0), True, Backend())
     found = center_of(
-        case, case.precision(case.gram, True, Backend())[0], case.row(case.center), Backend()
+        case, case.precision(case.gram, True, Backend()), case.row(case.center), Backend()
     )
     assert 0.25 <= float(found.deviation[0]) <= 2.0 * 0.25 * (1.0 + 1e-9)
 
@@ -131,7 +131,7 @@ def test_noise_of_weights_is_not_above_the_truth() -> None:
     for noise in 10.0 ** rng.uniform(-3, 1, 20):
         case = one_point(noise, (1.0 + noise) ** -0.5)
         row = case.row(case.center)
-        found = center_of(case, case.precision(case.gram, True, Backend())[0], row, Backend())
+        found = center_of(case, case.precision(case.gram, True, Backend()), row, Backend())
         w = Fraction(float(found.weights[0, 0]))
         assert Fraction(float(found.noisy[0])) <= w * Fraction(noise) * w
 
@@ -173,7 +173,7 @@ def check_forms(case: FeatureCase, errors: Errors, exactly: bool, backend: Backe
     with precisely():
         vectors, truth = case.vectors, case.truth
         gram, row, rows = computed(case, errors, vectors)
-        precision, _ = case.precision(gram, exactly, backend)
+        precision = case.precision(gram, exactly, backend)
         center = center_of(case, precision, row, backend)
         true = np.array([case.row(vector) for vector in vectors])
         degrees = case.degrees(rows, true, backend)
