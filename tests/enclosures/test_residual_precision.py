@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures.square import second_covariance
-from gpcert.kernels import SquaredExponential
+from gpcert.kernels import Matern, SquaredExponential
+from gpcert.posterior import Posterior
 from gpcert.testing.balls import dot, exact
 from gpcert.testing.effort import examples
 from tests.enclosures.residual_cases import (
@@ -263,6 +264,19 @@ def test_derivative_covariance_of_kernels(case: KernelCase) -> None:
                 )
                 step = 2 * apart * prior.sqrt()
                 at_most(both, middle + off + gone + (error + more) * size + step, "centre, below")
+
+
+@pytest.mark.xfail(strict=True, reason="missed is 0 times an infinite error")
+def test_what_is_missed_is_a_number_where_derivatives_do_not_exist() -> None:
+    rng = np.random.default_rng(0)
+    kernel, points = Matern(1.0, 0.5), np.array([[0.0], [1.0]])
+    posterior = Posterior(kernel, points, [1.0, 2.0], training_noise=1e-3)
+    case = KernelCase(posterior, points, rng)
+    precision = case.precision()
+    center = precision.center(case.local.kernel, case.expansion)
+    found = precision.derivative_covariance(case.local.kernel, case.expansion, center)
+    assert np.all(np.isinf(found.form.error))
+    assert not np.any(np.isnan(found.missed))
 
 
 @settings(max_examples=examples(150, quick=30))
