@@ -41,9 +41,9 @@ FACTORS = ("exact", "exact", "wrong digits", "wrong", "dense", "none", "huge")
 """What the stored factor is: any weights are good for a bound."""
 
 
-def precisely() -> Any:
-    """A context of 500 bits: weights of useless factors reach 1e60, and cancel."""
-    return flint().ctx.workprec(500)
+def precisely(bits: int = 500) -> Any:
+    """A context of so many bits: weights of useless factors reach 1e60, and cancel."""
+    return flint().ctx.workprec(bits)
 
 
 def at_most(value: Any, bound: Any, what: str) -> None:
