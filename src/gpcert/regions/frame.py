@@ -109,8 +109,8 @@ class Reach:
 
     def take(self, rows: slice, cells: Cells | None) -> Reach:
         """That of some of the cells, which are `cells`."""
-        own = (part[rows] for part in (self.center, self.raw, self.half))
-        return Reach(*own, self.unit, cells, self.columns)
+        own = (self.center[rows], self.raw[rows], self.half[rows])
+        return Reach(own[0], own[1], own[2], self.unit, cells, self.columns)
 
     def squared_norm(self, weights: Annotated[Array, "f"]) -> PerCell:
         """Upper bound (B,) of `sum_j weights_j d_j^2` over each cell, weights (f,) >= 0."""

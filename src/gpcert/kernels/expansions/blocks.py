@@ -114,4 +114,5 @@ def joined(parts: Sequence[FunctionModel]) -> FunctionModel:
     cubics = [own.cubic for own in parts if own.cubic is not None]
     known = len(cubics) == len(parts)
     cubic = CubicPart(*each(cubics, "tensor", "rest", "absolute")) if known else None
-    return FunctionModel(*each(parts, *names), any(own.gained for own in parts), cubic)
+    arrays = dict(zip(names, each(parts, *names), strict=True))
+    return FunctionModel(**arrays, gained=any(own.gained for own in parts), cubic=cubic)
