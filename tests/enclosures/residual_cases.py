@@ -168,7 +168,8 @@ class FeatureCase:
             training_noise=[self.noise],
             factor_sizes=[(absolute_norm(A), 0.0)],
             is_triangular=lambda index: is_triangular(A),
-            sharp_gram=(gram, errors),
+            kernel=SimpleNamespace(sharp_values=lambda X, Z: (gram, errors)),
+            points=self.points,
             smallest_variances=(1.0,),
         )
         built = ResidualPrecision.build(unit, 0, backend)

@@ -70,10 +70,15 @@ def test_the_allowance_stays_small_with_many_points(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "ratio"), [("squared exponential", 1e-12), ("Matern 5/2", 1e-12), ("linear", 1e-10)]
+    ("name", "ratio", "most"),
+    [("squared exponential", 1e-12, 0.2), ("Matern 5/2", 1e-12, 0.1), ("linear", 1e-10, 0.01)],
 )
-def test_accurate_products_have_such_allowances_down_to_1e_12(name: str, ratio: float) -> None:
-    assert widths(regression(name, ratio)).max() <= 0.01
+def test_exact_sums_keep_allowances_small_down_to_1e_12(
+    name: str, ratio: float, most: float
+) -> None:
+    """What is left at 1e-12 is the accuracy of the kernel's values, a few units in the last
+    place, which meets `|w|_1^2`."""
+    assert widths(regression(name, ratio)).max() <= most
 
 
 @pytest.mark.parametrize("name", SMOOTH)

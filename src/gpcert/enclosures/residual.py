@@ -322,7 +322,7 @@ class ResidualPrecision(Precision):
         )
         rounding = first_error + second_error + gamma(8) * (xp.abs(first) + xp.abs(second))
         error = up(lost + rounding[:, 0, 0], 8)
-        noisy = sizes.noisy * (1.0 - gamma(6 * N + 64))
+        noisy = sizes.noisy * (1.0 - gamma(16 * N + 256))  # `up` adds four for one
         explained = (first - second)[:, 0, 0]
         parts = (weights.value, miss, explained, error, up(miss * miss, 1), noisy * noisy)
         return CenterVariance(*parts, (weights.residual, sizes))
@@ -357,7 +357,7 @@ class ResidualPrecision(Precision):
         usable = known & xp.isfinite(error) & xp.isfinite(missed)
         matrix = xp.where(usable[:, None, None], prior.matrix - explained, xp.zeros_like(explained))
         form = QuadraticForm(matrix, xp.where(usable, error, xp.full_like(error, math.inf)))
-        return DerivativeCovariance(form, xp.where(usable, missed, 0.0 * error), crossed)
+        return DerivativeCovariance(form, xp.where(usable, missed, xp.zeros_like(error)), crossed)
 
     def explained_forms(
         self,
