@@ -195,6 +195,15 @@ def test_the_form_is_that_which_is_near_enough(noise: float, kind: str, form: An
     check_variance(case, evaluation=evaluation)
 
 
+@pytest.mark.parametrize("noise", [0.1, 1e-4, 1e-8, 1e-12])
+def test_on_torch(noise: float) -> None:
+    pytest.importorskip("torch")
+    posterior, box = regression(noise)
+    for kernel in (posterior.kernel, Matern([0.4, 0.5], 2.5, 3.0)):
+        case = Case(replace(posterior, kernel=kernel), box, np.random.default_rng(0))
+        check_variance(case, evaluation=evaluation_of(case, backend="torch", keep=3))
+
+
 @pytest.mark.parametrize("kind", ["wrong digits", "wrong", "dense", "none"])
 def test_useless_factors_prove_little_and_nothing_wrong(kind: str) -> None:
     """Any float weights are good for an upper bound: the stored factor is none of the model."""
