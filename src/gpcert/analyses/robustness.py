@@ -10,7 +10,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api import prediction_range_many
-from gpcert.api.ranges import range_question
+from gpcert.api.questions import range_question
 from gpcert.api.regions import Where
 from gpcert.api.words import RangeTableWords, read_tolerance, search_words, verb
 from gpcert.attacks import Decision, decision_margins

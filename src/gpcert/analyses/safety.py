@@ -10,7 +10,7 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.analyses.attack import attack_regions
 from gpcert.api import certify, prediction_range
-from gpcert.api.ranges import RangeQuestion, range_question
+from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.api.regions import Where
 from gpcert.api.rules import decision_candidates, read_decision
 from gpcert.api.running import progress_line

@@ -16,9 +16,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.ranges import QuantityName, RangeGoals
+from gpcert.api.questions import BOUNDS, read_beta
+from gpcert.api.ranges import RangeGoals
 from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
-from gpcert.api.words import BudgetLike, read_budget, read_flag, read_jobs, read_tolerance, verb
+from gpcert.api.words import (
+    BudgetLike,
+    QuantityName,
+    read_budget,
+    read_flag,
+    read_jobs,
+    read_tolerance,
+    verb,
+)
 from gpcert.archive import fingerprint
 from gpcert.arrays import Backend, backend_from_name
 from gpcert.certificates.boxes import NOTHING, BoxBounds, BoxFile
@@ -72,8 +81,8 @@ def bound_boxes(
     model : a model as in `prediction_range`, or a list of them (outputs with kernels of their own):
         their outputs stand one after another.
     lower, upper : (R, d), the corners of the boxes, in the units of the model's inputs.
-    quantity : "mean", "std", "variance", "band" or "probability", or several of them.
-    beta : how many standard deviations a band reaches; see `prediction_range`.
+    quantity : "mean", "std", "variance", "lcb", "ucb", "band" or "probability", or several of them.
+    beta : how many standard deviations bounds and band reach; see `prediction_range`.
     affine : also find, for every box, an affine function that the mean, std or variance is proved
         to lie above in the whole box, and one that it lies below: `BoxBounds.affine`.
     tol : None bounds every box once, which is tight on small boxes; with a number, boxes are split
@@ -201,9 +210,8 @@ def _questions(
     names: tuple[Any, ...] = tuple(quantity) if several else (quantity,)
     if not names or not all(isinstance(n, str) for n in names) or len(set(names)) < len(names):
         raise InputError(f"quantity: expected one or several different ones, got {quantity!r}")
-    if beta is not None and "band" not in names:
-        raise InputError(f"beta: belongs to quantity='band', got quantity={quantity!r}")
-    own = {name: beta if name == "band" else None for name in names}
+    read_beta(beta, *names)
+    own = {name: beta if name in BOUNDS else None for name in names}
     return {name: [RangeGoals.of(each, name, own[name]) for each in models] for name in names}
 
 

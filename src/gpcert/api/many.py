@@ -9,14 +9,16 @@ from typing import Any, Unpack, get_args
 from gpcert.adapters import as_posterior
 from gpcert.api.at_once import POINTS_AT_ONCE, certified_at_once, radii_at_once, ranged_at_once
 from gpcert.api.certify import certify_region
+from gpcert.api.questions import range_question
 from gpcert.api.radius import Bracket, RadiusQuestion, radius_at
-from gpcert.api.ranges import QuantityName, Sides, range_question, ranges_over
+from gpcert.api.ranges import Sides, ranges_over
 from gpcert.api.regions import Where, is_list_of_regions
 from gpcert.api.rules import read_decision
 from gpcert.api.running import numbered_results, prepare, progress_line, reason_of
 from gpcert.api.words import (
     DecisionTableWords,
     Means,
+    QuantityLike,
     RangeTableWords,
     one_of,
     read_flag,
@@ -114,7 +116,7 @@ def prediction_range_many(
     *,
     region: Region | Sequence[Region] | None = None,
     tol: float = 0.01,
-    quantity: QuantityName | None = None,
+    quantity: QuantityLike | None = None,
     beta: float | None = None,
     output: Any = None,
     sides: Sides = "both",

@@ -34,6 +34,11 @@ R = TypeVar("R")
 
 MethodName = Literal["taylor", "paper", "both"]
 
+QuantityName = Literal["probability", "mean", "variance", "std", "band", "lcb", "ucb"]
+
+QuantityLike = QuantityName | OutputQuantity
+"""A quantity of one output by its name, or one of another package."""
+
 
 class BallWords(TypedDict, total=False):
     """The shape of the balls around points; see `gpcert.certify`."""

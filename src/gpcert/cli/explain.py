@@ -14,7 +14,7 @@ from rich.text import Text
 
 from gpcert import explain as verbs
 from gpcert.api.many import collect
-from gpcert.api.ranges import QuantityName
+from gpcert.api.words import QuantityName
 from gpcert.cli import options
 from gpcert.cli.files import Points, read_points
 from gpcert.cli.options import features_of, named, parts_of, radius_of

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gpcert.api.ranges import range_question
+from gpcert.api.questions import range_question
 from gpcert.api.words import MethodName, VarianceBound
 from gpcert.cli.files import Points, load_model, read_points
 from gpcert.cli.terminal import option

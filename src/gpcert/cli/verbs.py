@@ -15,7 +15,8 @@ from gpcert import analyses
 from gpcert.analyses import SafetyStep
 from gpcert.analyses.accuracy import TestPoint
 from gpcert.api import certified_radius_many, certify_many, prediction_range_many
-from gpcert.api.ranges import QuantityName, Sides
+from gpcert.api.ranges import Sides
+from gpcert.api.words import QuantityName
 from gpcert.attacks import AttackName
 from gpcert.certificates import Certificate, Radius
 from gpcert.cli import options

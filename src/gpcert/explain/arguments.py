@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.ranges import same_label
+from gpcert.api.questions import same_label
 from gpcert.api.regions import Where
 from gpcert.api.rules import decision_candidates
 from gpcert.api.words import read_x

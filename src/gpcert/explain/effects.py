@@ -13,10 +13,10 @@ from typing import Any, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.ranges import QuantityName, RangeQuestion, range_question
+from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.api.regions import Where
 from gpcert.api.running import progress_line
-from gpcert.api.words import TableWords, read_tolerance, verb
+from gpcert.api.words import QuantityLike, TableWords, read_tolerance, verb
 from gpcert.certificates import Interval
 from gpcert.certificates.record import Searched
 from gpcert.certificates.text import MOST_ROWS, Shown, above, interval_text
@@ -148,7 +148,7 @@ def effects(
     features: Any = None,
     domain: Any = None,
     scale: Any = None,
-    quantity: QuantityName | None = None,
+    quantity: QuantityLike | None = None,
     tol: float | None = None,
     **words: Unpack[TableWords],
 ) -> Effects:

@@ -19,7 +19,7 @@ import joblib
 import numpy as np
 
 from gpcert.api import prediction_ranges
-from gpcert.api.ranges import RangeQuestion
+from gpcert.api.questions import RangeQuestion
 from gpcert.api.running import Line, ranges_text
 from gpcert.api.words import Means, read_jobs, search_words
 from gpcert.committee import Model
