@@ -234,7 +234,7 @@ def test_bad_inputs(classifier, x, options, message):
 def test_bad_inputs_in_regression(regressor, many_outputs, options, message):
     with pytest.raises(InputError, match=message):
         gpcert.certify(regressor, X0, 0.1, **options)
-    with pytest.raises(InputError, match="threshold: expected one output, got 3; use delta="):
+    with pytest.raises(InputError, match="threshold: expected output=, which of 3 targets"):
         gpcert.certify(many_outputs, X0, 0.1, threshold=1.0)
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api import certified_radius_many
-from gpcert.api.rules import decision_rule, read_decision
-from gpcert.api.words import DecisionTableWords, read_radii, search_words, verb
+from gpcert.api.levels import read_decision
+from gpcert.api.rules import decision_rule
+from gpcert.api.words import AccuracyWords, read_radii, search_words, verb
 from gpcert.arrays import finite_array
 from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Radius
@@ -118,7 +119,7 @@ def certified_accuracy(
     radii: Any,
     *,
     rtol: float = 0.01,
-    **words: Unpack[DecisionTableWords],
+    **words: Unpack[AccuracyWords],
 ) -> CertifiedAccuracy:
     """Share of the test points that are right and proved robust, as a function of the radius.
 
@@ -152,7 +153,7 @@ def certified_accuracy(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    options = read_decision(words)
+    options = read_decision(words, posterior)
     grid = read_radii(radii)
     decided = decision_margins(posterior, points, options).decided(points)
     labels, right = _right(posterior, points, y, decided, options.delta)

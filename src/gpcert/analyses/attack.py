@@ -10,9 +10,10 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_rule
+from gpcert.api.levels import read_decision
 from gpcert.api.radius import ONE_BOX
 from gpcert.api.regions import Where
-from gpcert.api.rules import decision_candidates, decision_rule, read_decision
+from gpcert.api.rules import decision_candidates, decision_rule
 from gpcert.api.words import AttackWords, Means, one_of, read_flag, read_seed, verb
 from gpcert.attacks import (
     AttackName,
@@ -147,7 +148,7 @@ def attack(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    options = read_decision(words)
+    options = read_decision(words, posterior)
     method = one_of("method", method, get_args(AttackName))
     regions = Where.read(words, radius, region).around_each(posterior, points)
     effort, seed = Effort(restarts, iterations), read_seed(random_state)

@@ -9,11 +9,11 @@ from typing import Any, Unpack, get_args
 from gpcert.adapters import as_posterior
 from gpcert.api.at_once import POINTS_AT_ONCE, certified_at_once, radii_at_once, ranged_at_once
 from gpcert.api.certify import certify_region
+from gpcert.api.levels import read_decision
 from gpcert.api.questions import range_question
 from gpcert.api.radius import Bracket, RadiusQuestion, radius_at
 from gpcert.api.ranges import Sides, ranges_over
 from gpcert.api.regions import Where, is_list_of_regions
-from gpcert.api.rules import read_decision
 from gpcert.api.running import numbered_results, prepare, progress_line, reason_of
 from gpcert.api.words import (
     DecisionTableWords,
@@ -67,7 +67,7 @@ def certify_many(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    options = read_decision(words)
+    options = read_decision(words, posterior)
     regions = Where.read(words, radius, region).around_each(posterior, points)
     means = Means.read(words)
     pairs = zip(points, regions, strict=True)

@@ -64,6 +64,8 @@ class RangeQuestion:
     two: bool = False
     fingerprint: str = ""
     beta: float | None = None
+    given: QuantityLike | None = None
+    """The quantity as it was asked for."""
 
     @property
     def searched(self) -> int:
@@ -129,10 +131,11 @@ def range_question(
     """The question that the model's kind and the quantity ask; `beta` belongs to a band."""
     if isinstance(quantity, OutputQuantity):
         read_beta(beta, quantity)
-        return replace(_of_another(model, quantity), fingerprint=model.fingerprint)
+        return replace(_of_another(model, quantity), fingerprint=model.fingerprint, given=quantity)
     asked = one_of("quantity", quantity, (None, *QUANTITIES))
     reach = read_beta(beta, asked)
-    return replace(_question(model, asked, reach), fingerprint=model.fingerprint, beta=reach)
+    found = _question(model, asked, reach)
+    return replace(found, fingerprint=model.fingerprint, beta=reach, given=asked)
 
 
 def _question(model: Model, quantity: QuantityName | None, beta: float | None) -> RangeQuestion:

@@ -58,6 +58,14 @@ class RuleWords(TypedDict, total=False):
     output_norm: float | str
 
 
+class ComparedWords(TypedDict, total=False):
+    """Which value is compared with the threshold; see `gpcert.certify`."""
+
+    quantity: QuantityLike | None
+    output: Any
+    beta: float | None
+
+
 class SearchWords(TypedDict, total=False):
     """What a search may cost, and how it is done; see `gpcert.prediction_range`."""
 
@@ -75,7 +83,7 @@ class TableWords(SearchWords, total=False):
     n_jobs: int | None
 
 
-class AttackWords(BallWords, RuleWords, total=False):
+class AttackWords(BallWords, RuleWords, ComparedWords, total=False):
     """Of verbs that decide and do not search."""
 
 
@@ -93,6 +101,14 @@ class DecisionWords(AttackWords, SearchWords, total=False):
 
 class DecisionTableWords(AttackWords, TableWords, total=False):
     """Of verbs that decide and search around many points."""
+
+
+class CurveWords(BallWords, RuleWords, SearchWords, total=False):
+    """Of verbs that decide and say themselves what is shown, around one point."""
+
+
+class AccuracyWords(BallWords, RuleWords, TableWords, total=False):
+    """Of verbs that compare decisions with labels, around many points."""
 
 
 DEFAULTS: Mapping[str, Any] = {

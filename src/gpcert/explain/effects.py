@@ -149,6 +149,7 @@ def effects(
     domain: Any = None,
     scale: Any = None,
     quantity: QuantityLike | None = None,
+    beta: float | None = None,
     tol: float | None = None,
     **words: Unpack[TableWords],
 ) -> Effects:
@@ -172,7 +173,7 @@ def effects(
         is its unit, as in `certify`.
     features : features to explain, by index or name; all by default.
     domain : (low, high), the valid inputs: a feature does not leave them.
-    quantity : as in `prediction_range`, without "band". All outputs or classes are explained.
+    quantity, beta : as in `prediction_range`, without "band". All outputs or classes are explained.
     tol : width at which an interval is good enough; by default 0.001 for probabilities, else 0.001
         prior standard deviations.
     budget : of the whole call, 60 seconds by default; when it ends, or after Ctrl-C, the intervals
@@ -202,10 +203,10 @@ def effects(
     chosen, radii, ends = read_moves(posterior, points, where)
     if quantity == "band":
         raise InputError(
-            "quantity: a band has two ends, two functions whose effects differ; expected 'mean', "
-            "'std' or 'variance'"
+            "quantity: a band has two ends, two functions whose effects differ; expected 'lcb', "
+            "'ucb', 'mean', 'std' or 'variance'"
         )
-    question = range_question(posterior, quantity)
+    question = range_question(posterior, quantity, beta)
     effort = Effort.read(words, _tolerances(question, posterior, tol) / 4.0, start)
     moving = features_seen(posterior)[chosen]
     intervals = Intervals(points, chosen[moving], radii[moving], ends)

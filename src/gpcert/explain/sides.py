@@ -237,9 +237,10 @@ def _by_regions(
     balls = list(_balls(intervals))
     words: dict[str, Any] = {**effort.words, "budget": effort.share(1, len(balls) or 1)}
     words |= {"tol": float(effort.tol.min()), "progress": False}
+    asked: dict[str, Any] = {"quantity": question.given, "beta": question.beta}
 
     def solved(ball: Ball, _: Callable[[SearchState], None]) -> SharedResult:
-        ranges = prediction_ranges(model, ball, quantity=question.quantity, **words)
+        ranges = prediction_ranges(model, ball, **asked, **words)
         own = ranges[-question.searched :]  # of two classes the second
         lower = [end for r in own for end in (r.minimum.lower, -r.maximum.upper)]
         upper = [end for r in own for end in (r.minimum.upper, -r.maximum.lower)]
