@@ -144,7 +144,7 @@ def test_words():
     _says("output: expected one of", verb="prediction_range", output=np.array([0, 1]))
     _says("budget: expected a positive number of seconds", budget=-1)
     _says("budget: expected a positive number of seconds", budget="5")
-    _says("exactly one of radius= and region=, got neither", radius=None)
+    _says("exactly one of radius=, relative= and region=, got none", radius=None)
     _says("x: expected finite numbers, got 1 NaN", x=[0.0, np.nan])
     _says("n_jobs: expected a whole number", verb="certify_many", X=X, n_jobs=0)
     _says("progress: expected True, False or None", verb="certify_many", X=X, progress="yes")

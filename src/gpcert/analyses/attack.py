@@ -123,14 +123,15 @@ def attack(
     ----------
     model : a `Posterior`, or a fitted model that an adapter converts.
     X : points (n, d), also a data frame; all are attacked in one batch.
-    radius, norm, features, domain, scale : the balls around the points, as in `certify`.
+    radius, relative, norm, features, domain, scale : the balls around the points, as in
+        `certify_many`.
     region : one region for all points, or one each, which contain them, instead of `radius`.
     method : "gpfgs", one step along the gradient of the latent mean (Grosse et al. 2017; its sign
         in l_inf balls), the paper's baseline; "gpfgs_probability", along that of the prediction;
         "pgd", projected gradient from both, from x and from random points; "square", random search
         without gradients, after the Square attack; "best" of all.
-    threshold, class_weight, delta, output_norm : the decision, as in `certify`; a regression needs
-        `delta` or `threshold`.
+    threshold, quantity, output, beta, class_weight, delta, output_norm : the decision, as in
+        `certify`; a regression needs `delta` or `threshold`.
     restarts, iterations : random starts of "pgd", and steps from each start; "square" makes ten
         times as many proposals.
     random_state : seed; the same seed finds the same points.
@@ -150,7 +151,7 @@ def attack(
     points = posterior.check_inputs(X)
     options = read_decision(words, posterior)
     method = one_of("method", method, get_args(AttackName))
-    regions = Where.read(words, radius, region).around_each(posterior, points)
+    regions = Where.read(words, radius, region).around_each(posterior, points, X)
     effort, seed = Effort(restarts, iterations), read_seed(random_state)
     sure = bool(read_flag("confirm", confirm))
     if not len(points):

@@ -44,6 +44,9 @@ def certify(
         l_inf ball by default. `radius` is a number, one per feature (0: fixed), or `{name: number}`
         (features left out are fixed); `features` are names, numbers or a mask; `domain` is
         `(low, high)` or `{name: (low, high)}`.
+    relative : instead of `radius`, in parts of the size of each value of x: 0.05 lets every feature
+        move by 5 % of its value; also one per feature or `{name: number}`. The product is rounded
+        up. A feature whose value is 0 stays fixed, and a `RegionWarning` says so.
     scale : the unit of the radius. "std": each feature's standard deviation in the training data,
         in the model's own units (a feature that was constant there is fixed); or one positive
         number per feature, (d,) or `{name: number}` (features left out are fixed). Multiplies

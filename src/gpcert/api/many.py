@@ -19,6 +19,7 @@ from gpcert.api.words import (
     DecisionTableWords,
     Means,
     QuantityLike,
+    RadiusTableWords,
     RangeTableWords,
     one_of,
     read_flag,
@@ -45,7 +46,9 @@ def certify_many(
 ) -> CertificateTable:
     """`certify` for every row of X; the budget (60 seconds by default) is that of one point.
 
-    `region` is one region for all points, or a list of one per point, which contain them. `n_jobs`
+    `radius` may also be (n, d), a row of radii per point (a data frame is matched by its columns),
+    and `relative=0.05` gives every point radii of 5 % of its own values; `region` is one region for
+    all points, or a list of one per point, which contain them. `n_jobs`
     processes (-1: one per core; None: what `joblib.parallel_config` says, a cluster of Dask's or
     Ray's included) are started where what is left to do pays for their start;
     `progress` shows how many points are done, by default only on a terminal. Ctrl-C ends everything
@@ -68,7 +71,7 @@ def certify_many(
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
     options = read_decision(words, posterior)
-    regions = Where.read(words, radius, region).around_each(posterior, points)
+    regions = Where.read(words, radius, region).around_each(posterior, points, X)
     means = Means.read(words)
     pairs = zip(points, regions, strict=True)
     work = [(posterior, x, region, options, means) for x, region in pairs]
@@ -84,7 +87,7 @@ def certified_radius_many(
     *,
     max_radius: float | None = None,
     rtol: float = 0.01,
-    **words: Unpack[DecisionTableWords],
+    **words: Unpack[RadiusTableWords],
 ) -> RadiusTable:
     """`certified_radius` for every row of X; the budget (60 seconds by default) is one point's.
 
@@ -125,8 +128,8 @@ def prediction_range_many(
 ) -> RangeTable:
     """`prediction_range` around every row of X, or over every region of a list given as X.
 
-    The region of a row x is the ball of `radius`, `norm`, `features`, `domain` and `scale` around
-    it, as in `certify`, or `region=` as in `certify_many`. Without `output` the table
+    The region of a row x is the ball of `radius` or `relative`, `norm`, `features`, `domain` and
+    `scale` around it, or `region=`, as in `certify_many`. Without `output` the table
     has one row per point, of the default output of `prediction_range`: the second of two classes,
     the first target. With `all_outputs`, and of several classes, which have no default, it has one
     row per point and output, searched together as in `prediction_ranges`. The budget (60 seconds by
@@ -207,9 +210,10 @@ def collect(
 
 def _regions(model: Model, X: Any, where: Where) -> list[Region]:
     if is_list_of_regions(X):
-        if where.radius is not None or where.region is not None:
-            raise InputError("radius: expected points as X, got regions; leave radius= out")
+        name = "region" if where.region is not None else where.given_radius
+        if name is not None:
+            raise InputError(f"{name}: expected points as X, got regions; leave {name}= out")
         return [replace(where, region=region).given(model) for region in X]
     if isinstance(X, Region):
         raise InputError("X: expected points or a list of regions, got one region; pass [region]")
-    return where.around_each(model, model.check_inputs(X))
+    return where.around_each(model, model.check_inputs(X), X)

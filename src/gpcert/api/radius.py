@@ -18,7 +18,7 @@ from gpcert.api.levels import read_decision
 from gpcert.api.regions import Shape, Where
 from gpcert.api.rules import Rule, decision_candidates
 from gpcert.api.running import Line, progress_line
-from gpcert.api.words import DecisionWords, Means, read_tolerance, read_x, verb
+from gpcert.api.words import Means, RadiusWords, read_tolerance, read_x, verb
 from gpcert.arrays import finite_array
 from gpcert.attacks import Decision, attack
 from gpcert.certificates import Certificate, Radius, Status
@@ -70,7 +70,7 @@ def certified_radius(
     *,
     max_radius: float | None = None,
     rtol: float = 0.01,
-    **words: Unpack[DecisionWords],
+    **words: Unpack[RadiusWords],
 ) -> Radius:
     """Bracket the largest radius at which the decision at x is robust.
 

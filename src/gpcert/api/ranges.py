@@ -49,7 +49,7 @@ def prediction_range(
         a `Pipeline` with scalers).
     x : a region, `Box` or `Ball`, in the units of the model's inputs (also as `region=`); or a
         point, and the region is the ball around it of the words below.
-    radius, norm, features, domain, scale : the ball around x, as in `certify`.
+    radius, relative, norm, features, domain, scale : the ball around x, as in `certify`.
     tol : the search goes on until both sides are known to within `tol` (absolute).
     quantity : "probability" of a class, "mean", "variance" or "std" (standard deviation) of the
         latent function, "lcb" and "ucb" (the confidence bounds `mean - beta std` and

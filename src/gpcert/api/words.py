@@ -49,6 +49,12 @@ class BallWords(TypedDict, total=False):
     scale: Any
 
 
+class AroundWords(BallWords, total=False):
+    """The balls around points that have one radius each; see `gpcert.certify`."""
+
+    relative: Any
+
+
 class RuleWords(TypedDict, total=False):
     """What is decided; see `gpcert.certify`."""
 
@@ -83,15 +89,15 @@ class TableWords(SearchWords, total=False):
     n_jobs: int | None
 
 
-class AttackWords(BallWords, RuleWords, ComparedWords, total=False):
+class AttackWords(AroundWords, RuleWords, ComparedWords, total=False):
     """Of verbs that decide and do not search."""
 
 
-class RangeWords(BallWords, SearchWords, total=False):
+class RangeWords(AroundWords, SearchWords, total=False):
     """Of verbs that search around one point."""
 
 
-class RangeTableWords(BallWords, TableWords, total=False):
+class RangeTableWords(AroundWords, TableWords, total=False):
     """Of verbs that search around many points."""
 
 
@@ -101,6 +107,14 @@ class DecisionWords(AttackWords, SearchWords, total=False):
 
 class DecisionTableWords(AttackWords, TableWords, total=False):
     """Of verbs that decide and search around many points."""
+
+
+class RadiusWords(BallWords, RuleWords, ComparedWords, SearchWords, total=False):
+    """Of verbs that look for a radius, around one point."""
+
+
+class RadiusTableWords(BallWords, RuleWords, ComparedWords, TableWords, total=False):
+    """Of verbs that look for radii, around many points."""
 
 
 class CurveWords(BallWords, RuleWords, SearchWords, total=False):
@@ -130,6 +144,7 @@ INSTEAD: Mapping[str, tuple[tuple[str, str], ...]] = {
     "radii": (("radius", "it has one radius for all points: radius="),),
     "radius": (("radii", "it has a list of radii: radii="), ("max_radius", "the largest radius "
                "that is tried is max_radius=")),
+    "relative": (("scale", "a radius in parts of each value is one with scale=abs(x)"),),
     "seconds": (("budget", "a number of seconds is budget="),),
     "boxes": (("budget", "say budget=gpcert.Budget(boxes=...)"),),
     "seed": (("random_state", "the seed is random_state="),),

@@ -36,7 +36,8 @@ class Effects(PerFeature, Searched, kind="effects"):
 
     `outputs` are the labels of all classes (of two classes either has minus the other's effects),
     or numbers of targets; None is the one latent function of two classes. `labels` name the points:
-    the index of a data frame, or 0, 1, ... `averaged` counts the points of which this is the mean,
+    the index of a data frame, or 0, 1, ... `radius` is (features,), or (points, features) where
+    points have their own. `averaged` counts the points of which this is the mean,
     0 if it is none. `method` is the family of bounds, `model` the posterior's fingerprint.
     """
 
@@ -107,7 +108,8 @@ class Effects(PerFeature, Searched, kind="effects"):
     def check(self) -> None:
         super().check()
         inside = set(self.features) <= set(range(self.X.shape[1]))
-        if not inside or not len(self.feature_names) == len(self.radius) == len(self.features):
+        count = self.radius.shape[-1] if self.radius.ndim else 0
+        if not inside or not len(self.feature_names) == count == len(self.features):
             raise InputError("expected names and radii of the features")
         if not np.all(self.lower <= self.upper):
             raise InputError("effects: expected lower <= upper")
@@ -143,8 +145,9 @@ DEFAULT_TOLERANCE = 1e-3
 def effects(
     model: Any,
     X: Any,
-    radius: Any,
+    radius: Any = None,
     *,
+    relative: Any = None,
     features: Any = None,
     domain: Any = None,
     scale: Any = None,
@@ -168,9 +171,9 @@ def effects(
     model : a `Posterior`, or a fitted model that an adapter converts.
     X : one point (d,) or several (n, d), also rows of a data frame; `Effects.mean()` averages over
         them.
-    radius : how far a feature moves: a number, one per feature, or a dict by feature; features with
-        0, or that the dict leaves out, are not explained. `scale="std"`, or one number per feature,
-        is its unit, as in `certify`.
+    radius : how far a feature moves: a number, one per feature, a dict by feature, or a row of them
+        per point; features with 0, or that the dict leaves out, are not explained. `scale="std"`,
+        or one number per feature, is its unit, as in `certify`, or `relative=` is given instead.
     features : features to explain, by index or name; all by default.
     domain : (low, high), the valid inputs: a feature does not leave them.
     quantity, beta : as in `prediction_range`, without "band". All outputs or classes are explained.
@@ -199,8 +202,8 @@ def effects(
     start = time.perf_counter()
     posterior = as_posterior(model)
     points, labels = read_some(posterior, X)
-    where = Where(radius, features=features, domain=domain, scale=scale)
-    chosen, radii, ends = read_moves(posterior, points, where)
+    where = Where(radius, relative, features=features, domain=domain, scale=scale)
+    chosen, radii, ends = read_moves(posterior, points, where, X)
     if quantity == "band":
         raise InputError(
             "quantity: a band has two ends, two functions whose effects differ; expected 'lcb', "
@@ -209,7 +212,7 @@ def effects(
     question = range_question(posterior, quantity, beta)
     effort = Effort.read(words, _tolerances(question, posterior, tol) / 4.0, start)
     moving = features_seen(posterior)[chosen]
-    intervals = Intervals(points, chosen[moving], radii[moving], ends)
+    intervals = Intervals(points, chosen[moving], radii[..., moving], ends)
     with progress_line(words.get("progress")) as line:
         sides = one_sided_ranges(question, posterior, intervals, effort, line)
     found = _differences(sides, question.quantity)

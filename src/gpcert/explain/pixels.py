@@ -136,7 +136,7 @@ def pixel_budget(
     betas : numbers of pixels; by default 1, 2, 4, ... up to all that can move.
     ranking : "effects" (the paper's metric, proved), "lime", "gradient", "sufficient" (those of a
         sufficient reason first), or the features in order, the most important first.
-    radius, norm, features, domain, scale, region : where pixels may go, as in `certify`.
+    radius, relative, norm, features, domain, scale, region : where pixels may go, as in `certify`.
     tol, budget : of each beta; 60 seconds by default. `least_beta` is bisected between the betas
         that were asked for.
     backend, random_state, method, variance_bound, progress : as in `prediction_range`. After

@@ -256,14 +256,14 @@ def sufficient(
     the reason a counter-example that lets it go as well is known, but for those in
     `Reason.undecided`, where the budget of a step ended first.
 
-    Parameters: the region (`radius`, `norm`, `features`, `domain`, `scale`, or `region=`, a Box or
-    a Ball around x), the decision (`threshold`, `quantity`, `output`, `beta`, `class_weight`,
-    `delta`, `output_norm`) and the effort as in `certify`. The time of `budget` (60 seconds by
-    default) is that of the whole call, of which one step may take a twelfth; its boxes are those of
-    one step (by default 32 where more than 20 features are free). After it, or Ctrl-C, all that is
-    not known yet is undecided. Where not even the decision at x is proved `Reason.found` is False,
-    and `reason` says whether that is for x, which lies within rounding of its boundary, or for the
-    budget.
+    Parameters: the region (`radius` or `relative`, `norm`, `features`, `domain`, `scale`, or
+    `region=`, a Box or a Ball around x), the decision (`threshold`, `quantity`, `output`, `beta`,
+    `class_weight`, `delta`, `output_norm`) and the effort as in `certify`. The time of `budget` (60
+    seconds by default) is that of the whole call, of which one step may take a twelfth; its boxes
+    are those of one step (by default 32 where more than 20 features are free). After it, or Ctrl-C,
+    all that is not known yet is undecided. Where not even the decision at x is proved
+    `Reason.found` is False, and `reason` says whether that is for x, which lies within rounding of
+    its boundary, or for the budget.
 
     Example
     -------

@@ -70,7 +70,7 @@ class Effort:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Points X (P, d), the features (F,) that move by `radius` (F,), inside a domain."""
+    """Points X (P, d), the features (F,) that move by `radius`, (F,) or (P, F), inside a domain."""
 
     X: np.ndarray
     features: np.ndarray
@@ -257,8 +257,9 @@ def _by_regions(
 def _balls(intervals: Intervals) -> Iterator[Ball]:
     d = intervals.X.shape[1]
     low, high = intervals.domain or (np.full(d, -np.inf), np.full(d, np.inf))
-    for x in intervals.X:
-        for feature, radius in zip(intervals.features, intervals.radius, strict=True):
+    shape = (len(intervals.X), len(intervals.features))
+    for x, own in zip(intervals.X, np.broadcast_to(intervals.radius, shape), strict=True):
+        for feature, radius in zip(intervals.features, own, strict=True):
             for side in (1, -1):
                 ends = (low.copy(), high.copy())
                 ends[0 if side > 0 else 1][feature] = x[feature]

@@ -206,16 +206,16 @@ def check_norm(norm: float | str, name: str = "norm") -> float:
     return p
 
 
-def check_radius(radius: Any, dim: int) -> float | Annotated[np.ndarray, "d"]:
+def check_radius(radius: Any, dim: int, name: str = "radius") -> float | Annotated[np.ndarray, "d"]:
     """A finite radius >= 0, or one per feature: an array (dim,)."""
-    values = finite_array("radius", radius)
+    values = finite_array(name, radius)
     if values.shape not in {(), (dim,)}:
         raise InputError(
-            f"radius: expected a number or {dim} numbers, one per feature (0 keeps a feature "
+            f"{name}: expected a number or {dim} numbers, one per feature (0 keeps a feature "
             f"fixed), got shape {values.shape}"
         )
     if np.any(values < 0):
-        raise InputError(f"radius: expected numbers >= 0, got {radius!r}")
+        raise InputError(f"{name}: expected numbers >= 0, got {radius!r}")
     values.setflags(write=False)
     return values if values.ndim else float(values)
 
