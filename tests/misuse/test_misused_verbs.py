@@ -44,7 +44,7 @@ SEARCH = {
     "variance_bound": None,
 }
 AROUND = {"norm": 2, "features": [0, 1], "domain": (-9.0, 9.0), "scale": [1.0, 1.0]}
-RULE = {"threshold": None, "class_weight": None, "delta": None, "output_norm": 2}
+RULE = {"threshold": None, "class_weight": None, "delta": None, "output_norm": "inf"}
 POINT = {"x": [0.1, 0.2], "radius": 0.1, "region": None}
 RANGE = {"region": gpcert.Ball([0.1, 0.2], 0.1), "tol": 0.5, "quantity": None, "beta": None}
 
@@ -70,7 +70,7 @@ CHEAP = [("certify", "regression"), *((verb, "binary") for verb in VERBS)]
 def _good(verb, model):
     call, good = VERBS[verb]
     if model in ("regression", "two targets") and "delta" in good:
-        good = {**good, "delta": 1.0}
+        good = {**good, "delta": 1.0, "output_norm": 2}
     if model == "three classes" and "output" in good:
         good = {**good, "output": "b"}
     return call, {"model": MODELS[model], **good}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Unpack, get_args
 
@@ -27,6 +27,7 @@ from gpcert.attacks import (
 from gpcert.certificates import Record, Status
 from gpcert.certificates.record import RecordTable
 from gpcert.committee import Model
+from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.frames import labels_of
 from gpcert.plots.curves import plot_attacks
@@ -153,12 +154,35 @@ def attack(
     method = one_of("method", method, get_args(AttackName))
     regions = Where.read(words, radius, region).around_each(posterior, points, X)
     effort, seed = Effort(restarts, iterations), read_seed(random_state)
+    _refuse_unused(method, {"restarts": restarts, "iterations": iterations, "random_state": seed})
     sure = bool(read_flag("confirm", confirm))
     if not len(points):
         return AttackTable(())
     _ = decision_candidates(posterior, points[0], options).guess  # refuses what `certify` does
     table = attack_regions(posterior, points, regions, options, method, effort, sure, seed)
     return replace(table, labels=labels_of(X, range(len(points))))
+
+
+USES: Mapping[str, tuple[str, ...]] = {
+    "gpfgs": (),
+    "gpfgs_probability": (),
+    "pgd": ("restarts", "iterations", "random_state"),
+    "square": ("iterations", "random_state"),
+    "best": ("restarts", "iterations", "random_state"),
+}
+"""Options that the methods look at."""
+
+
+def _refuse_unused(method: AttackName, given: Mapping[str, Any]) -> None:
+    """An `InputError` for an option that the method has no use for."""
+    usual = {"restarts": Effort().restarts, "iterations": Effort().iterations, "random_state": 0}
+    for name, value in given.items():
+        if name not in USES[method] and value != usual[name]:
+            others = ", ".join(repr(other) for other in USES if name in USES[other])
+            raise InputError(
+                f"{name}: has no effect on method={method!r}; leave it out, or choose one of "
+                f"{others}"
+            )
 
 
 def attack_regions(
