@@ -24,6 +24,7 @@ from gpcert.extras import Axes, DataFrame, optional
 from gpcert.frames import labels_of
 from gpcert.plots.curves import plot_accuracy, step_radii
 from gpcert.regions.shapes import check_norm
+from gpcert.rounding import norm as norm_of
 from gpcert.search import StopReason
 from gpcert.several import Outputs
 
@@ -131,7 +132,8 @@ def certified_accuracy(
     Parameters
     ----------
     X, y : test points and their labels. In regression a point is right where its mean is within
-        `delta` of y, in plain floating point; None for y counts all points as right.
+        `delta` of y (in `output_norm`), in plain floating point; None for y counts all points as
+        right.
     radii : where the curves are reported; the largest ends the search (radii beyond need another
         run), other values between may be asked of the result, `result.curve(radii)`.
     norm, features, domain, scale, threshold, class_weight, delta, output_norm : as in `certify`.
@@ -156,7 +158,7 @@ def certified_accuracy(
     options = read_decision(words, posterior)
     grid = read_radii(radii)
     decided = decision_margins(posterior, points, options).decided(points)
-    labels, right = _right(posterior, points, y, decided, options.delta)
+    labels, right = _right(posterior, points, y, decided, options)
     effort = {**words, **search_words(words)}
     searched = right
     if not _regressor(posterior):
@@ -210,7 +212,7 @@ def _regressor(model: Model) -> Outputs | None:
 
 
 def _right(
-    model: Model, points: np.ndarray, y: Any, decided: list[Any], delta: float | None
+    model: Model, points: np.ndarray, y: Any, decided: list[Any], options: Decision
 ) -> tuple[list[Any], np.ndarray]:
     """Labels as plain numbers or text, and which computed decisions agree with them."""
     n = len(points)
@@ -225,6 +227,7 @@ def _right(
             if not (single and label in model.labels):
                 raise InputError(f"y: expected labels among {list(model.labels)}, got {label!r}")
         return labels, np.array([a == b for a, b in zip(labels, decided, strict=True)])
+    delta = options.delta
     if delta is None:
         raise InputError(
             "y: a regression's point is right where its mean is within delta= of y; got no delta "
@@ -236,7 +239,7 @@ def _right(
     if targets.shape != mean.shape:
         raise InputError(f"y: expected shape {mean.shape}, got {targets.shape}")
     single = targets[:, 0].tolist() if targets.shape[1] == 1 else [None] * n
-    return single, np.all(np.abs(mean - targets) <= delta, axis=1)
+    return single, norm_of(mean - targets, options.output_norm) <= delta
 
 
 def _one_each(y: Any, n: int) -> list[Any]:

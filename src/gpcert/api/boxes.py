@@ -40,7 +40,7 @@ from gpcert.errors import InputError
 from gpcert.frames import common_names, read_points
 from gpcert.regions import Box
 from gpcert.rounding import down, up
-from gpcert.search import Budget, StopReason, stop_if_interrupted
+from gpcert.search import DEFAULT_BUDGET, Budget, StopReason, stop_if_interrupted
 from gpcert.search.box_family import BoxFamily
 from gpcert.search.branch_and_bound import cells_at_once
 
@@ -87,8 +87,8 @@ def bound_boxes(
         to lie above in the whole box, and one that it lies below: `BoxBounds.affine`.
     tol : None bounds every box once, which is tight on small boxes; with a number, boxes are split
         until every end is known to within it.
-    budget : seconds or a `Budget` for the whole call. By default 60 seconds where `tol` is given,
-        and no limit where it is not.
+    budget : seconds or a `Budget` for the whole call (its `boxes` and `memory` with `tol` only). By
+        default 60 seconds where `tol` is given, and no limit where it is not.
     backend : "numpy", "torch", "torch:cuda" or, for long work, "torch:cuda:compiled".
     out : where the ranges go instead of new arrays: an array (R, outputs, 2), such as a memory map,
         a path ending in `.npy`, or `{quantity: array or path}`. Paths are written block by block,
@@ -119,6 +119,11 @@ def bound_boxes(
     accuracy = None if tol is None else read_tolerance(tol)
     free = budget is None and accuracy is None
     limit = Budget(seconds=None) if free else read_budget(budget)
+    if accuracy is None and (limit.boxes, limit.memory) != (None, DEFAULT_BUDGET.memory):
+        raise InputError(
+            "budget: boxes and memory limit how often boxes are split, got no tol=, so that each "
+            "box is bounded once; give tol=, or seconds only"
+        )
     whole, wanted = Box(low.min(axis=0), high.max(axis=0)), bool(read_flag("affine", affine))
     work = BoxWork.of(questions, whole, backend_from_name(backend), accuracy, wanted)
     _check_affine(work)
