@@ -116,13 +116,13 @@ floats = st.floats(-1e300, 1e300) | st.sampled_from([0.1, -0.3, 5e-324, 1e-310, 
 @given(x=arrays(float, 2, elements=floats), part=st.floats(0.0, 10.0))
 def test_balls_hold_the_exact_parts(x, part):
     """In real arithmetic, whatever the sizes: radius and both ends are rounded outwards."""
+    if part > 0 and not x.any():
+        with pytest.raises(InputError, match="got 0 everywhere"):
+            Where(relative=part).around(PLAIN, x)
+        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RegionWarning)
-        try:
-            ball = Where(relative=part).around(PLAIN, x)
-        except InputError as error:
-            assert "got 0 everywhere" in str(error) or "overflows" in str(error)
-            return
+        ball = Where(relative=part).around(PLAIN, x)
     for j in range(2):
         reach = Fraction(part) * abs(Fraction(x[j]))
         assert Fraction(ball.lower[j]) <= Fraction(x[j]) - reach

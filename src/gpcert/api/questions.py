@@ -158,7 +158,9 @@ def _question(model: Model, quantity: QuantityName | None, beta: float | None) -
 
         return _probabilities(model, searched, asked)
     if not classifies:
-        raise InputError("quantity: a regression model has no probability; use 'mean'")
+        raise InputError(
+            f"quantity: a regression model has no probability; use 'mean'{likelihood.advice}"
+        )
     assert isinstance(likelihood, ScalarLikelihood)
     found = _probabilities(model, model, lambda _, sign: Probability(likelihood, 0, sign))
     return replace(found, default=1, two=True)

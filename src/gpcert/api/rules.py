@@ -190,12 +190,14 @@ def common_candidates(model: Model, X: np.ndarray, options: Decision) -> list[Ca
     if isinstance(model, Posterior) and model.likelihood.classifies:
         return _against(_of_two(model, options), X, model.fingerprint)
     if options.class_weight is not None:
-        raise InputError("class_weight: expected a classifier, got a regression model")
+        advice = model.likelihood.advice
+        raise InputError(f"class_weight: expected a classifier, got a regression model{advice}")
     level = options.threshold
     if (options.delta is None) == (level is None):
         raise InputError(
             "regression robustness needs either delta= (how far the mean may move) or threshold= "
             f"(a level that it must not cross); got {'neither' if level is None else 'both'}"
+            f"{model.likelihood.advice}"
         )
     if level is None:
         return None

@@ -226,7 +226,7 @@ def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins
     if decision.threshold is None:
         raise InputError(
             "an attack on a regression needs delta= (how far the mean may move) or threshold= (a "
-            "level that it must not cross)"
+            f"level that it must not cross){model.likelihood.advice}"
         )
     return _of_level(model, X, decision.threshold)
 

@@ -215,7 +215,10 @@ class _Gap:
 
 def _gap(model: Model, x: np.ndarray) -> _Gap:
     if not isinstance(model, Committee) and not model.likelihood.classifies:
-        raise InputError("model: expected a classifier; a regression has no decision to flip")
+        advice = model.likelihood.advice
+        raise InputError(
+            f"model: expected a classifier; a regression has no decision to flip{advice}"
+        )
     two = not isinstance(model, Committee) and isinstance(model.likelihood, ScalarLikelihood)
     if isinstance(model, Posterior):
         model.check_has_variance("gap between the probabilities")
