@@ -70,10 +70,10 @@ class Asked:
     """What is bounded, and how well."""
 
     quantity: Annotated[
-        str, option("mean, std, variance, band, probability, or several: mean,std")
+        str, option("mean, std, variance, lcb, ucb, band, probability, or several: mean,std")
     ] = "mean"
     beta: Annotated[
-        float | None, option("standard deviations that a band reaches; 2 by default")
+        float | None, option("standard deviations of lcb, ucb and band; 2 by default")
     ] = None
     affine: Annotated[
         bool, option("also affine functions below and above each box", "--affine")
@@ -137,6 +137,8 @@ class Places:
             bounds.save(self.output)
         if self.imdp is not None and bounds.complete:
             bounds.save_imdp(self.imdp)
+        elif self.imdp is not None:
+            say(f"not written: {self.imdp}, as not all boxes were bounded", style="yellow")
         say_written(self.output, self.out, self.imdp if bounds.complete else None)
 
 

@@ -6,33 +6,20 @@ import csv
 import inspect
 import math
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 
 from gpcert.api.questions import range_question
-from gpcert.api.words import MethodName, VarianceBound
+from gpcert.api.words import MethodName, QuantityName, VarianceBound
 from gpcert.cli.files import Points, load_model, read_points
 from gpcert.cli.terminal import option
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.search import DEFAULT_BUDGET, Budget
-
-Radius = Annotated[
-    str,
-    option(
-        "radius of the ball around each point: a number, one per feature as in 0.1,0,0.2, or "
-        "by name as in age=2,bmi=0.5 (the others are fixed)"
-    ),
-]
-
-
-OptionalRadius = Annotated[
-    str | None, option("radius of the ball around each point, as in gpcert certify")
-]
 
 Jobs = Annotated[int | None, option("processes; -1 for one per core")]
 
@@ -73,12 +60,64 @@ class Inputs:
         bool | None, option("whether the first row of POINTS holds names", "--header/--no-header")
     ] = None
 
-    def read(self, *groups: Ball | Decision | Search) -> tuple[Model, Points, dict[str, Any]]:
+    def read(self, *groups: Group) -> tuple[Model, Points, dict[str, Any]]:
         """Both, from their files, and the words of the verbs that groups of options stand for."""
         model = load_model(self.model)
         points = read_points(self.points, self.header, model.dim, model.feature_names)
-        words = [group.arguments(model) for group in groups]
+        words = [group.arguments(model, points) for group in groups]
         return model, points, {name: value for each in words for name, value in each.items()}
+
+
+class Group(Protocol):
+    """Options that stand for words of the verbs."""
+
+    def arguments(self, model: Model, points: Points) -> dict[str, Any]:
+        """The words, as the model and the points have them read."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far the balls around the points reach."""
+
+    radius: Annotated[
+        str | None,
+        option(
+            "radius of the ball around each point: a number, one per feature as in 0.1,0,0.2, by "
+            "name as in age=2,bmi=0.5 (the others are fixed), or a .csv file with a row of radii "
+            "per point and the columns of POINTS"
+        ),
+    ] = None
+    relative: Annotated[
+        str | None,
+        option(
+            "instead of --radius: in parts of each value, 0.05 for 5 % (zeros stay fixed); also "
+            "one per feature or by name"
+        ),
+    ] = None
+
+    def arguments(self, model: Model, points: Points) -> dict[str, Any]:
+        """`radius` and `relative` of the verbs."""
+        radius, relative = self.radius, self.relative
+        return {
+            "radius": None if radius is None else radius_of(radius, model, points),
+            "relative": None if relative is None else _per_feature("--relative", relative, model),
+        }
+
+    def required(self) -> None:
+        """An `InputError` unless one of both is given."""
+        given = (self.radius, self.relative)
+        if (given[0] is None) == (given[1] is None):
+            got = "neither" if given[0] is None else "both"
+            raise InputError(f"--radius: expected either --radius or --relative, got {got}")
+
+    @property
+    def told(self) -> str:
+        """In words, for titles."""
+        if self.relative is not None:
+            return f"radius {self.relative} of each value"
+        file = self.radius is not None and self.radius.lower().endswith(".csv")
+        return f"radii of {Path(str(self.radius)).name}" if file else f"radius {self.radius}"
 
 
 @dataclass(frozen=True)
@@ -108,7 +147,7 @@ class Ball:
         ),
     ] = None
 
-    def arguments(self, model: Model) -> dict[str, Any]:
+    def arguments(self, model: Model, points: Points | None = None) -> dict[str, Any]:
         """`norm`, `features`, `domain` and `scale` of the verbs."""
         readers = {"features": features_of, "domain": _domain, "scale": _scale}
         given = {name: text for name, text in vars(self).items() if text is not None}
@@ -131,7 +170,7 @@ class Decision:
     delta: Annotated[float | None, option("regression: how far the mean may move")] = None
     output_norm: Annotated[str, option("regression: norm in which delta is measured")] = "inf"
 
-    def arguments(self, model: Model) -> dict[str, Any]:
+    def arguments(self, model: Model, points: Points | None = None) -> dict[str, Any]:
         """The arguments of the verbs that decide."""
         if self.class_weight is None:
             return dict(vars(self))
@@ -141,6 +180,28 @@ class Decision:
 
         weights = _numbers("--class-weight", self.class_weight, label)
         return {**vars(self), "class_weight": weights}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Which value is compared with the threshold."""
+
+    quantity: Annotated[
+        QuantityName | None,
+        option(
+            "what --threshold is compared with: mean, variance, std, lcb or ucb (mean -+ beta std) "
+            "or probability"
+        ),
+    ] = None
+    label: Label = None
+    beta: Annotated[
+        float | None, option("standard deviations of --quantity lcb or ucb; 2 by default")
+    ] = None
+
+    def arguments(self, model: Model, points: Points | None = None) -> dict[str, Any]:
+        """`quantity`, `output` and `beta` of the verbs that decide."""
+        label = label_of(self.label, model, self.quantity)
+        return {"quantity": self.quantity, "output": label, "beta": self.beta}
 
 
 @dataclass(frozen=True)
@@ -165,7 +226,7 @@ class Search:
         option("show what is known so far; by default on a terminal", "--progress/--no-progress"),
     ] = None
 
-    def arguments(self, model: Model | None = None) -> dict[str, Any]:
+    def arguments(self, model: Model | None = None, points: Points | None = None) -> dict[str, Any]:
         """The effort words of the verbs of many points, whatever the model."""
         return {
             "budget": Budget(self.seconds, self.boxes, 1e9 * self.memory),
@@ -189,19 +250,40 @@ def check_jobs(jobs: int | None) -> None:
         raise InputError("--jobs: expected a number of processes, or -1 for one per core; got 0")
 
 
-def radius_of(text: str, model: Model) -> Any:
+def radius_of(text: str, model: Model, points: Points | None = None) -> Any:
+    """A number, or a list with one per feature, also from numbers by feature; or a row of them for
+    each point, from a file."""
+    if points is None or not text.lower().endswith(".csv"):
+        return _per_feature("--radius", text, model)
+    path = Path(text)
+    if not path.is_file():
+        raise InputError(f"--radius: expected a CSV file, got {text!r}")
+    found = read_points(path, None, model.dim, model.feature_names)
+    counted = tuple(range(len(found.labels)))
+    if len(found.labels) != len(points.labels):
+        raise InputError(
+            f"--radius: expected a row for each of {len(points.labels)} points, got "
+            f"{len(found.labels)} in {text}"
+        )
+    unnamed = found.labels == counted and set(points.labels) != set(counted)
+    if found.labels != points.labels and not unnamed:  # rows may belong to other points
+        raise InputError(
+            f"--radius: expected the ids of POINTS in the same order, got others in {text}"
+        )
+    return found.X
+
+
+def _per_feature(option: str, text: str, model: Model) -> Any:
     """A number, or a list with one per feature, also from numbers by feature.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> from gpcert.posterior import Posterior
     >>> model = Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0], feature_names=["a", "b"])
-    >>> radius_of("0.5", model), radius_of("0.5,1", model), radius_of("b=2", model)
-    (0.5, [0.5, 1.0], [0.0, 2.0])
+    >>> [_per_feature("--radius", text, model) for text in ("0.5", "0.5,1", "b=2")]
+    [0.5, [0.5, 1.0], {1: 2.0}]
     """
-    found = _by_feature("--radius", text, model)
-    if isinstance(found, dict):
-        return [found.get(j, 0.0) for j in range(model.dim)]
-    return found[0] if len(found) == 1 else found
+    found = _by_feature(option, text, model)
+    return found[0] if isinstance(found, list) and len(found) == 1 else found
 
 
 def _scale(text: str, model: Model) -> Any:
@@ -269,6 +351,34 @@ def named(option: str, text: str, labels: Any) -> Any:
 Command = Callable[..., None]
 
 
+@dataclass(frozen=True)
+class Given:
+    """What was typed: the option, or the argument, of every parameter that was given."""
+
+    typed: Mapping[str, str]
+
+    @staticmethod
+    def of(context: typer.Context) -> Given:
+        """What the command line says, defaults left out."""
+        typed = {}
+        for each in context.command.params:
+            source = context.get_parameter_source(str(each.name))
+            if source is not None and source.name == "COMMANDLINE":
+                typed[str(each.name)] = each.opts[0]
+        return Given(typed)
+
+    def only(self, used: Iterable[str], why: str) -> None:
+        """An `InputError` for options that have no effect here."""
+        known = set(used)
+        others = [option for name, option in self.typed.items() if name not in known]
+        if others:
+            raise InputError(f"{', '.join(others)}: no effect {why}; leave it out")
+
+    def without(self, unused: Iterable[str], why: str) -> None:
+        """The same, by what has no effect."""
+        self.only(set(self.typed) - set(unused), why)
+
+
 def command(name: str, *epilog: str) -> Callable[[Command], Command]:
     """A command, with the paragraphs below its help (examples, exit codes). Its parameters that are
     groups of options are spread into these options, each group checked before the work begins."""
@@ -277,15 +387,20 @@ def command(name: str, *epilog: str) -> Callable[[Command], Command]:
         hints = typing.get_type_hints(function, include_extras=True)
         spread: list[inspect.Parameter] = []
         groups: dict[str, Any] = {}
+        given_to: str | None = None
         for own, parameter in inspect.signature(function).parameters.items():
-            if is_dataclass(hints[own]):
+            if hints[own] is Given:
+                given_to = own
+            elif is_dataclass(hints[own]):
                 groups[own] = hints[own]
                 spread += inspect.signature(hints[own], eval_str=True).parameters.values()
             else:
                 spread.append(parameter.replace(annotation=hints[own]))
         spread = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in spread]
 
-        def called(**given: Any) -> None:
+        def called(context: typer.Context, **given: Any) -> None:
+            if given_to is not None:
+                given[given_to] = Given.of(context)
             for own, kind in groups.items():
                 group = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
                 if hasattr(group, "check"):  # before the work, not after it
@@ -294,6 +409,10 @@ def command(name: str, *epilog: str) -> Callable[[Command], Command]:
             function(**given)
 
         called.__doc__ = function.__doc__
+        context = inspect.Parameter(
+            "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+        )
+        spread.append(context)
         called.__dict__["__signature__"] = inspect.Signature(spread)
         called.__annotations__ = {each.name: each.annotation for each in spread}
         called.__dict__["registered"] = {"name": name, "epilog": "\n\n".join(epilog)}

@@ -8,6 +8,7 @@ import io
 import os
 import sys
 import unicodedata
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
@@ -23,7 +24,7 @@ from typer.core import TyperGroup
 from gpcert.certificates import CertificateTable, Interval, Status
 from gpcert.certificates.record import RecordTable
 from gpcert.certificates.text import above, below
-from gpcert.errors import InputError, MissingExtraError
+from gpcert.errors import InputError, MissingExtraError, ModelWarning, RegionWarning
 from gpcert.search import StopReason
 
 HANDLER = "gpcert.spelled"
@@ -179,8 +180,25 @@ class Commands(TyperGroup):
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        with _reported():
+        with _reported(), _warned():
             return super().invoke(ctx)
+
+
+@contextmanager
+def _warned() -> Iterator[None]:
+    """Warnings of ours as lines on stderr; those of others as Python shows them."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
+            if not issubclass(category, RegionWarning | ModelWarning):
+                others(message, category, *where, **more)
+                return
+            line = Text("warning: ", style="bold yellow") + Text(str(message))
+            console(stderr=True).print(line, soft_wrap=True)
+
+        warnings.showwarning = show
+        yield
 
 
 @contextmanager

@@ -44,18 +44,20 @@ Tolerance = Annotated[float, option("accuracy at which a search ends")]
 )
 def certify(
     inputs: options.Inputs,
-    radius: options.Radius,
+    reach: options.Reach,
     ball: options.Ball,
     decision: options.Decision,
+    compared: options.Compared,
     search: options.Search,
     files: Files,
 ) -> None:
     """Prove or refute that the decision at each point holds in a whole ball around it."""
-    model, points, words = inputs.read(ball, decision, search)
-    found = certify_many(model, points.X, options.radius_of(radius, model), **words)
+    reach.required()
+    model, points, words = inputs.read(reach, ball, decision, compared, search)
+    found = certify_many(model, points.X, **words)
     columns = ["decision", "status", "margin >=", "margin <=", "moved by", "boxes", "ms"]
     summary = f"{len(found)} points: {found.summary}"
-    title = f"Certificates, l_{ball.norm} radius {radius}"
+    title = f"Certificates, l_{ball.norm} {reach.told}"
     files.end(points.named(found), title, columns, _certificate, summary, code=exit_code)
 
 
@@ -75,13 +77,13 @@ def _certificate(c: Certificate) -> list[RenderableType]:
 )
 def ranges(
     inputs: options.Inputs,
-    radius: options.Radius,
+    reach: options.Reach,
     ball: options.Ball,
     quantity: Annotated[
         QuantityName | None, option("by default the probability; regression: the mean")
     ] = None,
     beta: Annotated[
-        float | None, option("standard deviations that a band reaches; 2 by default")
+        float | None, option("standard deviations of a band, lcb or ucb; 2 by default")
     ] = None,
     label: options.Label = None,
     sides: Annotated[
@@ -93,11 +95,11 @@ def ranges(
     files: Files,
 ) -> None:
     """Bound the smallest and the largest prediction in a ball around each point."""
-    model, points, words = inputs.read(ball, search)
+    reach.required()
+    model, points, words = inputs.read(reach, ball, search)
     found = prediction_range_many(
         model,
         points.X,
-        options.radius_of(radius, model),
         tol=tol,
         quantity=quantity,
         beta=beta,
@@ -108,7 +110,7 @@ def ranges(
     )
     met = sum(item.converged for item in found)
     summary = f"{len(found)} ranges: {met} within the tolerance {tol:g}, {len(found) - met} wider"
-    title = f"Prediction ranges, l_{ball.norm} radius {radius}"
+    title = f"Prediction ranges, l_{ball.norm} {reach.told}"
     columns = ["output", "quantity", *ENDS, "boxes", "ms"]
     shown = "output quantity minimum maximum boxes ms"
     files.end(points.named(found), title, columns, shown, summary)
@@ -126,6 +128,7 @@ def radius(
     inputs: options.Inputs,
     ball: options.Ball,
     decision: options.Decision,
+    compared: options.Compared,
     max_radius: Annotated[
         float | None, option("radius at which the search for a counter-example ends")
     ] = None,
@@ -135,7 +138,7 @@ def radius(
     files: Files,
 ) -> None:
     """Bracket the radius up to which the decision at each point is proved robust."""
-    model, points, words = inputs.read(ball, decision, search)
+    model, points, words = inputs.read(ball, decision, compared, search)
     found = certified_radius_many(model, points.X, rtol=rtol, max_radius=max_radius, **words)
     met = sum(item.reason is StopReason.CONVERGED for item in found)
     summary = f"{len(found)} radii: {met} within the tolerance {rtol:g}, {len(found) - met} wider"
@@ -169,9 +172,10 @@ def radius_cells(item: Radius) -> list[RenderableType]:
 )
 def attack(
     inputs: options.Inputs,
-    radius: options.Radius,
+    reach: options.Reach,
     ball: options.Ball,
     decision: options.Decision,
+    compared: options.Compared,
     method: Annotated[AttackName, option("which attack")] = "best",
     restarts: Annotated[int, option("random starts of projected gradient")] = 3,
     iterations: Annotated[int, option("steps from each start")] = 40,
@@ -182,11 +186,11 @@ def attack(
     picture: Picture,
 ) -> None:
     """Look for another decision in a ball around each point, in plain floating point."""
-    model, points, words = inputs.read(ball, decision)
+    reach.required()
+    model, points, words = inputs.read(reach, ball, decision, compared)
     found = analyses.attack(
         model,
         points.X,
-        options.radius_of(radius, model),
         method=method,
         restarts=restarts,
         iterations=iterations,
@@ -197,7 +201,7 @@ def attack(
     result = replace(found, labels=points.labels)
     won, sure = int(result.success.sum()), int(result.confirmed.sum())
     summary = f"{len(result)} points: {won} successes, {sure} confirmed; a failure proves nothing"
-    title = f"Attacks ({method}), l_{ball.norm} radius {radius}"
+    title = f"Attacks ({method}), l_{ball.norm} {reach.told}"
     columns = ["decision", "found", "before", "after", "success", "confirmed", "distance"]
     shown = "decision new_decision before after success confirmed distance"
     code = ExitCode.REFUTED if sure else ExitCode.UNDECIDED
@@ -225,13 +229,15 @@ def safety(
     search: options.Search,
     files: Files,
     picture: Picture,
+    given: options.Given,
 ) -> None:
     """Bound a prediction in growing balls around one point, beside an attack."""
+    given.without(["jobs"], "on one point")
     model, points, words = inputs.read(ball, decision, search)
     row = 0
     if point is not None:
         row = points.labels.index(options.named("--point", point, points.labels))
-    del words["n_jobs"]  # one point
+    del words["n_jobs"]
     result = analyses.safety_curve(
         model,
         model.check_inputs(points.X)[row],
@@ -265,8 +271,8 @@ def safety(
 )
 def robustness(
     inputs: options.Inputs,
+    reach: options.Reach,
     ball: options.Ball,
-    radius: options.OptionalRadius = None,
     radii: Annotated[
         str | None, option("several radii, as in 0.1,0.2 or first:last:count as in 0:0.5:11")
     ] = None,
@@ -281,7 +287,7 @@ def robustness(
     picture: Picture,
 ) -> None:
     """Bound how far the prediction can move in a ball around each point."""
-    model, points, words = inputs.read(ball, search)
+    model, points, words = inputs.read(reach, ball, search)
     names = [path.stem for path in (inputs.model, *(compare or []))]
     if len(set(names)) < len(names):
         raise InputError(f"--compare: expected files of different names, got {names}")
@@ -295,7 +301,6 @@ def robustness(
     found = analyses.robustness(
         None if others else model,
         points.X,
-        None if radius is None else options.radius_of(radius, model),
         radii=None if radii is None else options.radii_of(radii),
         compare={inputs.model.stem: model, **others} if others else None,
         output=options.label_of(label, model),
@@ -381,7 +386,7 @@ def _test_point(row: TestPoint) -> list[RenderableType]:
 )
 def worst_case(
     inputs: options.Inputs,
-    radius: options.Radius,
+    reach: options.Reach,
     ball: options.Ball,
     beta: Annotated[float, option("standard deviations that the band reaches")] = 2.0,
     label: options.Label = None,
@@ -392,12 +397,12 @@ def worst_case(
     picture: Picture,
 ) -> None:
     """Bound a regression's least and greatest mean, and its credible band, around each point."""
-    model, points, words = inputs.read(ball, search)
-    words["radius"] = options.radius_of(radius, model)
+    reach.required()
+    model, points, words = inputs.read(reach, ball, search)
     words["output"] = options.label_of(label, model, "mean")
     found = analyses.worst_case(model, points.X, beta=beta, tol=tol, **words)
     summary = f"{len(found)} points: a mean moves by at most {above(found.widest)}"
-    title = f"Worst predictions, l_{ball.norm} radius {radius}"
+    title = f"Worst predictions, l_{ball.norm} {reach.told}"
     columns = ["mean", *ENDS, "band from", "band to"]
     shown = "mean minimum maximum band"
     files.end(points.named(found), title, columns, shown, summary, picture)
