@@ -163,6 +163,9 @@ def test_values_of_zero_are_said_to_stay_fixed():
         ({"relative": "5 %"}, "relative: expected numbers"),
         ({"relative": {"bmi": 0.1}, "features": ["age"]}, "relative: 'bmi' has no effect"),
         ({"radius": {"bmi": 0.1}, "features": ["age"]}, "radius: 'bmi' has no effect"),
+        ({"radius": {"bmi": 0.1}, "features": [0, 1]}, "features: 'age' has no effect, as radius="),
+        ({"relative": {"bmi": 0.1}, "features": [True, True]}, "features: 'age' .* as relative="),
+        ({"radius": 0.1, "scale": {"bmi": 2}, "features": ["age"]}, "'age' .* as scale= leaves"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words, message):

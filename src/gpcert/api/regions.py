@@ -72,6 +72,7 @@ class Where:
             raise InputError(
                 "scale: is the unit of radius=, got relative=, whose unit is each value; drop one"
             )
+        self._check_moved(model, "scale")
         features, domain = _features(model, self.features), _domain(model, self.domain)
         return Shape(check_norm(self.norm), features, domain, _scale(model, self.scale))
 
@@ -106,7 +107,21 @@ class Where:
                         f"{name}: {label!r} has no effect, as features= leaves it out; name it in "
                         "both or in neither"
                     )
+        self._check_moved(model, name)
         return found
+
+    def _check_moved(self, model: Model, name: str) -> None:
+        """An `InputError` for one of `features` that a mapping leaves out, and so keeps fixed."""
+        given, chosen = getattr(self, name), _features(model, self.features)
+        if chosen is None or not isinstance(given, Mapping):
+            return
+        still = sorted(set(chosen.tolist()) - set(_numbered(model, name, given)))
+        if still:
+            names = model.feature_names or range(model.dim)
+            raise InputError(
+                f"features: {names[still[0]]!r} has no effect, as {name}= leaves it out, which "
+                "keeps it fixed; name it in both or in neither"
+            )
 
     def _say_zeros(self, model: Model, moves: np.ndarray, points: Inputs) -> None:
         """A warning where values are 0, an error where all are: a part of 0 is 0."""
