@@ -1,4 +1,4 @@
-# `make demo` shows what gpcert does; `make check` is all that CI runs.
+# `make demo` shows what gpcert does; CI runs it, `make test`, then `make check` (.ci/run).
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,12 +10,14 @@ export PYTHONDONTWRITEBYTECODE =
 INSTALLED := $(VENV)/.installed
 # Not a dependency: wheels with CUDA libraries take several GB. Any build of this version will do.
 TORCH := torch==2.13.0
+# `make test TESTED=FILE`: FILE lists tests, which are left out, and gains those that ran (tests/tested.py).
+TESTED :=
 # Libraries whose models the adapters take; and all that the tests of `make check` must find.
 LIBRARIES := gpytorch botorch
 EXPECTED := torch,gpytorch,botorch,GPy,distributed
 # GPflow asks for a NumPy older than ours, though it runs with this one: an environment of its own.
 GPFLOW_VENV := .venv-gpflow
-GPFLOW_NUMPY := "numpy>=2,<2.3"
+GPFLOW_NUMPY := "numpy>=2.1,<2.3"
 # JAX and its two GP libraries.
 JAX_VENV := .venv-jax
 
@@ -38,7 +40,8 @@ demo: setup ## certify two small models; tables, a picture and JSON in demo_outp
 	$(BIN)/gpcert demo
 
 test: setup ## tests and doctests, each kind in few variants
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" \
+	  $(if $(TESTED),-p tests.tested --tested=$(TESTED))
 
 coverage: setup ## the same, and which lines they reach
 	$(BIN)/python -m pytest -n 2 -m "not slow" --cov=gpcert --cov-report=term:skip-covered
@@ -86,7 +89,7 @@ test-jax: ## tests of the GPJax and tinygp adapters, in an environment with JAX
 	  tests/adapters/test_examples.py
 
 check: export GPCERT_EXPECT = $(EXPECTED)
-check: libraries browser lint types imports mutants-tenth test ## all that CI runs
+check: libraries browser lint types imports mutants-tenth test ## lint, types, contracts, a tenth of the mutants, tests with more libraries
 
 mutants-tenth: setup ## a seeded tenth of the mutants, another after every change of src
 	$(BIN)/python tools/mutants.py --tenth --no-baseline --jobs 2

@@ -4,7 +4,11 @@ Doctests of an adapter's modules need its library; every other module must be im
 """
 
 import gc
+import sys
+from collections.abc import Generator
 from importlib.util import find_spec
+
+import pytest
 
 from tests.shapes import install
 
@@ -16,6 +20,23 @@ collect_ignore_glob = [
     for library in ("torch", "gpytorch", "botorch", "gpflow", "GPy", "jax", "gpjax", "tinygp")
     if find_spec(library) is None
 ]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """A module whose import was given up, as for want of a library, is not kept half made.
+
+    Python forgets such a module, pytest does not: whoever imported it next would find the names
+    above the line that raised, and no others.
+    """
+    report = yield
+    if not report.passed and isinstance(collector, pytest.Module):
+        path = str(collector.path)
+        for name in [n for n, m in sys.modules.items() if getattr(m, "__file__", None) == path]:
+            del sys.modules[name]
+    return report
 
 
 def pytest_collection_finish() -> None:

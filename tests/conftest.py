@@ -2,18 +2,19 @@
 word at the end about what was not tested."""
 
 import os
+import re
 from collections import Counter
+from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import Any
 
-import matplotlib
 import pytest
 from hypothesis import HealthCheck, settings
 
 from gpcert.arrays import backend_from_name
 from gpcert.testing.effort import examples
 
-matplotlib.use("Agg")
+os.environ["MPLBACKEND"] = "agg"  # read when matplotlib is first imported, if ever
 
 settings.register_profile(
     "ci",
@@ -40,6 +41,9 @@ OPTIONAL = {
 """Libraries and programs that the tests can do without, and the command that brings them (and, for
 GPflow and JAX, runs their tests in an environment of their own)."""
 
+WANTED = re.compile(r"could not (?:import|find) '(\w+)")
+"""How the reason of a test says that it was skipped for want of something."""
+
 
 @pytest.fixture(params=["numpy", "torch"])
 def backend(request):
@@ -49,13 +53,13 @@ def backend(request):
     return backend_from_name(request.param)
 
 
-def absent(expected: str) -> list[str]:
-    """Those of the libraries, named with commas between, that are not installed."""
-    return [name for name in expected.split(",") if name and find_spec(name) is None]
+def expected() -> list[str]:
+    """The libraries that GPCERT_EXPECT names, with commas between."""
+    return [name for name in os.environ.get("GPCERT_EXPECT", "").split(",") if name]
 
 
 def pytest_configure() -> None:
-    missing = absent(os.environ.get("GPCERT_EXPECT", ""))
+    missing = [name for name in expected() if find_spec(name) is None]
     if missing:
         raise pytest.UsageError(
             f"GPCERT_EXPECT: expected these libraries to be installed: {', '.join(missing)}; the "
@@ -63,21 +67,24 @@ def pytest_configure() -> None:
         )
 
 
-def missing_libraries(reports: list[Any]) -> Counter[str]:
-    """How many skipped tests wanted each of the optional libraries and programs."""
-    reasons = [str(report.longrepr) for report in reports]
-    return Counter(
-        library
-        for reason in reasons
-        for library in OPTIONAL
-        if f"could not import '{library}'" in reason or f"could not find '{library}'" in reason
-    )
+def missing_libraries(reports: Iterable[Any]) -> Counter[str]:
+    """How many skipped tests, and files of them, wanted each optional library or program."""
+    found = [(report.nodeid, WANTED.search(str(report.longrepr))) for report in reports]
+    return Counter(library for _, library in {(place, one[1]) for place, one in found if one})
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A run fails that skips what wants an expected library: it is installed, and broken."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter is not None else []
+    if set(expected()) & set(missing_libraries(skipped)):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     for library, count in missing_libraries(terminalreporter.stats.get("skipped", [])).items():
         terminalreporter.write_line(
             f"NOT TESTED: {count} tests or test files want {library}, which is not installed; "
-            f"`{OPTIONAL[library]}` installs it, then run the tests again",
+            f"`{OPTIONAL.get(library, 'make setup')}` installs it, then run the tests again",
             yellow=True,
         )

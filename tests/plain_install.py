@@ -2,20 +2,26 @@
 
 import importlib
 import json
+import pkgutil
 import sys
 import warnings
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from gpcert.errors import MissingExtraError
 from gpcert.extras import EXTRAS
 
 
-class Blocker:
-    """Finds no module of these packages, as if they were not installed."""
+def hide(packages):
+    """No module of these packages is found from now on, as if they were not installed."""
+    find = PathFinder.find_spec
 
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in EXTRAS:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    def find_spec(name, path=None, target=None):
+        return None if name.partition(".")[0] in packages else find(name, path, target)
+
+    PathFinder.find_spec = staticmethod(find_spec)
+    for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
+        del sys.modules[name]  # scikit-learn imports pandas where it is installed
 
 
 def command(*arguments):
@@ -37,9 +43,23 @@ def refused(call):
     return None
 
 
+def not_imported():
+    """Modules of ours that cannot be imported."""
+    import gpcert
+
+    found = []
+    for module in pkgutil.walk_packages(gpcert.__path__, "gpcert."):
+        if not module.name.endswith("__main__"):
+            try:
+                importlib.import_module(module.name)
+            except (ModuleNotFoundError, MissingExtraError):
+                found.append(module.name)
+    return found
+
+
 def main(folder):
-    """Import everything behind the blocker, ask, and print what came of it."""
-    sys.meta_path.insert(0, Blocker())
+    """Import everything without the extras, ask, and print what came of it."""
+    hide(EXTRAS)
     warnings.simplefilter("error")
     import numpy as np
     from sklearn.gaussian_process import GaussianProcessClassifier
@@ -95,7 +115,7 @@ def main(folder):
         "--plot": command("worst-case", *question[1:], "--plot", folder / "picture.png"),
         "demo": command("demo", "--quick", "--output-dir", folder / "demo"),
     }
-    print(json.dumps({"works": works, "refusals": refusals}))
+    print(json.dumps({"works": works, "refusals": refusals, "not_imported": not_imported()}))
 
 
 if __name__ == "__main__":

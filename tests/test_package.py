@@ -2,16 +2,22 @@
 
 import ast
 import importlib
+import importlib.util
+import os
 import pkgutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import gpcert
+from gpcert import versions
 from gpcert.errors import MissingExtraError
 from tests.certificates.record_cases import RECORDS
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_unknown_names_are_missing():
@@ -19,11 +25,13 @@ def test_unknown_names_are_missing():
         _ = gpcert.nothing
 
 
-def fresh(code: str) -> list[str]:
-    """Names of the modules loaded by a fresh interpreter that runs `code`."""
-    command = [sys.executable, "-c", f"{code}; import sys; print('loaded:', *sys.modules)"]
+def fresh(code: str, before: str = "") -> set[str]:
+    """Names of the modules loaded by `code` in a fresh interpreter that ran what is before it."""
+    count = "import sys\nold = set(sys.modules)"
+    lines = [before, count, code, "print('loaded:', *(set(sys.modules) - old))"]
+    command = [sys.executable, "-c", "\n".join(lines)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return done.stdout.partition("loaded: ")[2].split()
+    return set(done.stdout.partition("loaded: ")[2].split())
 
 
 HEAVY = {
@@ -79,15 +87,102 @@ def test_modules_are_there_after_import_and_leave_other_libraries_alone(loaded):
     assert not loaded["modules"] & {"matplotlib", "sklearn.gaussian_process"}
 
 
+def test_dir_has_the_public_names_only():
+    assert set(dir(gpcert)) == {*gpcert.__all__, *gpcert._MODULES}
+    assert [name for name in dir(gpcert) if name.startswith("_")] == ["__version__"]
+
+
+@pytest.mark.parametrize("code", ["import gpcert", "import numpy, gpcert"])
+@pytest.mark.parametrize(
+    ("version", "text"), [("1.26.4", "short_version = '1.26.4'"), ("2.0.2", "full_version = '2'")]
+)
+def test_an_old_numpy_is_one_clear_line(tmp_path, code, version, text):
+    """Whether it is loaded already or not."""
+    (tmp_path / "numpy").mkdir()
+    lines = f'version = "{version}"\n__version__ = version\n{text}\n'
+    (tmp_path / "numpy" / "version.py").write_text(lines, encoding="utf-8")
+    (tmp_path / "numpy" / "__init__.py").write_text(
+        "from numpy.version import __version__", encoding="utf-8"
+    )
+    path = os.pathsep.join([str(tmp_path), str(Path(gpcert.__file__).parents[1])])
+    command = [sys.executable, "-c", code]
+    environment = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: gpcert: expected NumPy 2.1 or newer, found {version}; install it with: "
+        "pip install 'numpy>=2.1'"
+    )
+
+
+def test_the_oldest_numpy_is_that_of_the_requirements():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"numpy>={'.'.join(map(str, versions.NUMPY))}" in project["dependencies"]
+
+
 def test_import_is_cheap():
     """Counted in modules, not in seconds, which depend on the machine: 0.01 s for about 60."""
-    plain, loaded = set(fresh("pass")), set(fresh("import gpcert"))
+    loaded = fresh("import gpcert")
     assert not loaded & (HEAVY | {"numpy", "scipy", "joblib"})
-    assert len(loaded - plain) < 50
+    assert len(loaded) < 50
 
 
 def test_a_proof_leaves_heavy_libraries_alone(loaded):
     assert not loaded["proof"] & HEAVY
+
+
+HELP = """
+from gpcert.cli.app import app, CALCULATE, ANALYSE
+
+app(["--version"], standalone_mode=False)
+names = [command.name for command in app.registered_commands]
+assert len(names) > len(CALCULATE) + len(ANALYSE)
+for arguments in ([], *([name] for name in names)):
+    app([*arguments, "--help"], standalone_mode=False)
+"""
+
+
+def test_the_help_of_commands_loads_what_it_shows():
+    """Half a second of processor time; NumPy, SciPy and the verbs would be three more."""
+    loaded = fresh(HELP)
+    assert not loaded & (HEAVY - {"rich", "typer"} | {"numpy", "scipy", "joblib"})
+    own = {name for name in loaded if name.startswith("gpcert.")}
+    light = {"gpcert.choices", "gpcert.errors", "gpcert.extras", "gpcert.versions"}
+    assert {name for name in own if not name.startswith("gpcert.cli")} == light
+
+
+def test_the_list_of_experiments_and_their_report_do_without_scikit_learn():
+    """It is imported where data are loaded and models fitted."""
+    listed = "from gpcert.experiments import experiment_named, names"
+    loaded = fresh(f"{listed}\nlist(map(experiment_named, names()))\nimport gpcert.report")
+    assert not loaded & HEAVY
+
+
+FITTED = """
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF
+
+model = GaussianProcessClassifier(RBF(1.0), optimizer=None).fit([[-1.0], [1.0]], [0, 1])
+"""
+
+FIRST = """
+import gpcert
+assert gpcert.certify(model, [1.0], radius=0.1).status == "ROBUST"
+"""
+
+
+@pytest.mark.parametrize("library", ["sklearn", "torch"])
+def test_the_first_proof_imports_by_need(library):
+    """Of scikit-learn nothing that the user has not imported, of us no more than proofs need.
+
+    That torch is not imported says something where it could be.
+    """
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"could not import '{library}'")
+    loaded = fresh(FIRST, before=FITTED)
+    assert not loaded & HEAVY
+    assert not {name for name in loaded if name.startswith(("sklearn.", "scipy.stats", "pandas."))}
+    others = {"analyses", "cli", "datasets", "experiments", "explain", "models", "plots", "report"}
+    assert not loaded & {f"gpcert.{name}" for name in others}
 
 
 def test_names_for_type_checkers_are_those_at_run_time():

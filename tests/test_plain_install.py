@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -38,6 +39,12 @@ def test_proofs_files_and_the_command_work(outcome):
     assert (code, "1 ROBUST" in text) == (0, True)
     code, text = works["help"]
     assert (code, "certify" in text) == (0, True)
+
+
+def test_every_module_but_those_of_a_library_can_be_imported(outcome):
+    libraries = "torch|gpytorch|botorch|gpflow|gpy|gpjax|tinygp|jax"
+    theirs = re.compile(rf"gpcert\.(testing(\.\w+)?|adapters\.({libraries})_\w+)")
+    assert not [name for name in outcome["not_imported"] if not theirs.fullmatch(name)]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,10 @@ Names are loaded when they are first used: what `gpcert.certify` needs takes a s
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gpcert.versions import check_numpy
+
+check_numpy()
+
 if TYPE_CHECKING:
     from gpcert import adapters as adapters
     from gpcert import attacks as attacks
@@ -120,7 +124,7 @@ if not TYPE_CHECKING:  # type checkers know the names, and should know no others
         if name in _MODULES:
             return import_module(f"gpcert.{name}")
         if name == "__version__":
-            found = import_module("gpcert.certificates.io").package_version()
+            found = import_module("gpcert.versions").package_version()
         elif name in _WHERE:
             found = getattr(import_module(_WHERE[name]), name)
         else:
@@ -130,4 +134,4 @@ if not TYPE_CHECKING:  # type checkers know the names, and should know no others
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE, "__version__", *_MODULES})
+    return sorted({*_WHERE, "__version__", *_MODULES})

@@ -58,7 +58,7 @@ def install_hint(package: str) -> str:
     """
     if package == "gpflow":  # asks for a NumPy older than ours, though it runs with this one
         return (
-            "install it with: pip install gpflow, then pip install 'numpy>=2,<2.3' (see "
+            "install it with: pip install gpflow, then pip install 'numpy>=2.1,<2.3' (see "
             "docs/models.md)"
         )
     extra = EXTRAS.get(package)

@@ -10,20 +10,27 @@ training data spreads, the unit of `scale="std"`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
+from gpcert.levels import Levels, coded
+
+NO_LEVELS: Levels = MappingProxyType({})
 
 Names = tuple[str, ...] | None
 
 
-def read_points(name: str, X: Any, dim: int, features: Names = None) -> np.ndarray:
+def read_points(
+    name: str, X: Any, dim: int, features: Names = None, levels: Levels = NO_LEVELS
+) -> np.ndarray:
     """X as a finite (n, dim) array in the model's order of features, or an `InputError`.
 
-    Booleans are the numbers 0 and 1, as in scikit-learn.
+    Booleans are the numbers 0 and 1, as in scikit-learn. Text is understood in the features that
+    have `levels`, and stands for their numbers.
 
     >>> read_points("X", [[1, True]], 2).tolist()
     [[1.0, 1.0]]
@@ -33,7 +40,7 @@ def read_points(name: str, X: Any, dim: int, features: Names = None) -> np.ndarr
         values = X if order is None else np.asarray(X)[:, order]
     except (TypeError, ValueError, IndexError) as error:
         raise InputError(f"{name}: expected a table of numbers ({error})") from error
-    points = finite_array(name, values, booleans=True)
+    points = finite_array(name, coded(name, values, levels, features), booleans=True)
     if points.ndim != 2:
         raise InputError(
             f"{name}: expected 2 dimensions, one row per point, got shape {points.shape}"
@@ -45,11 +52,16 @@ def read_points(name: str, X: Any, dim: int, features: Names = None) -> np.ndarr
 
 
 def read_point(
-    name: str, x: Any, dim: int, features: Names = None, several: str = "pass one row at a time"
+    name: str,
+    x: Any,
+    dim: int,
+    features: Names = None,
+    several: str = "pass one row at a time",
+    levels: Levels = NO_LEVELS,
 ) -> np.ndarray:
     """x as a finite (dim,) array: a vector, a row of a data frame, or a mapping by name.
 
-    `several` says what to do with more than one point.
+    `several` says what to do with more than one point; `levels` as in `read_points`.
 
     >>> read_point("x", {"bmi": 20, "age": 60}, 2, ("age", "bmi")).tolist()
     [60.0, 20.0]
@@ -69,7 +81,8 @@ def read_point(
                 f"{list(labels)}"
             )
         order = _order(name, names, features)
-        values = values if order is None else [np.asarray(values)[j] for j in order]
+        values = values if order is None else [_listed(values, levels)[j] for j in order]
+        values = coded(name, values, levels, features)
     point = finite_array(name, values, booleans=True)
     if point.ndim == 2:
         raise InputError(
@@ -81,6 +94,11 @@ def read_point(
     if len(point) != dim:
         raise InputError(f"{name}: expected {dim} features, got {len(point)}")
     return point
+
+
+def _listed(values: Any, levels: Levels) -> np.ndarray:
+    """Values side by side; of any kind where some are categories."""
+    return np.asarray(values, dtype=object if levels else None)
 
 
 def column_names(name: str, X: Any) -> Names:

@@ -4,7 +4,9 @@
     latent mean  mu_c = offset_c + scale_c g_c,
     latent variance   = scale_c^2 max(v_c, 0) + noise_c,
 
-Z the training or inducing points; behind linear features, W x + b stands for x. The stored float64
+Z the training or inducing points; where the training noise Sigma is known,
+`v_c(x) = k(x, x) - k(x, Z) (k(Z, Z) + diag Sigma_c)^-1 k(Z, x)`, and A is about a factor of that
+inverse; behind linear features, W x + b stands for x. The stored float64
 arrays *define* the model: a bound is proved for these formulas in real arithmetic. Factors of
 S = A^T A - C^T C are stored, not S itself: exact posteriors, Laplace, EP and most sparse ones have
 no C; variational ones may have an indefinite S.
@@ -25,9 +27,10 @@ from gpcert import posterior_parts as parts
 from gpcert.archive import fingerprint, plain_label, read_arrays, write_arrays
 from gpcert.arrays import Inputs, Points, finite_array
 from gpcert.errors import InputError
-from gpcert.frames import checked_names, read_points
+from gpcert.frames import NO_LEVELS, checked_names, read_points
 from gpcert.kernels import Kernel
 from gpcert.kernels.base import GradientProduct
+from gpcert.levels import Levels
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
 from gpcert.regions import LinearMap
 from gpcert.rounding import on_grid, raised_power
@@ -57,13 +60,23 @@ class Posterior(parts.Factored):
     the kernel live in its q ones. `slope` (q,) or (m, q) is a linear trend added
     to k(x, Z) t_c: `slope_c.z`, z the q features that the kernel sees; None for none. A `factor`
     that is a `gpcert.triangular.Inverse` brings what is proved of it: `inverse`, which spares half
-    a set-up, is not saved, and is let go once it was used. Arrays can only be read.
+    a set-up, is not saved, and is let go once it was used. `training_noise` Sigma, a number, (N,)
+    or (m, N), is the noise of the observations, jitter included: S is then (K + diag Sigma)^-1
+    itself, and the factor, which may be left out, only its rounded form for `predict`; infinite
+    where an output has no observation at a point; None where S is known by its factor alone. Arrays
+    can only be read.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
     >>> mean, variance = p.predict([[0.0]])
     >>> float(mean[0, 0]), float(variance[0, 0])
     (2.0, 0.75)
+
+    Of an exact process by its noise:
+
+    >>> p = Posterior(SquaredExponential(1.0), [[0.0]], weights=[2.0], training_noise=1e-8)
+    >>> round(float(p.predict([[0.0]])[1][0, 0]), 12)
+    1e-08
     """
 
     kernel: Kernel
@@ -81,6 +94,7 @@ class Posterior(parts.Factored):
     spread: Any = None
     features: LinearMap | None = None
     slope: Any = None
+    training_noise: Any = None
     inverse: Inverse | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -105,6 +119,7 @@ class Posterior(parts.Factored):
         set_field(self, "points", points)
         set_field(self, "weights", weights)
         set_field(self, "slope", parts.checked_slope(self.slope, m, points.shape[1]))
+        set_field(self, "training_noise", parts.checked_training_noise(self, m, N))
         for name, value in parts.read_factors(self, m, N).items():
             set_field(self, name, value)
         for name in ("offset", "scale", "noise"):
@@ -134,7 +149,7 @@ class Posterior(parts.Factored):
         self._protect()
 
     def _protect(self) -> None:
-        for name in (*parts.ARRAYS, parts.TREND, "spread"):
+        for name in (*parts.ARRAYS, parts.TREND, parts.TRAINING_NOISE, "spread"):
             if getattr(self, name) is not None:
                 getattr(self, name).setflags(write=False)
 
@@ -157,6 +172,12 @@ class Posterior(parts.Factored):
     def dim(self) -> int:
         """Number of input features d."""
         return self.points.shape[1] if self.features is None else self.features.inputs
+
+    @property
+    def levels(self) -> Levels:
+        """The labels of the inputs that hold categories, by their numbers: such an input must stay
+        fixed in a region."""
+        return NO_LEVELS if self.features is None else self.features.levels
 
     @property
     def places(self) -> Points:
@@ -308,7 +329,7 @@ class Posterior(parts.Factored):
         The columns of a data frame are put into the order of `feature_names`; where only one side
         has names, columns are taken by position (as in scikit-learn).
         """
-        return read_points(name, X, self.dim, self.feature_names)
+        return read_points(name, X, self.dim, self.feature_names, self.levels)
 
     @cached_property
     def norms(self) -> Annotated[np.ndarray, "m"]:
@@ -356,7 +377,9 @@ class Posterior(parts.Factored):
         }
 
     def _described(self) -> dict[str, Any]:
+        levels = {str(j): list(labels) for j, labels in self.levels.items()}
         return {
+            **({"levels": levels} if levels else {}),
             "kernel": [self.kernel.name, self.kernel.config()],
             "classes": self.classes and [plain_label(label) for label in self.classes],
             "coupled": self.coupled,
@@ -367,6 +390,8 @@ class Posterior(parts.Factored):
         """All numbers, by name."""
         names = (*parts.ARRAYS, parts.TREND) if self.has_trend else parts.ARRAYS
         found = {name: getattr(self, name) for name in names}
+        if self.training_noise is not None:
+            found[parts.TRAINING_NOISE] = self.training_noise
         if self.features is not None:
             found |= {"matrix": self.features.matrix, "shift": self.features.shift}
         return found
@@ -379,7 +404,8 @@ class Posterior(parts.Factored):
         try:
             fields: dict[str, Any] = {**parts.header_fields(header), **arrays}
             if "matrix" in fields:
-                fields["features"] = LinearMap(fields.pop("matrix"), fields.pop("shift"))
+                parts_of_map = fields.pop("matrix"), fields.pop("shift")
+                fields["features"] = LinearMap(*parts_of_map, parts.header_levels(header))
             return Posterior(**fields)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error

@@ -8,6 +8,7 @@ Proofs: docs/mathematics.md, statements 1.6 and 16.9.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -17,13 +18,13 @@ import numpy as np
 import scipy.linalg
 
 from gpcert.archive import Shape, plain_label
-from gpcert.arrays import finite_array
+from gpcert.arrays import finite_array, number_array
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel, kernel_from_config
 from gpcert.likelihoods import ClassLikelihood, Likelihood, likelihood_from_config
 from gpcert.regions import LinearMap
 from gpcert.spectral import symmetric_eigh
-from gpcert.triangular import Inverse, is_triangular
+from gpcert.triangular import Inverse, is_triangular, triangular_inverse
 
 FORMAT = "gpcert-posterior-1"
 
@@ -35,6 +36,9 @@ FEATURES = ("matrix", "shift")
 
 TREND = "slope"
 """That of one with a linear trend besides."""
+
+TRAINING_NOISE = "training_noise"
+"""That of one whose precision is (K + noise)^-1 besides."""
 
 MOST_ROWS = 100
 """Rows of a factor for each number it multiplies: m N rows express every S there is."""
@@ -48,7 +52,7 @@ def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
     >>> check_shapes({"points": (4, 2), "weights": (1, 4)} | one | two)
     """
     names = {prefix + name for name in ARRAYS}
-    for others in (FEATURES, (TREND,)):  # all of them, or none
+    for others in (FEATURES, (TREND,), (TRAINING_NOISE,)):  # all of them, or none
         besides = {prefix + name for name in others}
         names |= besides if besides <= set(shapes) else set()
     if set(shapes) != names:
@@ -68,6 +72,8 @@ def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
     right = all(shapes.get(prefix + name, shape) == shape for name, shape in expected.items())
     matrix = shapes.get(prefix + "matrix", (q, 0))
     right = right and len(matrix) == 2 and matrix[0] == q
+    count = of["factor"][:1]
+    right = right and shapes.get(prefix + TRAINING_NOISE, (*count, N)) == (*count, N)
     for name in ("factor", "negative_factor"):
         shape = of[name]
         right = right and len(shape) == 3 and shape[0] in {1, m} and shape[2] == N
@@ -105,6 +111,14 @@ def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
         "feature_names": names,
         "spread": header.get("spread"),  # not in files of before it was kept
     }
+
+
+def header_levels(header: Mapping[str, Any]) -> dict[int, Any]:
+    """The labels of the inputs that hold categories, which files of other models are without."""
+    levels = header.get("levels", {})
+    if not isinstance(levels, dict) or not all(str(j).isdecimal() for j in levels):
+        raise InputError(f"levels: expected labels by the numbers of features, got {levels!r}")
+    return {int(j): labels for j, labels in levels.items()}
 
 
 def read_likelihood(header: Mapping[str, Any]) -> Likelihood:
@@ -219,6 +233,75 @@ def checked_spread(spread: Any, d: int) -> np.ndarray | None:
     return found
 
 
+def checked_training_noise(posterior: Any, m: int, N: int) -> np.ndarray | None:
+    """Variances (1 or m, N) > 0 of the observations' noise, or None where they are not known.
+
+    Infinite where an output has no observation at a point.
+    """
+    if posterior.training_noise is None:
+        return None
+    other = posterior.negative_factor
+    if posterior.coupled or (other is not None and np.size(other) > 0):
+        raise InputError(
+            "training_noise: expected None for coupled outputs and beside a negative_factor; a "
+            "precision (K + noise)^-1 belongs to independent outputs and has no such factor"
+        )
+    found = number_array("training_noise", posterior.training_noise)
+    if found.shape in {(), (N,)}:
+        found = np.broadcast_to(found, (1, N))
+    if found.shape not in {(1, N), (m, N)} or not np.all(found > 0):
+        raise InputError(
+            f"training_noise: expected variances > 0, a number or of shape ({N},) or ({m}, {N}), "
+            f"infinite where there is no observation, got shape {found.shape} and a least value "
+            f"of {found.min(initial=math.inf)}; without noise, leave it out"
+        )
+    return np.ascontiguousarray(found)
+
+
+def known_noise(N: int, *parts: Any) -> np.ndarray | None:
+    """(N,): the sum of the parts, numbers or (N,) each, which stand on the diagonal of K + noise;
+    None where it is not positive or one of them is None: the precision is known by its factor.
+
+    >>> known_noise(2, 0.5, [0.5, 1.0]).tolist()
+    [1.0, 1.5]
+    """
+    if any(part is None for part in parts):
+        return None
+    total = np.broadcast_to(sum(np.asarray(part, dtype=np.float64) for part in parts), (N,))
+    return total if np.all(total > 0) else None
+
+
+def noise_of_sites(precisions: Any) -> np.ndarray:
+    """Noise of Gaussian sites: `1 / precision`, infinite where a site tells nothing.
+
+    >>> noise_of_sites([4.0, 0.0]).tolist()
+    [0.25, inf]
+    """
+    with np.errstate(divide="ignore", over="ignore"):
+        return 1.0 / np.asarray(precisions, dtype=np.float64)
+
+
+def factor_of_noise(kernel: Kernel, points: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """A (1 or m, N, N) with A^T A about (K + noise)^-1, by Cholesky; zero where noise is infinite.
+
+    An `InputError` where float64 has no Cholesky factor.
+    """
+    N = len(points)
+    K, found = kernel.value(points, points), np.zeros((len(noise), N, N))
+    for A, row in zip(found, noise, strict=True):
+        seen = np.flatnonzero(np.isfinite(row))
+        C = K[np.ix_(seen, seen)] + np.diag(row[seen])
+        try:
+            L = scipy.linalg.cholesky(C, lower=True)
+        except (np.linalg.LinAlgError, ValueError):
+            raise InputError(
+                "training_noise: expected K + noise to be positive definite, but it has no "
+                "Cholesky factor in float64; take more noise, or points that are further apart"
+            ) from None
+        A[np.ix_(seen, seen)] = triangular_inverse(L)
+    return found
+
+
 class Factored:
     """What has `factor` A and `negative_factor` C, each (m, r, N), or (1, r, N) where shared."""
 
@@ -310,11 +393,17 @@ def read_factors(posterior: Any, m: int, N: int) -> dict[str, Any]:
     The inverse is kept if it is that of this factor, bit by bit: what is proved of another matrix
     is of no use. Coupled outputs round their factors afterwards.
     """
-    given = posterior.factor
+    given, noise = posterior.factor, posterior.training_noise
+    if given is None and noise is not None:
+        given = factor_of_noise(posterior.kernel, posterior.points, noise)
     inverse = given if isinstance(given, Inverse) else posterior.inverse
-    names = ("factor", "negative_factor")
-    found: dict[str, Any] = {n: checked_factor(n, getattr(posterior, n), m, N) for n in names}
-    A = found["factor"]
+    A = checked_factor("factor", given, m, N)
+    C = checked_factor("negative_factor", posterior.negative_factor, m, N)
+    if noise is not None and len(noise) != len(A):
+        raise InputError(
+            f"training_noise: expected as many rows as the factor has, {len(A)}, got {len(noise)}"
+        )
+    found: dict[str, Any] = {"factor": A, "negative_factor": C}
     if inverse is None or len(A) != 1 or posterior.coupled:
         return found | {"inverse": None}
     same = A.base is inverse.matrix or np.array_equal(A[0], inverse.matrix)

@@ -14,6 +14,7 @@ import numpy as np
 from gpcert.archive import Shape, fingerprint, plain_label, read_arrays, write_arrays
 from gpcert.errors import InputError
 from gpcert.frames import common_names
+from gpcert.levels import Levels
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood
 from gpcert.posterior import Posterior
 from gpcert.posterior_parts import (
@@ -45,6 +46,8 @@ class Several:
         object.__setattr__(self, "members", tuple(members))
         if len({member.dim for member in members}) != 1:
             raise InputError("members: expected the same number of features for all")
+        if not all(dict(member.levels) == dict(members[0].levels) for member in members):
+            raise InputError("members: expected the same categories for all")
         names = common_names("members", (member.feature_names for member in members))
         if names is not None and not all(member.feature_names for member in members):
             raise InputError(
@@ -61,6 +64,12 @@ class Several:
     def feature_names(self) -> tuple[str, ...] | None:
         """Names of the input features, or None; the first member's, as all see the same inputs."""
         return self.members[0].feature_names
+
+    @property
+    def levels(self) -> Levels:
+        """The labels of the inputs that hold categories; the first member's, as all see the same
+        inputs."""
+        return self.members[0].levels
 
     @property
     def spread(self) -> np.ndarray | None:

@@ -103,7 +103,17 @@ def largest_eigenvalue(factors: Sequence[np.ndarray], K: np.ndarray, errors: np.
     return found
 
 
-def triangular_eigenvalue(inverse: Inverse, gram: Iterable[GramBlock]) -> float:
+class Circles(NamedTuple):
+    """Gershgorin's circles of `E = L L^T - K`, rounding included: every eigenvalue of E + D, D
+    diagonal, lies within `radius_i` of `center_i + D_i` for some i; `trace` is at least that of
+    `L L^T`, so at least `|L|_2^2`."""
+
+    center: np.ndarray
+    radius: np.ndarray
+    trace: float
+
+
+def triangular_eigenvalue(inverse: Inverse, circles: Circles) -> float:
     """Upper bound of the largest eigenvalue of `A K A^T`, A lower triangular; inf if none is found.
 
     Statement: for any L, with `f >= |A L - I|_2` and any mu with `L L^T - K >= mu I`,
@@ -116,48 +126,64 @@ def triangular_eigenvalue(inverse: Inverse, gram: Iterable[GramBlock]) -> float:
     """
     f = inverse.residual
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        mu, size = _least_circle(inverse.root, gram) if f < 0.5 else (math.nan, math.inf)
+        mu = float((circles.center - circles.radius).min()) if f < 0.5 else math.nan
         if not math.isfinite(mu):
             return math.inf
         if mu >= 0:
             least = 1.0 - f
-            less = mu * least * least / size * (1.0 - gamma(16))
+            less = mu * least * least / circles.trace * (1.0 - gamma(16))
             return up_float(up_float((1.0 + f) ** 2, 8) - less, 1)
         largest = absolute_norm(inverse.matrix)
         return up_float((1.0 + f) ** 2 - mu * largest * largest, 16)
 
 
-def _least_circle(L: np.ndarray, gram: Iterable[GramBlock]) -> tuple[float, float]:
-    """A number mu with `L L^T - K >= mu I`, by Gershgorin's circles; NaN where it is none. And an
-    upper bound of `|L|_2^2`: the trace of `L L^T`.
+def inverse_distance(inverse: Inverse, circles: Circles, noise: np.ndarray, size: float) -> float:
+    """Upper bound of `|A (K + Sigma) A^T - I|_2`, A lower triangular of norm at most `size`,
+    Sigma = diag(noise); inf where none is found.
 
-    Reason: no eigenvalue of `E = L L^T - K` is below the least `E_ii - sum_j |E_ij|`. A computed
-    entry is off by `gamma(N) |L| |L|^T`, by the error of K, and by a rounding of its own size.
+    Reason: with `A L = I + F`, `|F| <= f` and `rho >= |L L^T - K - Sigma|_2`, it is at most
+    `2 f + f^2 + size^2 rho` (Statement 1.12); rho by Gershgorin's circles.
+    """
+    f = inverse.residual
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        moved = np.abs(circles.center - noise) + gamma(2) * (np.abs(circles.center) + noise)
+        rho = float((moved + circles.radius).max())
+        found = up_float(2.0 * f + f * f + size * size * rho, 16)
+    return found if math.isfinite(found) else math.inf
+
+
+def gram_circles(L: np.ndarray, gram: Iterable[GramBlock]) -> Circles:
+    """Of a lower triangular L; of numbers that are not finite where something left float64.
+
+    Reason: no eigenvalue of `E = L L^T - K` is outside the circles about E_ii of radius
+    `sum_j |E_ij|`. A computed entry is off by `gamma(N) |L| |L|^T`, by the error of K, and by a
+    rounding of its own size.
     """
     N = len(L)
     center, radius, trace = np.empty(N), np.full(N, N * TINY), 0.0
-    for rows, columns, K, errors in gram:
-        inner = slice(0, columns.stop)  # elsewhere one of the factors is zero
-        E = L[rows, inner] @ L[columns, inner].T
-        if rows.start == columns.start:
-            trace += float(np.trace(E))
-        E -= K
-        if rows.start == columns.start:
-            center[rows] = np.diag(E)
-            np.fill_diagonal(E, 0.0)
-        np.abs(E, out=E)
-        E += errors
-        radius[rows] += E.sum(axis=1)
-        if rows.start != columns.start:
-            radius[columns] += E.sum(axis=0)
-    sums, around = np.zeros(N), np.zeros(N)
-    for rows in blocks(N):
-        sums[: rows.stop] += np.abs(L[rows, : rows.stop]).sum(axis=0)
-    for rows in blocks(N):
-        around[rows] = np.abs(L[rows, : rows.stop]) @ sums[: rows.stop]
-    radius += gamma(N + 4) * around
-    mu = (center - up(radius, 2 * N + 16) - gamma(4) * np.abs(center)).min()
-    return float(mu), up_float(trace, 2 * N + 16)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for rows, columns, K, errors in gram:
+            inner = slice(0, columns.stop)  # elsewhere one of the factors is zero
+            E = L[rows, inner] @ L[columns, inner].T
+            if rows.start == columns.start:
+                trace += float(np.trace(E))
+            E -= K
+            if rows.start == columns.start:
+                center[rows] = np.diag(E)
+                np.fill_diagonal(E, 0.0)
+            np.abs(E, out=E)
+            E += errors
+            radius[rows] += E.sum(axis=1)
+            if rows.start != columns.start:
+                radius[columns] += E.sum(axis=0)
+        sums, around = np.zeros(N), np.zeros(N)
+        for rows in blocks(N):
+            sums[: rows.stop] += np.abs(L[rows, : rows.stop]).sum(axis=0)
+        for rows in blocks(N):
+            around[rows] = np.abs(L[rows, : rows.stop]) @ sums[: rows.stop]
+        radius += gamma(N + 4) * around
+        radius = up(radius, 2 * N + 16) + gamma(4) * np.abs(center)
+        return Circles(center, up(radius, 2), up_float(trace, 2 * N + 16))
 
 
 def _proved_height(M: np.ndarray, row_sum: float) -> float:

@@ -29,9 +29,12 @@ from gpcert.posterior_parts import Factored
 from gpcert.regions import LinearMap
 from gpcert.rounding import TINY, gamma, raised_power, scaled, scaled_to_one, up_float
 from gpcert.spectral import (
+    Circles,
     GramBlock,
     absolute_norm,
     coupling_excess,
+    gram_circles,
+    inverse_distance,
     largest_eigenvalue,
     triangular_eigenvalue,
 )
@@ -48,6 +51,9 @@ SMALL_EXCESS = 1e-8
 KNOWN = 4.0
 """What is proved of a known inverse counts so many times: it serves where there is room to spare,
 and there one that is found from the factor alone proves as much."""
+
+ROOM = 1.5
+"""The same for the distance of a factor from its training noise."""
 
 SUMMED = "summed norms"
 """Where the sums that `norms` are made of wait, once K_ZZ was gone through."""
@@ -73,6 +79,8 @@ class UnitForm(Factored):
     slope: np.ndarray
     inverse: Inverse | None
     """Of the factor before it was scaled by 2^(e/2), where it is known."""
+    training_noise: np.ndarray | None = None
+    """`2^-e` times the posterior's."""
     joint: UnitForm | None = None
     """Of the coupled outputs whose differences these are: a pair is their joint operator between
     vectors of length one, so it has their `excess` and `gain`."""
@@ -107,6 +115,7 @@ class UnitForm(Factored):
             posterior.features,
             np.stack(slopes),
             posterior.inverse,
+            noise_in_units(posterior.training_noise, -e),
         )
 
     @property
@@ -220,7 +229,6 @@ class UnitForm(Factored):
         numbers = range(len(self.factor))
         groups = [tuple(numbers)] if joint else [(c,) for c in numbers]
         largest = max(map(self._largest_eigenvalue, groups))
-        object.__setattr__(self, "inverse", None)  # as large as the factor, and of no further use
         return max(0.0, largest - 1.0)
 
     def _largest_eigenvalue(self, group: tuple[int, ...]) -> float:
@@ -231,15 +239,84 @@ class UnitForm(Factored):
         """
         factors, short = [self.factor[c] for c in group], math.inf
         if len(group) == 1 and self.triangular[group[0]]:
-            if self.inverse is not None:
-                known = self.inverse.scaled(self.exponent // 2)
-                known = replace(known, residual=KNOWN * known.residual)
-                if triangular_eigenvalue(known, self.gram_blocks()) <= 1.0:
-                    return 1.0
-            short = triangular_eigenvalue(Inverse.with_matrix(factors[0]), self.gram_blocks())
+            known = self.known_inverse
+            if known is not None and triangular_eigenvalue(*known) <= 1.0:
+                return 1.0
+            short = triangular_eigenvalue(*self.found_inverse(group[0]))
             if short <= 1.0 + SMALL_EXCESS:
                 return short
         return min(short, largest_eigenvalue(factors, *self.gram))
+
+    @cached_property
+    def known_inverse(self) -> tuple[Inverse, Circles] | None:
+        """That of the factor, where it came with one; its residual counts `KNOWN` times."""
+        if self.inverse is None:
+            return None
+        known = self.inverse.scaled(self.exponent // 2)
+        known = replace(known, residual=KNOWN * known.residual)
+        object.__setattr__(self, "inverse", None)  # as large as the factor, and of no further use
+        return known, gram_circles(known.root, self.gram_blocks())
+
+    def found_inverse(self, index: int) -> tuple[Inverse, Circles]:
+        """From a triangular factor alone."""
+        inverse = Inverse.with_matrix(self.factor[index])
+        return inverse, gram_circles(inverse.root, self.gram_blocks())
+
+    @cached_property
+    def distances(self) -> tuple[float, ...]:
+        """eta with `|k(x, Z) ((K + Sigma)^-1 - A^T A) k(Z, x)| <= eta k(x, x)` for every x, like
+        `precisions`: how far the stored factor is from the training noise Sigma; 0 without one.
+
+        With `E = A (K + Sigma) A^T - I`, `|E| <= e < 1`, and q = A k: `(K + Sigma)^-1 = A^T
+        (I + E)^-1 A`, so it is at most `e / (1 - e) |q|^2`, and `|q|^2 <= (1 + e) k(x, x)`
+        (Statement 1.12).
+        """
+        if self.training_noise is None:
+            return (0.0,) * self.precision_count
+        return tuple(map(self._distance, range(self.precision_count)))
+
+    def _distance(self, index: int) -> float:
+        assert self.training_noise is not None, "asked only where it is known"
+        noise = self.training_noise[index]
+        if not (self.triangular[index] and np.all(np.isfinite(noise))):
+            return math.inf
+        size = self.factor_sizes[index][0]
+        # what rounding may leave; a known inverse says only whether that is all: see `excess`
+        allowed = ROOM * gamma(len(noise)) * size * size * (self.trace + float(noise.max()))
+        found = math.inf
+        if self.known_inverse is not None:
+            found = ROOM * inverse_distance(*self.known_inverse, noise, size)
+        if found > allowed:
+            found = inverse_distance(*self.found_inverse(index), noise, size)
+        e = max(found, allowed)
+        return up_float(e * (1.0 + e) / (1.0 - e), 8) if e < 0.5 else math.inf
+
+    @cached_property
+    def trace(self) -> float:
+        """Upper bound of that of K_ZZ."""
+        total, pieces = 0.0, blocks(len(self.points))
+        for rows in pieces:
+            block = GramBlock(rows, rows, *self.kernel.gram_with_error(self.points, rows, rows))
+            total += block.trace
+        return up_float(total, len(pieces) + 8)
+
+    @property
+    def root_trace(self) -> float:
+        """At least the norm of `sum_i y_i k(., z_i)` for every y of length one."""
+        return up_float(math.sqrt(self.trace), 2)
+
+    @cached_property
+    def smallest_variances(self) -> tuple[float, ...]:
+        """About the smallest variance at the points, like `precisions`, where the noise is known:
+        `noise - noise^2 S_ii`. It says which bounds are worth their time, and proves nothing."""
+        assert self.training_noise is not None, "asked only where it is known"
+        found = []
+        for noise, A in zip(self.training_noise, self.factor, strict=True):
+            seen = np.isfinite(noise)
+            explained = noise[seen] * np.square(A[:, seen]).sum(axis=0)
+            share = np.clip(1.0 - explained, 1.0 / len(noise), 1.0)
+            found.append(float((noise[seen] * share).min(initial=math.inf)))
+        return tuple(found)
 
     @cached_property
     def gain(self) -> float:
@@ -253,9 +330,8 @@ class UnitForm(Factored):
             return 1.0
         groups = [(C,) for C in self.negative_factor]
         if self.coupled:
-            trace = up_float(sum(b.trace for b in self.gram_blocks() if b.diagonal), 8)
             least = coupling_excess(
-                list(self.factor), list(self.negative_factor), self.excess, trace
+                list(self.factor), list(self.negative_factor), self.excess, self.trace
             )
             if least <= SMALL_GAIN:
                 return up_float(1.0 + least, 2)
@@ -316,6 +392,21 @@ def in_units(values: np.ndarray, exponent: int) -> np.ndarray:
             "factor or slope: it is beyond float64 in units of the kernel and of the points; "
             "expected a factor A of the precision (K + noise)^-1, of size about 1 / sqrt(noise), "
             "and a slope of about the outputs' size over the points'"
+        )
+    return found
+
+
+def noise_in_units(noise: np.ndarray | None, exponent: int) -> np.ndarray | None:
+    """`2^exponent noise`, exactly; an `InputError` where that is beyond float64."""
+    if noise is None or exponent == 0:
+        return noise
+    with np.errstate(over="ignore", under="ignore"):
+        found = np.ldexp(noise, exponent)
+        same = np.array_equal(np.ldexp(found, -exponent), noise)
+    if not same:
+        raise InputError(
+            "training_noise: it is beyond float64 in units of the kernel; expected 1e-300 to 1e300 "
+            f"times the kernel's variance, got {noise.min():.3g} to {noise.max():.3g}"
         )
     return found
 

@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import FeatureAgglomeration
@@ -157,6 +156,7 @@ class TestWrappers(AdapterContract):
 
 
 def test_components_of_neighbours_and_names():
+    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=list("abcde"))
     model = make_pipeline(
         StandardScaler(), NeighborhoodComponentsAnalysis(2, random_state=0), SVC()

@@ -1,7 +1,6 @@
 """Scalers are folded in: the posterior takes the user's units, as the pipeline does."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import FeatureAgglomeration
@@ -102,6 +101,7 @@ def test_constant_feature():
 
 
 def test_data_frames_do_not_warn():
+    pd = pytest.importorskip("pandas")
     model = make_pipeline(StandardScaler(), regressor())
     model.fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
     assert as_posterior(model).dim == 3
@@ -229,6 +229,7 @@ def test_votes_behind_columns_are_those_of_predict():
 
 
 def test_names_of_columns_are_the_users():
+    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     columns = ColumnTransformer([("scale", StandardScaler(), ["c", "a"])])
     model = make_pipeline(columns, SVR()).fit(frame, y)

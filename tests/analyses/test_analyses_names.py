@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import gpcert
@@ -12,6 +11,8 @@ from gpcert.attacks.class_means import class_means
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, Softmax
+
+pd = pytest.importorskip("pandas")
 
 NAMES = ("age", "bmi")
 SHORT = {"iterations": 4, "restarts": 0}

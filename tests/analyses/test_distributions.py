@@ -70,6 +70,26 @@ def test_the_certified_curve_never_lies_above_the_attacks(seed, norm):
             assert not (attacked.confirmed and row.right and row.lower >= radius)
 
 
+def test_no_points_are_an_empty_table(binary, regression, committee, tmp_path):
+    none = np.empty((0, 2))
+    for model, y, rule in ((binary, [], {}), (committee, [], {}), (regression, None, {"delta": 1})):
+        found = gpcert.certified_accuracy(model, none, y, [0.0, 0.1], **rule)
+        assert (len(found), found.accuracy, found.complete, found.converged) == (0, 0.0, True, True)
+        assert found.certified().tolist() == found.attacked().tolist() == [0.0, 0.0]
+        assert repr(found) == "CertifiedAccuracy(0 points, complete=True, converged=True)"
+        found.save(tmp_path / "none.json")
+        assert str(gpcert.load(tmp_path / "none.json")) == str(found)
+
+
+def test_shares_in_words_are_in_per_cent(binary, X):
+    y = [binary.labels[int(p > 0.5)] for p in binary.prediction(X[:3])[:, 0]]
+    found = gpcert.certified_accuracy(binary, X[:3], y, [0.0, 0.01], budget=QUICK)
+    assert "3 points, 100 % right; right and robust at radius 0: 100 % to 100 %" in repr(found)
+    row = replace(found[0], right=False, lower=0.0, upper=0.0)
+    mixed = replace(found, rows=(row, *found.rows[1:]))
+    assert "66.67 % right; right and robust at radius 0: 66.66 % to 66.67 %" in repr(mixed)
+
+
 def test_certified_accuracy_of_classes_and_regression(committee, regression, X):
     y = [committee.classes[k] for k in committee.scores(X).argmax(axis=1)]
     budget = gpcert.Budget(seconds=5.0)
@@ -146,7 +166,7 @@ def test_what_means_move_by_is_said_rounded_up(regression, X):
         own = replace(row, minimum=Interval(lower, 0.5), maximum=Interval(0.5, upper))
         table = gpcert.WorstCaseTable((own,))
         assert table.widest > Fraction(upper) - Fraction(lower)
-        assert f"at most {text})" in repr(table)
+        assert f"at most {text}," in repr(table)
 
 
 def test_worst_case_refuses_classifiers_and_bad_bands(binary, regression, X):

@@ -78,6 +78,21 @@ def test_a_verdict_that_is_not_known_follows_from_other_radii(binary, X, monkeyp
     assert all(step.status is Status.ROBUST for step in curve)
 
 
+@variants("attack", ["best", "gpfgs"])
+def test_no_attack_is_beyond_what_is_attained(binary, regression, X, attack):
+    for model, rule in ((binary, {}), (regression, {"delta": 0.3})):
+        beaten = 0
+        for x in X[:3]:
+            curve = gpcert.safety_curve(model, x, RADII, tol=0.5, attack=attack, **rule)
+            check(curve, lambda P, model=model: model.prediction(P)[:, 0], x)
+            for step in curve:
+                if step.radius > 0:
+                    assert step.minimum.upper <= step.attack <= step.maximum.lower
+                    beaten += np.array_equal(step.argmin, step.attack_point)
+                    beaten += np.array_equal(step.argmax, step.attack_point)
+        assert beaten or attack != "best"  # searches that end early find less than the attack
+
+
 def test_settled_radii_are_not_searched(binary, X, monkeypatch):
     calls = []
     plain = safety.prediction_range

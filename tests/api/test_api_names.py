@@ -1,7 +1,6 @@
 """Names of features: what a model was fitted with is what it is asked with."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
@@ -15,6 +14,8 @@ from gpcert.errors import InputError
 from gpcert.models import GPClassifier, GPRegressor
 
 rng = np.random.default_rng(3)
+pd = pytest.importorskip("pandas")
+
 FRAME = pd.DataFrame(
     {"age": rng.uniform(20, 80, 30), "bmi": rng.uniform(18, 35, 30), "dose": rng.uniform(size=30)}
 )

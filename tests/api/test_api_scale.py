@@ -3,15 +3,17 @@
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer
+from sklearn.decomposition import PCA
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.svm import SVC, SVR, NuSVC
 
 import gpcert
 from gpcert import explain
@@ -20,6 +22,8 @@ from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier, GPRegressor
 from gpcert.rounding import product_up
 from gpcert.testing.effort import examples, variants
+
+pd = pytest.importorskip("pandas")
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 3)) * [1.0, 20.0, 0.01] + [0.0, 100.0, 5.0]
@@ -54,6 +58,38 @@ def test_every_model_knows_the_spread_of_its_training_data():
     }
     for name, model in models.items():
         np.testing.assert_allclose(spread(model), STD, rtol=1e-12, err_msg=name)
+
+
+def test_a_scaler_knows_the_spread_for_models_without_their_data():
+    both = ColumnTransformer([("a", StandardScaler(), [1]), ("b", StandardScaler(), [2, 0])])
+    models = {
+        "support vectors": [StandardScaler(), SVC()],
+        "without mean": [StandardScaler(with_mean=False), SVR()],
+        "second": [MinMaxScaler(), StandardScaler(), SVR()],
+        "nested": [make_pipeline(MaxAbsScaler(), "passthrough"), StandardScaler(), SVR()],
+        "components": [StandardScaler(), PCA(2), SVC()],
+        "components of a process": [StandardScaler(), PCA(2), GaussianProcessRegressor(alpha=0.1)],
+        "columns": [both, SVR()],
+        "last": [StandardScaler(), MinMaxScaler(), NuSVC()],
+    }
+    for name, steps in models.items():
+        model = make_pipeline(*steps).fit(X, Y)
+        np.testing.assert_allclose(spread(model), STD, rtol=1e-12, err_msg=name)
+    model = make_pipeline(StandardScaler(), SVC()).fit(FRAME, Y)
+    found = gpcert.certify(model, X[0], 0.1, scale="std")
+    np.testing.assert_allclose(found.region["radius"], 0.1 * STD, rtol=1e-12)
+    constant = np.column_stack([X, np.full(len(X), 0.1)])
+    assert spread(make_pipeline(StandardScaler(), SVC()).fit(constant, Y))[3] == 0.0
+    some = ColumnTransformer([("a", StandardScaler(), [1])], remainder="passthrough")
+    for steps in (
+        [StandardScaler(with_std=False)],
+        [MinMaxScaler()],
+        [PCA(2), StandardScaler()],
+        [some],
+    ):
+        unknown = make_pipeline(*steps, SVC()).fit(X, Y)
+        with pytest.raises(gpcert.InputError, match="pass scale=X_train"):
+            gpcert.certify(unknown, X[0], 0.1, scale="std")
 
 
 @pytest.mark.parametrize("exponent", [-600, -1060, 1000])

@@ -13,6 +13,7 @@ from gpcert.likelihoods import Probit
 P = gpcert.Posterior(
     SquaredExponential(1.0), [[0.0, 0.0], [3.0, 0.0]], [2.0, -2.0], likelihood=Probit()
 )
+REGRESSION = gpcert.Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0], [[1.0]])
 X = np.array([[0.0, 0.0], [1.0, 0.2]])
 
 RADII = (gpcert.certified_radius, gpcert.certified_radius_many, gpcert.certified_accuracy)
@@ -40,10 +41,12 @@ def words(verb):
     return inspect.signature(verb).parameters
 
 
-def test_a_radius_has_a_relative_accuracy_and_a_range_an_absolute_one():
+def test_a_radius_has_a_relative_accuracy_and_a_range_both():
     for verb in VERBS:
-        assert ("rtol" in words(verb)) == (verb in RADII)
+        assert ("rtol" in words(verb)) == (verb in RADII + RANGES)
         assert ("tol" in words(verb)) == (verb in RANGES)
+        if verb in RANGES:
+            assert words(verb)["tol"].default is words(verb)["rtol"].default is None
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
@@ -68,9 +71,15 @@ def test_the_absolute_word_names_the_relative_one(verb):
 
 
 @pytest.mark.parametrize("verb", RANGES, ids=lambda verb: verb.__name__)
-def test_the_relative_word_names_the_absolute_one(verb):
-    with pytest.raises(gpcert.InputError, match=r"has no rtol=.*absolute: tol="):
-        verb(P, X, rtol=0.1)
+def test_bad_accuracies(verb):
+    several = {gpcert.prediction_range_many, gpcert.robustness, gpcert.worst_case, explain.effects}
+    model = REGRESSION if verb is gpcert.worst_case else P
+    asked = (X if verb in several else X[0], [0.1] if verb is gpcert.safety_curve else 0.1)
+    asked = asked[:1] if verb is explain.pixel_budget else asked
+    how = {"radius": 0.1} if verb is explain.pixel_budget else {}
+    for word, value in (("tol", -1.0), ("tol", np.nan), ("rtol", 1.0), ("rtol", "a")):
+        with pytest.raises(gpcert.InputError, match=rf"^{word}: expected"):
+            verb(model, *asked, **how, **{word: value})
 
 
 def test_old_and_mistyped_words():

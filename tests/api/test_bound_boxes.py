@@ -322,7 +322,30 @@ def test_what_is_saved_loads_again(tmp_path):
     again = gpcert.load(tmp_path / "bounds.npz")
     np.testing.assert_array_equal(again["std"], bounds["std"])
     assert (again.outputs, again.tol, again.models) == (bounds.outputs, 0.05, bounds.models)
-    assert repr(again) == "BoxBounds(25 boxes in 2 features; mean of 1, std of 1)"
+    assert repr(again) == repr(bounds)
+    assert "25 boxes in 2 features; mean of 1, std of 1" in repr(again)
+    assert "25 of 25 boxes bounded to within 0.05; complete=True, converged=True" in repr(again)
+
+
+def test_a_tolerance_that_is_not_reached_is_said(tmp_path):
+    low, high = _grid(8)
+    for boxes in (70, 200):
+        budget = gpcert.Budget(boxes=boxes)
+        bounds = gpcert.bound_boxes(SMOOTH, low, high, tol=1e-4, budget=budget)
+        assert not bounds.converged
+        # an attained value is inside: what is wide is not known to within the tolerance
+        exact = gpcert.bound_boxes(SMOOTH, low, high, tol=1e-7)["mean"]
+        slack = np.abs(bounds["mean"] - exact)[:, 0].max(axis=1)
+        assert 0 <= bounds.met < 64
+        assert bounds.met <= np.sum(slack <= 1e-4 + 1e-7)
+        said = f"the tolerance 0.0001 was not reached for {64 - bounds.met} of 64 boxes"
+        assert said in repr(bounds)
+        assert said in str(bounds)
+        bounds.save(tmp_path / "bounds.npz")
+        assert said in repr(gpcert.load(tmp_path / "bounds.npz"))
+    once = gpcert.bound_boxes(SMOOTH, low, high)
+    assert once.met is None
+    assert "64 of 64 boxes bounded;" in repr(once)
 
 
 def test_labels_of_classes_are_saved(classifier, tmp_path):

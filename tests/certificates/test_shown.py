@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 import gpcert
 from gpcert import explain
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.certificates.io import KINDS
+from gpcert.certificates.record import RecordTable
 from gpcert.certificates.text import Shown
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
@@ -25,6 +25,10 @@ EVIL = "<script>alert('&')</script>"
 QUICK = gpcert.Budget(seconds=0.2)
 ROWS_ONLY = {"accuracy_point", "robustness", "safety_step"}
 """Rows of tables that are no picture by themselves."""
+
+
+def Figure(**options):
+    return pytest.importorskip("matplotlib.figure").Figure(**options)
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +95,49 @@ def test_text_is_short_however_many_features_there_are(records):
         lines = str(record).splitlines()
         assert len(lines) <= 14
         assert max(map(len, lines)) < 250
+
+
+def test_tables_say_whether_they_are_whole_and_as_near_as_asked(records):
+    for record in records.values():
+        if isinstance(record, RecordTable):
+            assert "complete=True" in repr(record)
+            assert "complete=False" in repr(replace(record, complete=False))
+    for kind in ("prediction_ranges", "radii", "safety_curve", "certified_accuracy"):
+        table = records[kind]
+        assert f"converged={table.converged}" in repr(table)
+        late = replace(table[0], reason=StopReason.TIME)
+        assert "converged=False" in repr(replace(table, rows=(late, *table.rows[1:])))
+    assert "converged=True" in repr(records["prediction_range"])
+
+
+def test_a_table_of_several_quantities_is_shown(records, tmp_path):
+    bands = gpcert.RangeTable((replace(records["prediction_range"], quantity="band", beta=2.0),))
+    mixed = gpcert.RangeTable((*records["prediction_ranges"], *bands))
+    mixed.save(tmp_path / "mixed.json")
+    for table in (mixed, gpcert.load(tmp_path / "mixed.json")):
+        first, *_, last = (line.split() for line in str(table).splitlines()[2:])
+        assert (first[3], last[3]) == ("-", "2")  # the column of beta
+        assert "band" in table._repr_html_()
+        assert list(table.to_frame()["beta"].isna()) == [True] * (len(table) - 1) + [False]
+        assert table.plot(Figure().subplots())
+
+
+def test_titles_and_pictures_say_the_unit_of_the_radius():
+    kernel, words = SquaredExponential(1.0), {"threshold": 0.0, "scale": "std"}
+    model = gpcert.Posterior(kernel, [[0.0], [3.0]], [1.0, -1.0], spread=[1.5])
+    found = gpcert.certified_radius(model, [0.0], **words)
+    assert "radius in standard deviations" in str(found)
+    tables = [
+        gpcert.certified_radius_many(model, [[0.0]], **words),
+        gpcert.safety_curve(model, [0.0], [0.0, 0.1], **words),
+        gpcert.certified_accuracy(model, [[0.0]], None, [0.1], **words),
+    ]
+    for table in tables:
+        assert "in standard deviations" in str(table).splitlines()[0]
+        label = table.plot(Figure().subplots()).get_xlabel()
+        assert label.startswith("radius in standard deviations")
+    plain = gpcert.certified_radius(model, [0.0], threshold=0.0, scale=[2.0])
+    assert "radius in units of scale" in str(plain)
 
 
 def test_notebooks_get_the_same_words_escaped(records):

@@ -91,10 +91,66 @@ def test_accuracy(run, npz, csv, tmp_path):
     found = gpcert.load(out)
     assert found.accuracy == pytest.approx(2 / 3)
     assert found.certified().tolist() == found.attacked().tolist() == pytest.approx([2 / 3, 2 / 3])
+    assert "66.67 % right; right and robust at radius 0.1: 66.66 % to 66.67 %" in result.output
     labels.write_text("b\nq\na\n")
     assert run("accuracy", npz, csv(POINTS), *arguments).exit_code == 3
     labels.write_text("b\n")
     assert run("accuracy", npz, csv(POINTS), *arguments).exit_code == 3
+
+
+def test_labels_are_matched_with_the_ids_of_the_points(run, npz, csv, tmp_path):
+    labels, out = tmp_path / "labels.csv", tmp_path / "accuracy.json"
+    arguments = ("--radii", "0.1", "--labels", labels, "--rtol", 0.1, "--output", out)
+    points = "id,x,y\nu,1.0,0.0\nv,-1.0,0.0\nw,0.9,0.1\n"
+    for text in ("id,label\nu,b\nv,a\nw,b\n", "class;ID\nb;w\nb;u\na;v\n", ",y\nv,a\nw,b\nu,b\n"):
+        labels.write_text(text)
+        result = run("accuracy", npz, csv(points), *arguments)
+        assert result.exit_code == 0, result.output
+        assert [(row.label, row.right) for row in gpcert.load(out)] == [
+            ("b", True),
+            ("a", True),
+            ("b", True),
+        ]
+    refused = {
+        "id,label\nu,b\nv,a\nx,b\n": "missing: w",
+        "id,label\nu,b\nv,a\nv,b\nw,b\n": "got 4 ids",
+        "id,label\nu,b\nu,a\nw,b\n": "missing: v",
+        "u,b\nv,a\nw,b\n": "a header that calls one of them id",
+        "id,index,label\nu,u,b\nv,v,a\nw,w,b\n": "a header that calls one of them id",
+        "": "at least one label",
+    }
+    for text, words in refused.items():
+        labels.write_text(text)
+        result = run("accuracy", npz, csv(points), *arguments)
+        assert result.exit_code == 3
+        assert words in result.stderr
+    labels.unlink()
+    assert run("accuracy", npz, csv(points), *arguments).exit_code == 3
+
+
+def test_labels_may_hold_commas(run, posterior, csv, tmp_path):
+    labels, out = tmp_path / "labels.txt", tmp_path / "accuracy.json"
+    replace(posterior, classes=("Aix, F", "Bonn, D")).save(tmp_path / "towns.npz")
+    for text in ("Bonn, D\nAix, F\n", '"Bonn, D"\n"Aix, F"\n', "town\nBonn, D\nAix, F\n"):
+        labels.write_text(text)
+        points = csv("1.0,0.0\n-1.0,0.0\n")
+        arguments = ("--radii", "0.1", "--labels", labels, "--output", out)
+        result = run("accuracy", tmp_path / "towns.npz", points, *arguments)
+        assert result.exit_code == 0, result.output
+        assert gpcert.load(out).accuracy == 1.0
+
+
+def test_titles_say_the_unit_of_the_radius(run, posterior, csv, tmp_path):
+    replace(posterior, spread=[2.0, 0.5]).save(tmp_path / "model.npz")
+    for command, *more in (
+        ("certify", "--radius", 0.1),
+        ("radius",),
+        ("safety", "--radii", "0,0.1"),
+    ):
+        asked = (command, tmp_path / "model.npz", csv(POINTS), *more)
+        assert "standard deviations" in run(*asked, "--scale", "std").output
+        assert "units of scale" in run(*asked, "--scale", "1,2").output
+        assert "standard deviations" not in run(*asked).output
 
 
 def test_worst_case(run, regressor, npz, csv, tmp_path):

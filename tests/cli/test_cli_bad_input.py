@@ -6,7 +6,7 @@ import joblib
 import numpy as np
 import pytest
 
-from gpcert.cli import verbs as command
+import gpcert
 from gpcert.errors import GPCertError, SoundnessError
 from gpcert.testing.effort import examples
 
@@ -28,7 +28,9 @@ def check(result, *words):
         ("x,y\n", ["at least one point"]),
         ("1.0,0.0\n1.0\n", ["line 2", "2 columns"]),
         ("1.0,0.0\n1.0,spam\n", ["line 2", "column 2", "spam"]),
-        ("1.0;0.0\n2.0;0.0\n", ["line 1", "commas"]),
+        ("1,0;0,0\n2,0;0,0\n", ["line 1", "'1,0'", "decimal point"]),
+        ("x;y\n1,0;0,0\n", ["line 2", "'1,0'", "decimal point"]),
+        ("x\ty\n1.0\t0.0\n2.0\n", ["line 3", "2 columns"]),
         ("1.5,O\n1.0,0.0\n", ["line 1", "column 2", "'O'"]),
         ("O,1.5\n1.0,0.0\n", ["line 1", "column 1", "'O'"]),
         ("1.5O,O\n1.0,0.0\n", ["line 1", "1.5O", "--header"]),
@@ -146,7 +148,7 @@ def test_soundness_errors_are_no_verdict(run, npz, csv, monkeypatch):
     def fail(*arguments, **options):
         raise SoundnessError("bounds crossed")
 
-    monkeypatch.setattr(command, "certify_many", fail)
+    monkeypatch.setattr(gpcert, "certify_many", fail)
     result = run("certify", npz, csv(GOOD), "--radius", 0.1)
     assert result.exit_code == 4
     assert "bounds crossed" in result.stderr
@@ -158,7 +160,7 @@ def test_exhaustion_is_one_line_and_no_verdict(run, npz, csv, monkeypatch, kind)
     def fail(*arguments, **options):
         raise kind
 
-    monkeypatch.setattr(command, "certify_many", fail)
+    monkeypatch.setattr(gpcert, "certify_many", fail)
     result = run("certify", npz, csv(GOOD), "--radius", 0.1)
     assert result.exit_code == 4
     assert len(result.stderr.strip().splitlines()) == 1
@@ -174,7 +176,7 @@ def test_no_failure_ends_as_a_verdict(run, npz, csv, monkeypatch, kind, verb):
         raise kind("no bound")
 
     name = {"range": "prediction_range_many", "radius": "certified_radius_many"}[verb]
-    monkeypatch.setattr(command, name, fail)
+    monkeypatch.setattr(gpcert, name, fail)
     radius = ["--radius", 0.1] if verb == "range" else []
     assert run(verb, npz, csv(GOOD), *radius).exit_code == 4
 
@@ -183,7 +185,7 @@ def test_a_defect_is_not_taken_for_refuted(run, npz, csv, monkeypatch):
     def fail(*arguments, **options):
         raise ZeroDivisionError("a defect")
 
-    monkeypatch.setattr(command, "certify_many", fail)
+    monkeypatch.setattr(gpcert, "certify_many", fail)
     result = run("certify", npz, csv(GOOD), "--radius", 0.1)
     assert result.exit_code == 4
     assert "report" in result.stderr
@@ -193,7 +195,7 @@ def test_interrupt_is_130(run, npz, csv, monkeypatch):
     def fail(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "certify_many", fail)
+    monkeypatch.setattr(gpcert, "certify_many", fail)
     assert run("certify", npz, csv(GOOD), "--radius", 0.1).exit_code == 130
 
 

@@ -96,3 +96,11 @@ def test_bad_input_is_named(run, npz, corners, arguments, message):
     result = run("boxes", npz, *paths)
     assert result.exit_code == 3
     assert message in " ".join(result.stderr.split())
+
+
+def test_a_relative_tolerance(run, npz, corners):
+    arguments = ("boxes", npz, corners / "both.npz", "--output", corners / "near.npz")
+    near = run(*arguments, "--quantity", "std", "--rtol", "0.01")
+    assert near.exit_code == 0, near.output
+    found = gpcert.load(corners / "near.npz")
+    assert (found.tol, found.rtol, found.converged) == (None, 0.01, True)

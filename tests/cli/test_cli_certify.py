@@ -1,6 +1,5 @@
 """`gpcert certify`: exit codes are the verdict, files hold all of it."""
 
-import pandas as pd
 import pytest
 
 import gpcert
@@ -49,6 +48,7 @@ def test_counting_header_must_be_settled(run, npz, csv):
 
 
 def test_output_round_trip_and_csv(run, npz, csv, posterior, tmp_path):
+    pd = pytest.importorskip("pandas")
     output, frame = tmp_path / "results.json", tmp_path / "frame.csv"
     arguments = ["--radius", 0.5, "--output", output, "--csv", frame]
     result = run("certify", npz, csv(NEAR), *arguments)

@@ -1,6 +1,5 @@
 """`gpcert explain`: effects, reasons, pixel budgets, on a model file and a CSV of points."""
 
-import pandas as pd
 import pytest
 
 import gpcert
@@ -8,6 +7,7 @@ from gpcert import explain
 
 
 def test_effects(run, npz, csv, tmp_path):
+    pd = pytest.importorskip("pandas")
     points = csv("x,y\n1.0,0.0\n0.5,0.3\n")
     paths = [tmp_path / name for name in ("effects.json", "effects.csv", "effects.png")]
     result = run(

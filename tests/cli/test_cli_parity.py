@@ -65,8 +65,6 @@ def test_defaults_are_the_same(command, verb):
         option = options.get(OPTIONS.get(name, name))
         if option is None or name == "budget" or parameter.default is parameter.empty:
             continue
-        if command == "explain" and name == "tol":  # of two verbs with a default each
-            continue
         assert str(option.default) == str(parameter.default), name
     if "budget" in inspect.signature(verb).parameters:
         limit = None if command == "boxes" else gpcert.Budget().seconds  # one box each has an end
@@ -81,7 +79,10 @@ def test_all_commands_are_compared():
 
 @pytest.mark.parametrize(
     ("arguments", "right"),
-    [(("radius", "--tol", "0.1"), "--rtol"), (("range", "--radius", "1", "--rtol", "1"), "--tol")],
+    [
+        (("radius", "--tol", "0.1"), "--rtol"),
+        (("accuracy", "--radii", "1", "--tol", "1"), "--rtol"),
+    ],
 )
 def test_the_wrong_option_names_the_right_one(run, npz, csv, arguments, right):
     command, *rest = arguments
@@ -105,3 +106,15 @@ def test_scale(run, npz, csv, tmp_path):
     refused = run("certify", npz, csv("1.0,0.0\n"), "--radius", "0.1", "--scale", "std")
     assert refused.exit_code == 3
     assert "standard deviations of the training data" in refused.stderr
+
+
+def test_accuracies_of_ranges(run, npz, csv, tmp_path):
+    points, out = csv("1.0,0.0\n"), tmp_path / "out.json"
+    ask = ("range", npz, points, "--radius", 0.3, "--quantity", "mean", "--output", out)
+    assert run(*ask, "--rtol", "0.001", "--tol", "1e-4").exit_code == 0
+    (found,) = gpcert.load(out)
+    for side in (found.minimum, found.maximum):
+        assert side.width <= max(1e-4, 0.001 * max(side.lower, -side.upper))
+    refused = run("explain", npz, points, "--radius", 0.1, "--what", "sufficient", "--rtol", 0.1)
+    assert refused.exit_code == 3
+    assert "--rtol" in refused.stderr

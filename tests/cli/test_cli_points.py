@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import gpcert
@@ -12,6 +11,7 @@ from gpcert.cli.options import radius_of
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
+from gpcert.regions import LinearMap
 from gpcert.testing.effort import variants
 
 NAMES = ("age", "bmi")
@@ -45,6 +45,13 @@ def named(tmp_path):
         ("bmi,index,age\n2,5,1\n4,x,3\n", ("5", "x")),
         ("patient,bmi,age\nann,2,1\nbob,4,3\n", ("ann", "bob")),
         (" bmi , age \n2,1\n4,3\n", (0, 1)),
+        ("bmi;age\n2;1\n4;3\n", (0, 1)),
+        ("age\tbmi\n1\t2\n3\t4\n", (0, 1)),
+        ("1;2\n3;4\n", (0, 1)),
+        ("\n\tbmi\tage\nann\t2\t1\nbob\t4\t3\n", ("ann", "bob")),
+        ("1,\t2\n3,\t4\n", (0, 1)),
+        ('id;"bmi";age\r\n"ann, a.";2;1\r\nbob;4;3\r\n', ("ann, a.", "bob")),
+        ("id,bmi,age\nann;a,2,1\nbob;b,4,3\n", ("ann;a", "bob;b")),
     ],
 )
 def test_columns_are_put_into_the_models_order(csv, text, labels):
@@ -100,6 +107,7 @@ def test_features_that_are_numbers_may_be_named(csv):
 
 
 def test_labels_are_in_tables_json_and_csv(run, named, csv, tmp_path):
+    pd = pytest.importorskip("pandas")
     output, frame = tmp_path / "results.json", tmp_path / "frame.csv"
     points = csv("patient,bmi,age\nann,0.0,1.0\n[bob],0.1,-1.0\n")
     files = ["--output", output, "--csv", frame]
@@ -260,6 +268,7 @@ def test_results_on_standard_output_load_again(run, named, tmp_path):
 
 @variants("verb", ["range", "radius"])
 def test_jobs_answer_alike_in_order(run, named, csv, tmp_path, verb):
+    pd = pytest.importorskip("pandas")
     points = csv("id,age,bmi\na,1.0,0.0\nb,-1.0,0.0\nc,0.8,0.1\n")
     options = ["--rtol", 0.2] if verb == "radius" else ["--tol", 0.2, "--radius", 0.2]
     frames = []
@@ -292,3 +301,30 @@ def test_options_of_the_python_verbs(run, named, csv, tmp_path):
     for wrong in ("a=5", "a=5,c=1", "1,2,3", "a=x,b=1", "a=1,2"):
         result = run("certify", named, points, "--radius", 0.1, "--class-weight", wrong)
         assert result.exit_code == 3
+
+
+def test_categories_are_read_as_text(run, csv, tmp_path):
+    model = gpcert.Posterior(
+        SquaredExponential(1.0),
+        [[0.0], [4.0]],
+        [-1.0, 1.0],
+        likelihood=Probit(),
+        classes=(False, True),
+        features=LinearMap([[1.0, 0.0, 0.0, 4.0]], levels={1: ("blue", "red")}),
+        feature_names=("age", "colour"),
+    )
+    model.save(tmp_path / "model.npz")
+    points = csv("colour;age\nblue;0.1\nred;0.2\n")
+    asked = ("certify", tmp_path / "model.npz", points, "--radius")
+    result = run(*asked, "age=0.1", "--csv", tmp_path / "out.csv")
+    assert result.exit_code == 0, result.output
+    header, *rows = (tmp_path / "out.csv").read_text().splitlines()
+    place = header.split(",").index("decision")
+    assert [row.split(",")[place] for row in rows] == ["False", "True"]
+    assert "False" in result.output  # a label, though it is one of no truth
+    refused = run(*asked, "0.1")
+    assert refused.exit_code == 3
+    assert "column 'colour', which holds categories (blue, red)" in refused.stderr
+    refused = run(*asked[:2], csv("age,colour\n0.1,pink\n"), "--radius", "age=0.1")
+    assert refused.exit_code == 3
+    assert "line 2, column 2: expected one of blue, red, got 'pink'" in refused.stderr

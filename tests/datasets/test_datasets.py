@@ -180,7 +180,7 @@ def test_openml_is_read_as_numbers(monkeypatch):
     def fetch(name, **options):
         return np.ones((3, 2), dtype=object), np.array(["3", "8", "3"], dtype=object)
 
-    monkeypatch.setattr(files, "fetch_openml", fetch)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
     X, y = files.download("mnist_784", version=1)
     assert X.dtype == np.float64
     assert y.tolist() == [3, 8, 3]
@@ -197,7 +197,7 @@ def test_without_a_folder_every_set_comes_from_openml_which_keeps_a_copy(monkeyp
         data, labels = spambase if name == "spambase" else (X.reshape(len(X), -1), y)
         return data, labels.astype(str).astype(object)
 
-    monkeypatch.setattr(files, "fetch_openml", fetch)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
     monkeypatch.setattr(images, "TRAIN_SIZE", len(arrays["x_train"]))
     found, expected = datasets.mnist((3, 8)), datasets.mnist((3, 8), tmp_path)
     for part in ("X_train", "y_train", "X_test", "y_test"):
@@ -211,7 +211,7 @@ def test_without_network_the_error_says_what_to_do(monkeypatch):
     def fetch(name, **options):
         raise OSError("no route")
 
-    monkeypatch.setattr(files, "fetch_openml", fetch)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
     with pytest.raises(InputError, match="folder="):
         datasets.spambase()
 

@@ -16,6 +16,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, exact, flint
+from gpcert.testing.balls import dot
 from gpcert.testing.node_case import cell_points
 from tests.strategies import random_cells
 
@@ -86,6 +87,14 @@ def units(evaluation):
     if isinstance(kernel, SquaredExponential):
         return np.broadcast_to(kernel.length_scale, (region.dim,))[region.free]
     return 1.0 / to_numpy(evaluation.local.kernel.inverse_length)
+
+
+def check_deviation(reference, weights, real, deviation):
+    """`|sum_i (y_i - weights_i) k(., z_i)| <= deviation` in the kernel's space, for y = `real`."""
+    step = [a - b for a, b in zip(exact(weights), real, strict=True)]
+    square = dot(step, [dot(row, step) for row in reference.gram().tolist()])
+    assert square.is_finite(), "the reference is not finite"
+    assert not square > arb(float(deviation)) ** 2, f"{square.str(10)} above {deviation} squared"
 
 
 def squared(d):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.square import posterior_square, prior_square, second_square
 from gpcert.testing.arb_reference import ArbPosterior, exact, kernel_reference
+from gpcert.testing.balls import dot
 from gpcert.testing.effort import examples
 from tests.enclosures.enclosure_checks import (
     arb,
@@ -59,6 +60,18 @@ def covariance_term(reference, kernel, x, center, s2, rho2):
     return omega**2 * v_x - 2 * omega * cross + v_c
 
 
+def weights_term(reference, x, center, weights, rho2):
+    """`<P e0 - p, Psi - e0>`, p that of float weights y: the functions k(., z_i) of Psi - e0, with
+    coefficients y - S k(c)."""
+    row_x, row_c = reference.row(x), reference.row(center)
+    step = list(weights)
+    for a in reference.factors[0]:
+        along = dot(a, row_c)
+        step = [s - along * u for s, u in zip(step, a, strict=True)]
+    omega = (rho2 / 2).exp()
+    return dot(step, [omega * u - v for u, v in zip(row_x, row_c, strict=True)])
+
+
 @pytest.mark.parametrize("kind", ["prior", "posterior", "second", "better"])
 @settings(max_examples=examples(30))
 @given(case=cases())
@@ -68,15 +81,12 @@ def test_square_encloses_the_quadratic_term(kind, case):
     geometry = expansion.geometry
     reference = ArbPosterior(case.posterior.unit)
     step = local.kernel.squared_step(expansion)
-    square = prior_square(step, geometry, local.operator)
-    own = posterior_square(local.kernel, expansion, local.precisions[0], step, local.operator)
-    finer = second_square(
-        local.kernel.second_degree(expansion),
-        expansion.geometry,
-        local.precisions[0],
-        step,
-        local.operator,
-    )
+    precision, operator = local.precisions[0], local.operator
+    center = precision.center(local.kernel, expansion)
+    square = prior_square(step, geometry, operator, center)
+    own = posterior_square(local.kernel, expansion, precision, step, operator, center)
+    degrees = local.kernel.second_degree(expansion)
+    finer = second_square(degrees, geometry, precision, step, operator, center)
     if kind == "better":
         square = square.better(own, geometry)[0].better(finer, geometry)[0]
     elif kind != "prior":
@@ -95,5 +105,9 @@ def test_square_encloses_the_quadratic_term(kind, case):
             low -= arb(float(to_numpy(square.below_error)[b]))
             high = 2 * quadratic(zero, square.above[b], d)
             high += arb(float(to_numpy(square.above_error)[b]))
-            assert not term < low
-            assert not term > high
+            off = weights_term(
+                reference, x, centers[b], exact(to_numpy(center.weights)[b]), squared(d)
+            )
+            for whole in (term, term + 2 * off):
+                assert not whole < low
+                assert not whole > high

@@ -22,7 +22,14 @@ from gpcert.kernels.exponentials import LARGEST_EXPONENT, exponential_tail, grow
 from gpcert.regions import Box, Cells
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint, regression_posterior
 from gpcert.testing.effort import backend_or_skip, examples
-from tests.enclosures.enclosure_checks import arb, displacement, evaluation_of, points_of, squared
+from tests.enclosures.enclosure_checks import (
+    arb,
+    check_deviation,
+    displacement,
+    evaluation_of,
+    points_of,
+    squared,
+)
 from tests.strategies import cases
 
 squares = st.one_of(
@@ -97,16 +104,18 @@ def test_precision_products(form, case):
         host.asarray(A),
         host.asarray(A.T @ A) if form == "precision" else None,
         local.precisions[0].size,
+        local.precisions[0].root_trace,
+        local.precisions[0].image,
     )
-    y, y_error, explained, explained_error = precision.apply(local.kernel, expansion)
+    found = precision.center(local.kernel, expansion)
+    assert not np.any(found.missed)
     reference = ArbPosterior(case.posterior.unit)
     for b, x in enumerate(evaluation.cells.points_full(evaluation.cells.center)):
         row = reference.row(x)
         real = exact_precision(reference, row)
-        gap2 = sum(((a - r) ** 2 for a, r in zip(exact(y[b]), real, strict=True)), arb(0))
-        assert not gap2.sqrt() > arb(float(y_error[b]))
+        check_deviation(reference, found.weights[b], real, found.deviation[b])
         product = sum((k * r for k, r in zip(row, real, strict=True)), arb(0))
-        assert not abs(product - arb(float(explained[b]))) > arb(float(explained_error[b]))
+        assert not abs(product - arb(float(found.explained[b]))) > arb(float(found.error[b]))
 
 
 @pytest.mark.parametrize(("pieces", "name"), [(1, "numpy"), (2**18, "numpy"), (1, "torch")])
@@ -127,8 +136,11 @@ def test_triangular_factors_save_work_alone(pieces, name, monkeypatch):
     assert triangular.triangular
     monkeypatch.setattr(precision_module, "STRIP", 3)
     monkeypatch.setattr(precision_module, "NEAR_NUMBERS", pieces)
-    found = triangular.derivative_covariance(local.kernel, expansion)
-    plain = replace(triangular, triangular=False).derivative_covariance(local.kernel, expansion)
+    center = triangular.center(local.kernel, expansion)
+    found, plain = (
+        each.derivative_covariance(local.kernel, expansion, center).form
+        for each in (triangular, replace(triangular, triangular=False))
+    )
     gap = np.linalg.norm(to_numpy(found.matrix - plain.matrix), axis=(1, 2))
     assert np.all(gap <= to_numpy(found.error + plain.error))
     assert np.all(to_numpy(found.error) < 1e-9)
@@ -149,8 +161,9 @@ def test_what_the_kernel_knows_of_a_batch_stays(kernel):
     assert local.precisions is not None
     assert local.precisions[0].triangular
     before = local.kernel.derivatives(expansion).copy()
+    center = local.precisions[0].center(local.kernel, expansion)
     for _ in range(2):
-        local.precisions[0].derivative_covariance(local.kernel, expansion)
+        local.precisions[0].derivative_covariance(local.kernel, expansion, center)
     assert np.array_equal(local.kernel.derivatives(expansion), before)
     found = gpcert.prediction_range(posterior, region, quantity="variance", budget=Budget(boxes=1))
     for point, value in ((found.argmin, found.minimum.upper), (found.argmax, found.maximum.lower)):
@@ -195,8 +208,11 @@ def test_derivative_covariance(case):
     evaluation = evaluation_of(case)
     local, expansion = evaluation.local, evaluation.expansion
     precision = local.precisions[0]
-    form = precision.derivative_covariance(local.kernel, expansion)
+    center = precision.center(local.kernel, expansion)
+    form, missed, crossed = precision.derivative_covariance(local.kernel, expansion, center)
     G, error = form.matrix, form.error
+    assert not np.any(missed)
+    assert crossed is None
     reference = ArbPosterior(case.posterior.unit)
     region = case.region
     free = region.free
@@ -252,9 +268,11 @@ def test_second_covariance(case):
     """Forms of degree 2, 3 and 4 against `A k (u.d)^n` in ball arithmetic, for random d."""
     evaluation = evaluation_of(case, keep=2)
     local, expansion = evaluation.local, evaluation.expansion
-    found = second_covariance(
-        local.precisions[0], local.kernel.second_degree(expansion), expansion.scaled.shape[1]
-    )
+    precision, degrees = local.precisions[0], local.kernel.second_degree(expansion)
+    center = precision.center(local.kernel, expansion)
+    *found, forms = second_covariance(precision, degrees, expansion.scaled.shape[1], center)
+    assert not any(np.any(missed) for missed in forms.missed.values())
+    assert forms.crossed is None
     reference, region = ArbPosterior(case.posterior.unit), case.region
     free, f = region.free, len(region.free)
     lengths = exact(np.broadcast_to(case.posterior.kernel.length_scale, (region.dim,))[free])

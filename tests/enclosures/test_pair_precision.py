@@ -66,19 +66,22 @@ def test_products_of_pairs_in_high_precision(smooth, size):
     unit = own.local.unit
     pairs = range(len(unit.pairs))
     precision = precisions.on(expansion, pairs)
-    found = precision.apply(kernel, expansion)
+    found = precision.center(kernel, expansion)
     alone = precision.explained(kernel)
-    covariance = precision.derivative_covariance(kernel, expansion)
+    covariance, missed, _ = precision.derivative_covariance(kernel, expansion, found)
+    assert not np.any(missed)
+    assert not np.any(found.missed)
+    gram = ArbPosterior(unit).gram()
     prior = kernel.derivative_covariance(expansion)
     k, D = rows(expansion.K).transpose(), rows(kernel.derivatives(expansion)[0])
     for j in pairs:
         A, C = (rows(part) for part in unit.factors_of(j))
         S = A.transpose() * A - C.transpose() * C
         y = S * k
-        gap = sum((y[i, 0] - arb(float(found.y[j, i]))) ** 2 for i in range(6)).sqrt()
-        assert gap <= arb(float(found.y_error[j]))
+        gap = y - rows(found.weights[j][:, None])
+        assert (gap.transpose() * gram * gap)[0, 0] <= arb(float(found.deviation[j])) ** 2
         square = (k.transpose() * y)[0, 0]
-        for value, error in ((found.product, found.product_error), alone):
+        for value, error in ((found.explained, found.error), alone):
             assert abs(square - arb(float(value[j]))) <= arb(float(error[j]))
         G = D * S * D.transpose()
         for a in range(3):
@@ -86,7 +89,7 @@ def test_products_of_pairs_in_high_precision(smooth, size):
                 true = arb(float(prior.matrix[0, a, b])) - G[a, b]
                 gap = abs(true - arb(float(covariance.matrix[j, a, b])))
                 assert gap <= arb(float(covariance.error[j]))
-        assert float(found.y_error[j]) < 1e-9
+        assert float(found.deviation[j]) < 1e-9
         assert float(covariance.error[j]) < 1e-9
 
 

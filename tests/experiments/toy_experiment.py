@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from matplotlib.figure import Figure
+import pytest
 
 from gpcert.experiments.base import Piece
 from gpcert.experiments.results import Finding, ResultFigure
@@ -35,7 +35,7 @@ def findings(tables):
 
 
 def draw(tables):
-    figure = Figure()
+    figure = pytest.importorskip("matplotlib.figure").Figure()
     figure.subplots().plot(tables["squares"].column("square"))
     return figure
 

@@ -4,7 +4,6 @@ import time
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import gpcert
@@ -216,6 +215,7 @@ def test_an_interrupt_ends_all_searches_and_leaves_valid_bounds(binary, jobs, mo
 
 
 def test_rows_of_a_data_frame_keep_their_labels(binary):
+    pd = pytest.importorskip("pandas")
     named = with_names(binary)
     X = np.random.default_rng(7).uniform(-1, 1, (2, 4))
     frame = pd.DataFrame(X[:, ::-1], index=["Ann", "Bob"], columns=named.feature_names[::-1])

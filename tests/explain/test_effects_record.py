@@ -6,7 +6,6 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from matplotlib import pyplot
 
 from gpcert import explain
 from gpcert.errors import InputError, MissingExtraError
@@ -49,6 +48,7 @@ def test_ranking_is_by_size(found):
 
 
 def test_pictures(found, image_model):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
     figure, axes = pyplot.subplots(1, 2)
     assert found.plot(axes[0], point=1) is axes[0]
     pixels = explain.effects(image_model, np.full(9, 0.5), 0.2, domain=(0, 1))
@@ -83,6 +83,7 @@ def test_shap_gets_values_bounds_and_names(found, monkeypatch):
 
 def test_shap_itself_accepts_them(found):
     shap = pytest.importorskip("shap")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
     explanation = found.to_shap()
     assert isinstance(explanation, shap.Explanation)
     assert explanation.values.shape == (2, 4)

@@ -1,7 +1,6 @@
 """Inputs in every dress: the right answer or a clear error, never a raw one."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 
@@ -30,6 +29,7 @@ def strided(a):
 
 
 def framed(a):
+    pd = pytest.importorskip("pandas")
     return pd.DataFrame(a) if a.ndim == 2 else pd.Series(a)
 
 

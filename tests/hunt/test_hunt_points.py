@@ -16,7 +16,7 @@ from gpcert.testing.effort import examples
 
 NUMBERS = ("0", "-1.5", "1e-3", "+2.", ".5", "1E5", " 3 ", "-0")
 WORDS = ("a", "O", "1.5,O", "", "1,5", "--1", "1e", "0x10", "1_0", "é", '"', "1 2", "=1+1", "nan")
-ODD = (b"", b"\n\n", b"\x00\x01", b"1,2\n\xff\xfe", b'"1', b"1;2\n3;4\n", b"," * 100)
+ODD = (b"", b"\n\n", b"\x00\x01", b"1,2\n\xff\xfe", b'"1', b"1,5;2,5\n3,5;4,5\n", b"," * 100)
 BAD_INPUT = 3
 
 
@@ -92,7 +92,8 @@ def wrong(seed, folder):
     """What is wrong with how a drawn file is read, if anything."""
     rng = np.random.default_rng([11, seed])
     columns, rows = drawn(rng)
-    text = "\n".join(",".join(_quoted(cell) for cell in row) for row in rows) + "\n"
+    between = str(rng.choice([",", ";", "\t"]))
+    text = "\n".join(between.join(_quoted(cell) for cell in row) for row in rows) + "\n"
     mark = b"\xef\xbb\xbf" if rng.random() < 0.2 else b""
     code, printed, found = certified(folder, columns, mark + text.encode())
     right = expected(columns, rows)
@@ -106,7 +107,7 @@ def wrong(seed, folder):
 
 
 def _quoted(cell):
-    return '"' + cell.replace('"', '""') + '"' if any(c in cell for c in ',"') else cell
+    return '"' + cell.replace('"', '""') + '"' if any(c in cell for c in ',;\t"') else cell
 
 
 def test_points_are_read_as_they_are_or_refused(folder):

@@ -8,7 +8,7 @@ import pytest
 from gpcert.arrays import Backend
 from gpcert.errors import InputError
 from gpcert.kernels.matern import Matern
-from gpcert.kernels.nodes.radial_bins import FINENESS, MOST_BINS
+from gpcert.kernels.nodes.radial_bin_tables import FINENESS, MOST_BINS
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.regions import Box
@@ -89,7 +89,9 @@ def test_both_accuracies_agree(kernel):
     node = batch.node
     factors = tuple(node.profile.terms(batch.r, (0, 0), (1, 0), (2, 0)))
     sizes, errors = node.regular_accuracy(batch.r, node.extents, factors)
-    (whole_sizes, whole_errors), _ = node.accuracy(batch.r, batch.distance_error, factors)
+    ends = (batch.r, batch.r)
+    whole, _ = node.accuracy(ends, batch.distance_error, node.extents, factors)
+    whole_sizes, whole_errors = whole
     for n in range(3):
         ratio = errors[n] / whole_errors[n]
         assert np.all((ratio > 0.3) & (ratio < 3.0))

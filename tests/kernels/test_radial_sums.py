@@ -7,6 +7,7 @@ from gpcert.arrays import Backend
 from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
 from gpcert.kernels.nodes.radial_bins import (
     BinnedSums,
+    Kept,
     bin_numbers,
     sum_over_points,
     totals_by_bin,
@@ -18,7 +19,7 @@ from gpcert.regions.frame import Frame, Reach
 KERNELS = [Matern([0.5, 1.0, 2.0], 2.5, 3.0), RationalQuadratic(1.0, 1.5), SquaredExponential(0.7)]
 
 
-def batch_of(kernel, cells=70, N=900, seed=0):
+def batch_of(kernel, cells=70, N=900, seed=0, half=0.1):
     """Several blocks of cells, and points, one of them at a centre."""
     rng = np.random.default_rng(seed)
     d, points = 3, rng.uniform(-1.0, 1.0, (N, 3))
@@ -26,7 +27,7 @@ def batch_of(kernel, cells=70, N=900, seed=0):
     frame = Frame.of(region, kernel.typical_lengths(d), Backend())
     centers = rng.uniform(-0.9, 0.9, (cells, d))
     centers[0] = points[0]
-    half = np.full((cells, d), 0.1) / frame.unit
+    half = np.full((cells, d), half) / frame.unit
     reach = Reach(frame.points(centers), centers, half, frame.unit)
     return kernel.node(points, frame).at(reach), rng
 
@@ -37,10 +38,8 @@ def test_jet_is_that_of_the_contraction(kernel, each):
     batch, rng = batch_of(kernel)
     shape = batch.r.shape if each else batch.r.shape[1:]
     weights = rng.normal(size=shape)
-    found = sum_over_points(batch, weights, None)
-    sums = BinnedSums(batch, weights)
-    vars(sums)["_sums"] = found
-    jet = sums.jet()
+    found = sum_over_points(batch.node, batch.r, weights, Kept(), False)
+    jet = BinnedSums(batch, weights, False).jet(None)
     expected = batch.contract(np.broadcast_to(weights, batch.r.shape))
     for own, other in zip(vars(jet).values(), vars(expected).values(), strict=True):
         np.testing.assert_allclose(own, other, rtol=1e-11, atol=1e-10)
@@ -50,12 +49,36 @@ def test_jet_is_that_of_the_contraction(kernel, each):
     np.testing.assert_array_equal(found.totals, sizes)
 
 
+@pytest.mark.parametrize("kernel", [Matern(0.4, 0.5), Matern(0.4, 1.5), KERNELS[0]], ids=repr)
+def test_points_are_left_out_where_the_remainder_counts_them(kernel):
+    """And nowhere else: the derivatives of all points belong to a remainder of the features."""
+    batch, rng = batch_of(kernel, half=0.5)
+    weights = rng.normal(size=batch.r.shape)
+    sums = BinnedSums(batch, weights, True)
+    _, left_out = sums.remainder()
+    assert left_out is not None
+    counts = np.arange(len(weights)) % 2 == 0
+    jet = sums.jet(left_out & counts[:, None])
+    bins = batch.node.bins
+    gone = left_out.reshape(-1)[bin_numbers(batch.r, bins)]
+    assert np.all(gone.any(axis=1))
+    jets = [batch.contract(a) for a in (np.where(gone, 0.0, weights), weights)]
+    known = batch.r.min(axis=1) > 0  # at a point nothing is
+    for own, less, all_points in zip(*(vars(each).values() for each in (jet, *jets)), strict=True):
+        if own.ndim == 1:  # values are kept
+            np.testing.assert_allclose(own, all_points, rtol=1e-10, atol=1e-10)
+            continue
+        for rows, other in ((counts, less), (~counts, all_points)):
+            at = rows & known
+            np.testing.assert_allclose(own[at], other[at], rtol=1e-8, atol=1e-6)
+
+
 def test_tensors_are_those_of_points_that_go_on():
     batch, rng = batch_of(KERNELS[0])
     weights = rng.normal(size=batch.r.shape[1])
     goes_on = np.ones((len(batch.r), batch.node.bins), dtype=bool)
     goes_on[::2, :120] = False
-    found = sum_over_points(batch, weights, goes_on)
+    found = sum_over_points(batch.node, batch.r, weights, Kept(tensors=goes_on), True)
     assert found.tensors is not None
     mask = goes_on.reshape(-1)[bin_numbers(batch.r, batch.node.bins)]
     assert mask.mean() < 0.95

@@ -20,7 +20,7 @@ trees = st.integers(1, 3).flatmap(lambda d: st.tuples(st.just(d), any_kernels(d)
 def plain_taylor(kernel, points, region):
     """The plain Taylor model of any kernel, also of those that have a better one."""
     frame = Frame.of(region, kernel.typical_lengths(points.shape[1]), Backend())
-    return LocalTaylor.build(kernel.node(points, frame), frame, region)
+    return LocalTaylor.build(kernel.node(points, frame), frame, region, len(points))
 
 
 def situation(d, kernel, seed, size):

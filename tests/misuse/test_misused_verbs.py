@@ -130,8 +130,9 @@ def test_words():
     _says("compute_class_weight", class_weight="balanced")
     _says(r"domain: expected \(low, high\)", verb="certified_radius", domain=5)
     _says("tol: expected numbers, got text", verb="prediction_range", tol="a")
-    _says("tol: expected numbers, got None", verb="prediction_range", tol=None)
-    _says(r"rtol: expected a number in \[0, 1\)", verb="certified_radius", rtol=1.5)
+    _says("rtol: expected numbers, got None", verb="certified_radius", rtol=None)
+    for verb in ("certified_radius", "prediction_range"):
+        _says(r"rtol: expected a number in \[0, 1\)", verb=verb, rtol=1.5)
     _says("backend: expected 'numpy'", backend=None)
     _says("backend: expected 'numpy'", backend="torch:tpu")
     _says("random_state: expected a whole number", random_state="a")

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgba
-from matplotlib.figure import Figure
 
 import gpcert
 from gpcert.errors import InputError
@@ -12,6 +10,9 @@ from gpcert.likelihoods import Probit
 from gpcert.plots import plot_decision_regions, plot_image_counterexample, plot_range
 from gpcert.plots.decision import outline
 from gpcert.plots.style import LOOKS
+
+Figure = pytest.importorskip("matplotlib.figure").Figure
+to_rgba = pytest.importorskip("matplotlib.colors").to_rgba
 
 
 @pytest.fixture

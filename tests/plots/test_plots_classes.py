@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgba
-from matplotlib.figure import Figure
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
 
@@ -19,6 +17,9 @@ from gpcert.likelihoods import Softmax
 from gpcert.plots import decision, plot_decision_regions, plot_range
 from gpcert.plots.decision import areas_of
 from gpcert.plots.style import CLASS_PALETTE, LOOKS
+
+Figure = pytest.importorskip("matplotlib.figure").Figure
+to_rgba = pytest.importorskip("matplotlib.colors").to_rgba
 
 DOCS = Path(__file__).parents[2] / "docs"
 CENTERS = np.array([[0.0, 0.0], [3.0, 0.0], [1.5, 2.5]])

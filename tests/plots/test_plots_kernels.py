@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from gpcert.errors import InputError
 from gpcert.kernels import (
@@ -24,6 +23,8 @@ from gpcert.plots.kernels import kernel_lines, plot_kernel_lines
 from gpcert.plots.style import ACCENT, DARK
 from gpcert.testing.effort import crossed
 from gpcert.testing.kernel_references import partner_configs
+
+Figure = pytest.importorskip("matplotlib.figure").Figure
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "kernels.md").read_text(encoding="utf-8")

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from gpcert.errors import InputError
 from gpcert.models.hyperparameters import Epoch, Trace
 from gpcert.plots.curves import plot_training
+
+Figure = pytest.importorskip("matplotlib.figure").Figure
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import gpcert.triangular as triangular
 from gpcert import Posterior
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.spectral import GramBlock, absolute_norm, triangular_eigenvalue
+from gpcert.spectral import GramBlock, absolute_norm, gram_circles, triangular_eigenvalue
 from gpcert.testing.effort import examples
 from gpcert.triangular import Inverse
 
@@ -29,6 +29,12 @@ def _blocks(K, errors, size=4):
     for number, rows in enumerate(slices):
         for columns in slices[: number + 1]:
             yield GramBlock(rows, columns, K[rows, columns], errors[rows, columns])
+
+
+def _bound(A, *blocks):
+    """`triangular_eigenvalue` from a factor and the blocks of K."""
+    inverse = Inverse.with_matrix(A)
+    return triangular_eigenvalue(inverse, gram_circles(inverse.root, _blocks(*blocks)))
 
 
 def _gram(rng, N):
@@ -59,7 +65,7 @@ def test_never_below_the_largest_eigenvalue(seed, noise):
         A = A * rng.uniform(0.5, 2.0)
     elif kind == 3:
         A = np.tril(rng.normal(size=(N, N)))
-    found = triangular_eigenvalue(Inverse.with_matrix(A), _blocks(K, np.zeros_like(K)))
+    found = _bound(A, K, np.zeros_like(K))
     assert found >= _exact_eigenvalue(A, K)
 
 
@@ -68,19 +74,14 @@ def test_exact_factors_have_no_excess(noise):
     rng = np.random.default_rng(0)
     K = _gram(rng, 60)
     A = np.linalg.inv(np.linalg.cholesky(K + noise * np.eye(60)))
-    assert (
-        triangular_eigenvalue(Inverse.with_matrix(np.tril(A)), _blocks(K, np.zeros_like(K), 16))
-        <= 1.0
-    )
+    assert _bound(np.tril(A), K, np.zeros_like(K), 16) <= 1.0
 
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_every_row_sees_both_sides_of_the_diagonal(size):
     """The circle of the first row alone says that K does not lie below the identity."""
     K = np.array([[1.0, 0.5], [0.5, 0.3]])
-    found = triangular_eigenvalue(
-        Inverse.with_matrix(np.eye(2)), _blocks(K, np.zeros_like(K), size)
-    )
+    found = _bound(np.eye(2), K, np.zeros_like(K), size)
     assert _exact_eigenvalue(np.eye(2), K) <= found <= 1.5 + 1e-12
 
 
@@ -90,17 +91,15 @@ def test_errors_of_the_gram_matrix_count():
     K = _gram(rng, 8)
     A = np.tril(np.linalg.inv(np.linalg.cholesky(K + 0.01 * np.eye(8))))
     errors = 0.004 * np.ones_like(K)
-    found = triangular_eigenvalue(Inverse.with_matrix(A), _blocks(K, errors))
+    found = _bound(A, K, errors)
     assert found >= _exact_eigenvalue(A, K + errors)
-    assert found > triangular_eigenvalue(Inverse.with_matrix(A), _blocks(K, np.zeros_like(K)))
+    assert found > _bound(A, K, np.zeros_like(K))
 
 
 def test_what_cannot_be_inverted_is_not_believed():
     K = np.eye(2)
     for A in ([[1.0, 0.0], [1.0, 1e-320]], [[1e300, 0.0], [0.0, 1e-300]]):
-        assert triangular_eigenvalue(
-            Inverse.with_matrix(np.array(A)), _blocks(K, 0 * K)
-        ) >= _exact_eigenvalue(np.array(A), K)
+        assert _bound(np.array(A), K, 0 * K) >= _exact_eigenvalue(np.array(A), K)
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
+import pytest
 
 from gpcert.experiments.results import (
     Environment,
@@ -107,7 +107,7 @@ def _environment() -> Environment:
 
 @cache
 def _drawing(name: str, ending: str) -> bytes:
-    figure = Figure(figsize=(5, 3))
+    figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(5, 3))
     figure.add_subplot(title=name).plot([0, 2, 1, 3])
     content = io.BytesIO()
     figure.savefig(content, format=ending)

@@ -14,7 +14,8 @@ from gpcert.errors import InputError, SoundnessError
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Mean, Probability
 from gpcert.search import Budget, StopReason, Watch
-from gpcert.search.shared import Boxes, SharedProblem, nothing_searched, solve_shared
+from gpcert.search.questions import Boxes, SharedProblem, nothing_searched
+from gpcert.search.shared import solve_shared
 from gpcert.testing.effort import variants
 from tests.search.search_problems import random_posterior
 

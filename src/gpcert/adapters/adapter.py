@@ -155,6 +155,14 @@ def with_names(model: Model, names: tuple[str, ...] | None) -> Model:
     return model if model.feature_names == names else replace(model, feature_names=names)
 
 
+def with_spread(model: Model, spread: np.ndarray | None) -> Model:
+    """The model with these standard deviations of its features in the training data."""
+    if isinstance(model, Several):
+        members = tuple(replace(member, spread=spread) for member in model.members)
+        return replace(model, members=members)
+    return replace(model, spread=spread)
+
+
 def check_fitted(model: Any, attribute: str) -> Any:
     """The model, or an `InputError` if it lacks an attribute that fitting sets."""
     if not hasattr(model, attribute):

@@ -29,9 +29,14 @@ from gpcert.arrays import finite_array
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel
 from gpcert.posterior import Posterior
+from gpcert.posterior_parts import known_noise
 from gpcert.several import Outputs, SeparateOutputs
 from gpcert.spectral import symmetric_eigh
 from gpcert.triangular import Inverse, triangular_inverse
+
+SAME = 1e-12
+"""Entries of two covariances that differ by less, relative to the largest, are the same number,
+computed in two ways."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,17 +73,23 @@ class PriorMean:
 
 @dataclass(frozen=True, eq=False)
 class Canonical:
-    """Weights (N,) and the factors A (r, N) and C (r', N) of a posterior."""
+    """Weights (N,) and the factors A (r, N) and C (r', N) of a posterior; and the noise (N,) of the
+    observations, where A^T A is about (K + noise)^-1."""
 
     weights: np.ndarray
     factor: np.ndarray | Inverse
-    negative_factor: np.ndarray
+    negative_factor: np.ndarray | None
+    training_noise: np.ndarray | None = None
 
     def posterior(
         self, kernel: Kernel, points: np.ndarray, mean: PriorMean, output: int = 0, **more: Any
     ) -> Posterior:
         """Of a prior with this kernel and this output of the mean."""
-        factors = {"factor": self.factor, "negative_factor": self.negative_factor}
+        factors = {
+            "factor": self.factor,
+            "negative_factor": self.negative_factor,
+            "training_noise": self.training_noise,
+        }
         trend = {"offset": mean.constant[output], "slope": mean.slope[output]}
         return Posterior(kernel, points, self.weights, **factors, **trend, **more)
 
@@ -95,14 +106,29 @@ def lower_factor(K: np.ndarray, what: str) -> np.ndarray:
         ) from None
 
 
-def exact_regression(K: np.ndarray, targets: np.ndarray) -> Canonical:
-    """From the covariance K of the observations, noise included, and their centred values (N,).
+def exact_regression(K: np.ndarray, targets: np.ndarray, noise: Any) -> Canonical:
+    """From the covariance K of the observations, noise included, their centred values (N,), and the
+    noise, a number or one for each.
 
     `t = K^-1 y`, `A = L^-1`: Rasmussen & Williams 2006, Algorithm 2.1.
     """
     L = lower_factor(K, "covariance of the training points, noise included")
     weights = scipy.linalg.cho_solve((L, True), targets)
-    return Canonical(weights, Inverse.of(L, owned=True), np.zeros((0, len(L))))
+    return Canonical(weights, Inverse.of(L, owned=True), None, known_noise(len(L), noise))
+
+
+def noise_between(covariance: np.ndarray, K: np.ndarray) -> np.ndarray | None:
+    """(N,): by how much the diagonal of the covariance of observations is larger than that of K;
+    None where they differ elsewhere, too, or it is not.
+
+    >>> noise_between(np.eye(2) + 1.0, np.ones((2, 2))).tolist()
+    [1.0, 1.0]
+    """
+    apart = covariance - K
+    noise = np.diag(apart).copy()
+    np.fill_diagonal(apart, 0.0)
+    same = np.all(np.abs(apart) <= SAME * np.abs(K).max())
+    return known_noise(len(K), noise) if same else None
 
 
 def whitened(L: np.ndarray, center: np.ndarray, spread: np.ndarray | None) -> Canonical:
@@ -162,12 +188,19 @@ def join_outputs(outputs: Sequence[Posterior], **options: Any) -> Outputs:
             found[c, : len(A), starts[c] : starts[c] + A.shape[1]] = A * roots[c]
         return found
 
+    noises = [output.training_noise for output in outputs]
+    known = all(noise is not None for noise in noises)
+    each = np.full((len(outputs), len(Z)), np.inf)
+    if known:  # in units of the common kernel; an output has no observation at others' points
+        for row, noise, start, factor in zip(each, noises, starts, factors, strict=True):
+            row[start : start + noise.shape[1]] = noise[0] / factor
     fields: dict[str, Any] = {
         "kernel": kernel,
         "points": Z,
         "weights": placed("weights")[:, 0],
         "factor": placed("factor"),
-        "negative_factor": placed("negative_factor"),
+        "negative_factor": None if known else placed("negative_factor"),
+        "training_noise": each if known else None,
         "offset": np.concatenate([output.offset for output in outputs]),
         "scale": np.concatenate([output.scale for output in outputs]) * roots,
         "noise": np.concatenate([output.noise for output in outputs]),

@@ -151,8 +151,9 @@ def _noise(model: Any, X: np.ndarray) -> np.ndarray:
 
 def _exact(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonical]:
     X, Y = finite_array("data[0]", model.data[0]), finite_array("data[1]", model.data[1])
-    K = latent[0].covariance(_noise(model, X))
-    return [canonical.exact_regression(K, errors) for errors in (Y - mean.at(X)).T]
+    own, noise = latent[0], _noise(model, X)
+    K, noise = own.covariance(noise), own.white + noise
+    return [canonical.exact_regression(K, errors, noise) for errors in (Y - mean.at(X)).T]
 
 
 def _sparse(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonical]:

@@ -25,6 +25,7 @@ from gpcert.extras import library
 from gpcert.frames import spread_of
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood
 from gpcert.posterior import Posterior
+from gpcert.posterior_parts import known_noise
 from gpcert.triangular import Inverse
 
 gpx: Any = library("gpjax")
@@ -54,7 +55,9 @@ def convert(model: Any) -> Conversion:
     Z = points("train_data.X", model.train_data.X)
     kernel, _ = TREE.convert(model.prior.kernel, Z.shape[1])
     L = finite_array("cholesky_factor", model.cholesky_factor)
+    noise = float(model.prior.jitter)
     if type(model) is conditioning.ExactPosterior:
+        noise += float(np.asarray(model.likelihood.obs_stddev)) ** 2
         weights = finite_array("representer_weights", model.representer_weights)[:, 0]
     else:
         latent = finite_array("latent", model.latent)[:, 0]
@@ -66,6 +69,7 @@ def convert(model: Any) -> Conversion:
         Inverse.of(L, owned=True),
         offset=_constant(model.prior.mean_function),
         noise=float(model.prior.jitter),
+        training_noise=known_noise(len(Z), noise),
         likelihood=likelihood,
         spread=spread_of(Z),
     )

@@ -34,9 +34,13 @@ from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import scaled_by
 from gpcert.likelihoods import Gaussian, Likelihood, Probit
 from gpcert.posterior import Posterior
+from gpcert.posterior_parts import known_noise
 
 GPy: Any = library("GPy")
 gk: Any = GPy.kern
+
+JITTER = 1e-8
+"""What the library adds to the covariance of the observations of exact regression."""
 
 MODELS = (
     GPy.models.GPRegression,
@@ -68,8 +72,13 @@ def convert(model: Any) -> Conversion:
     mean = _mean(model.mean_function, len(weights), Z.shape[1])
     options = {"noise": noise, "likelihood": likelihood, "spread": spread_of(np.asarray(model.X))}
 
+    observed = _training_noise(model, noise)
+
     def outputs(chosen: Any, precision: np.ndarray) -> Posterior:
         trend = {"offset": mean.constant[chosen], "slope": mean.slope[chosen]}
+        if observed is not None:
+            exact = known_noise(len(Z), observed)
+            return Posterior(kernel, Z, weights[chosen], training_noise=exact, **trend, **options)
         symmetric = precision / 2 + precision.T / 2
         return Posterior.from_precision(kernel, Z, weights[chosen], symmetric, **trend, **options)
 
@@ -88,6 +97,16 @@ def convert(model: Any) -> Conversion:
         return LibraryPrediction(mean, variance, model.predict(X)[0][:, 0])
 
     return Conversion(posterior, predict)
+
+
+def _training_noise(model: Any, white: float) -> np.ndarray | None:
+    """Of exact regression: that of the likelihood, of the kernel's White parts, and the jitter that
+    the library adds."""
+    exact = GPy.inference.latent_function_inference.ExactGaussianInference
+    if type(model.inference_method) is not exact:
+        return None
+    own = finite_array("variance", model.likelihood.gaussian_variance(model.Y_metadata))
+    return np.ravel(own) + white + JITTER
 
 
 def _likelihood(likelihood: Any) -> Likelihood:

@@ -154,7 +154,7 @@ def exact_posterior(model: Any, output: int | None = None) -> Posterior:
         )
     mean, kernel = prior.prior_of(model, X.shape[1], output)
     K = kernel.value(X, X) + np.diag(np.broadcast_to(noise, y.shape))
-    found = canonical.exact_regression(K, y - mean.at(X)[:, 0])
+    found = canonical.exact_regression(K, y - mean.at(X)[:, 0], noise)
     return found.posterior(kernel, X, mean, spread=spread_of(X))
 
 

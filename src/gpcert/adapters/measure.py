@@ -16,6 +16,7 @@ import numpy as np
 from gpcert.adapters.adapter import TOLERANCE, Conversion, LibraryPrediction
 from gpcert.committee import Committee, Model, committee_decision
 from gpcert.errors import UnsupportedModelError
+from gpcert.levels import codes_of
 from gpcert.likelihoods import ClassLikelihood
 
 PROBES = 200
@@ -60,7 +61,11 @@ def probe_points(posterior: Model, count: int = PROBES) -> np.ndarray:
     sizes = np.geomspace(SMALLEST_MOVE, LARGEST_MOVE, len(near))[:, None]
     moved = near + sizes * width * random.standard_normal(near.shape)
     uniform = low + width * random.uniform(size=(count - len(near), posterior.dim))
-    return np.concatenate([moved, uniform])
+    X = np.concatenate([moved, uniform])
+    for j, labels in posterior.levels.items():  # the nearest category
+        codes = codes_of(labels)
+        X[:, j] = codes[np.argmin(np.abs(X[:, j, None] - codes), axis=1)]
+    return X
 
 
 def check_agreement(

@@ -9,7 +9,7 @@ converts it. See `gpcert.adapters.adapter` for what an adapter is.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pkgutil import resolve_name
@@ -191,10 +191,11 @@ def _candidates(packages: set[str]) -> Iterator[Adapter]:
     yield from _declared(packages)
 
 
-def built_in(packages: set[str] | None = None) -> list[Adapter]:
-    """Our own."""
-    chosen = [name for package, name in BUILT_IN if packages is None or package in packages]
-    return [check_adapter(resolve_name(f"gpcert.adapters.{name}"), name) for name in chosen]
+def built_in(packages: set[str] | None = None) -> Iterator[Adapter]:
+    """Our own, each imported when it is come to."""
+    for package, name in BUILT_IN:
+        if packages is None or package in packages:
+            yield check_adapter(resolve_name(f"gpcert.adapters.{name}"), name)
 
 
 def _declared(packages: set[str] | None = None) -> list[Adapter]:
@@ -243,7 +244,7 @@ class SupportTable:
         ]
 
 
-def support_of(adapters: list[Adapter]) -> SupportTable:
+def support_of(adapters: Iterable[Adapter]) -> SupportTable:
     """The table of these adapters."""
     return SupportTable(tuple((each.LIBRARY, row) for each in adapters for row in each.SUPPORTED))
 
@@ -257,4 +258,4 @@ def supported() -> SupportTable:
     >>> "GaussianProcessRegressor" in str(table), list(table.to_frame().columns)[:2]
     (True, ['library', 'model'])
     """
-    return support_of(built_in() + [adapter for _, adapter in REGISTERED] + _declared())
+    return support_of([*built_in(), *(adapter for _, adapter in REGISTERED), *_declared()])

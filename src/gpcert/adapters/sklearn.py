@@ -21,6 +21,7 @@ its function is > 0, else class k; most votes win, the first of equal ones. See
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -31,9 +32,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process._gpc import _BinaryGaussianProcessClassifierLaplace
-from sklearn.kernel_ridge import KernelRidge
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
-from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from gpcert.adapters import adapter
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, Supported
@@ -45,7 +44,10 @@ from gpcert.frames import spread_of
 from gpcert.kernels import Kernel, Linear, Polynomial, SquaredExponential
 from gpcert.likelihoods import MeanOnly, SignOnly, SklearnLogistic
 from gpcert.posterior import Posterior
+from gpcert.posterior_parts import known_noise, noise_of_sites
 from gpcert.triangular import Inverse, triangular_inverse
+
+Reader = tuple[Callable[[Any], Conversion], str, tuple[str, ...]]
 
 SCHEMES: dict[type, Scheme] = {
     OneVsRestClassifier: "one_vs_rest",
@@ -77,15 +79,26 @@ SUPPORTED = (
 
 def accepts(model: Any) -> bool:
     """One of the models of the table, or a user's subclass of one."""
-    return isinstance(model, tuple(READERS))
+    return _reader(model) is not None
 
 
 def to_posterior(model: Any) -> Conversion:
     """Convert the model by the class that it is, or derives from."""
-    base = next(kind for kind in READERS if isinstance(model, kind))
-    convert, fitted, methods = READERS[base]
+    found = _reader(model)
+    assert found is not None, "asked of what is accepted"
+    base, (convert, fitted, methods) = found
     adapter.check_inherited(model, base, methods)
     return convert(adapter.check_fitted(model, fitted))
+
+
+def _reader(model: Any) -> tuple[type, Reader] | None:
+    """The class of the table that the model is of, and what reads it; where a module of
+    scikit-learn is not loaded, the model is of none of its classes."""
+    for (module, name), reader in READERS.items():
+        kind = getattr(sys.modules.get(module), name, None)
+        if kind is not None and isinstance(model, kind):
+            return kind, reader
+    return None
 
 
 def _process(model: GaussianProcessRegressor) -> Conversion:
@@ -100,6 +113,7 @@ def _process(model: GaussianProcessRegressor) -> Conversion:
         offset=model._y_train_mean,
         scale=std,
         noise=std**2 * white,
+        training_noise=known_noise(len(points), model.alpha, white),
         feature_names=adapter.fitted_names(model),
         spread=spread_of(points),
     )
@@ -169,6 +183,7 @@ def _laplace(estimator: Any) -> Posterior:
         weights=estimator.y_train_ - estimator.pi_,
         factor=triangular_inverse(L) * finite_array("W_sr_", estimator.W_sr_),
         noise=white,
+        training_noise=known_noise(len(L), noise_of_sites(estimator.W_sr_**2), white),
         likelihood=SklearnLogistic(),
     )
 
@@ -192,7 +207,8 @@ def _machine(model: Any) -> Conversion:
 
 def _machine_classifier(model: Any) -> Conversion:
     """Two classes by the sign of `decision_function`, several by votes."""
-    classes = [-1, 1] if isinstance(model, OneClassSVM) else model.classes_.tolist()
+    # OneClassSVM has no classes_
+    classes = model.classes_.tolist() if hasattr(model, "classes_") else [-1, 1]
     if len(classes) > 2:
         return _votes(model)
     weights = _dense("dual_coef_", model.dual_coef_)
@@ -234,7 +250,7 @@ def _votes(model: Any) -> Conversion:
     return Conversion(adapter.with_names(committee, adapter.fitted_names(model)), predict)
 
 
-def _ridge(model: KernelRidge) -> Conversion:
+def _ridge(model: Any) -> Conversion:
     points = _dense("X_fit_", model.X_fit_)
     gamma = 1.0 / points.shape[1] if model.gamma is None else float(model.gamma)
     if model.kernel_params:
@@ -295,11 +311,15 @@ def _dense(name: str, values: Any) -> np.ndarray:
 PROCESS = ("predict", "predict_proba", "latent_mean_and_variance")
 MACHINE = ("predict", "decision_function", "_decision_function", "_dense_predict")
 
-READERS: dict[type, tuple[Callable[[Any], Conversion], str, tuple[str, ...]]] = {
-    GaussianProcessRegressor: (_process, "alpha_", PROCESS),
-    GaussianProcessClassifier: (_process_classifier, "base_estimator_", PROCESS),
-    **dict.fromkeys((SVC, NuSVC, OneClassSVM), (_machine_classifier, "support_vectors_", MACHINE)),
-    **dict.fromkeys((SVR, NuSVR), (_machine, "support_vectors_", MACHINE)),
-    KernelRidge: (_ridge, "dual_coef_", MACHINE),
+PROCESSES, SVM = "sklearn.gaussian_process", "sklearn.svm"
+CLASSIFIED: Reader = (_machine_classifier, "support_vectors_", MACHINE)
+REGRESSED: Reader = (_machine, "support_vectors_", MACHINE)
+
+READERS: dict[tuple[str, str], Reader] = {
+    (PROCESSES, "GaussianProcessRegressor"): (_process, "alpha_", PROCESS),
+    (PROCESSES, "GaussianProcessClassifier"): (_process_classifier, "base_estimator_", PROCESS),
+    **{(SVM, name): CLASSIFIED for name in ("SVC", "NuSVC", "OneClassSVM")},
+    **{(SVM, name): REGRESSED for name in ("SVR", "NuSVR")},
+    ("sklearn.kernel_ridge", "KernelRidge"): (_ridge, "dual_coef_", MACHINE),
 }
 """How each class is converted, what fitting sets, and the methods that a subclass must inherit."""

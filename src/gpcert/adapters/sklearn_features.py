@@ -2,12 +2,13 @@
 
 A step computes `x'_k = (x_j(k) - shift_k) / scale_k`, each output from an input of its own (a
 `FeatureMap`, folded into kernel and points), or `x' = W x + b` (a `LinearMap`, kept in front of the
-kernel). Everything else is refused by name: a region in the user's units has no exact image there.
+kernel). An encoder of categories is a map of indicators: a region must keep its columns fixed.
+Everything else is refused by name: a region in the user's units has no exact image there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,11 +24,14 @@ from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
     RobustScaler,
     StandardScaler,
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
+from gpcert.adapters.sklearn_categories import categories
 from gpcert.arrays import finite_array
 from gpcert.committee import Model
 from gpcert.errors import InputError, UnsupportedModelError
@@ -103,6 +107,7 @@ STEPS = (
     "FeatureUnion",
     "SelectKBest, VarianceThreshold and other selections",
     "SimpleImputer",
+    "OneHotEncoder and OrdinalEncoder of columns that a region keeps fixed",
     "passthrough",
 )
 """What may stand before a model, in words."""
@@ -119,11 +124,6 @@ APPROXIMATED = (
 
 ADVICE: dict[str, str] = {
     **dict.fromkeys(("Nystroem", "RBFSampler"), APPROXIMATED),
-    "OneHotEncoder": (
-        "its output jumps with its input; encode the data first, fit on the encoded columns, and "
-        "keep them fixed by features=, or by a radius of 0"
-    ),
-    "OrdinalEncoder": "its output jumps with its input; encode the data first and keep it fixed",
     "FunctionTransformer": "a function of the user's own cannot be bounded; apply it to the data",
     "PolynomialFeatures": "products of inputs are not linear; use a polynomial kernel instead",
     "SplineTransformer": "splines are not linear; use a kernel for smooth functions instead",
@@ -285,6 +285,17 @@ def _steps(name: str, step: Pipeline, inputs: int) -> AnyMap:
     return found
 
 
+def _parts(step: ColumnTransformer | FeatureUnion, inputs: int) -> list[tuple[str, Any, Any]]:
+    """Names, steps and columns of the parts that are not dropped."""
+    if isinstance(step, FeatureUnion):
+        parts = [(part, inner, np.arange(inputs)) for part, inner in step.transformer_list]
+    else:
+        columns = step._transformer_to_input_indices
+        parts = [(part, inner, columns[part]) for part, inner, _ in step.transformers_]
+    kept = ((part, inner, chosen) for part, inner, chosen in parts if len(chosen) > 0)
+    return [each for each in kept if not (isinstance(each[1], str) and each[1] == "drop")]
+
+
 def _side_by_side(name: str, step: ColumnTransformer | FeatureUnion, inputs: int) -> AnyMap:
     """The parts, each behind the selection of its columns. Scalings and selections of distinct
     inputs stay what they are; all others have a matrix."""
@@ -293,16 +304,10 @@ def _side_by_side(name: str, step: ColumnTransformer | FeatureUnion, inputs: int
             f"pipeline step {name!r}: {type(step).__name__}(transformer_weights=...) is not "
             "supported; put a scaler into the transformers instead"
         )
-    if isinstance(step, FeatureUnion):
-        parts = [(part, inner, np.arange(inputs)) for part, inner in step.transformer_list]
-    else:
-        columns = step._transformer_to_input_indices
-        parts = [(part, inner, columns[part]) for part, inner, _ in step.transformers_]
     maps = []
-    for part, inner, chosen in parts:
-        if len(chosen) > 0 and not (isinstance(inner, str) and inner == "drop"):
-            own = feature_map(f"{name}.{part}", inner, len(chosen))
-            maps.append(joined(FeatureMap.select(inputs, chosen), own))
+    for part, inner, chosen in _parts(step, inputs):
+        own = feature_map(f"{name}.{part}", inner, len(chosen))
+        maps.append(joined(FeatureMap.select(inputs, chosen), own))
     if not maps:
         raise UnsupportedModelError(
             f"pipeline step {name!r}: expected a {type(step).__name__} with at least one column"
@@ -310,16 +315,44 @@ def _side_by_side(name: str, step: ColumnTransformer | FeatureUnion, inputs: int
     plain = [each for each in maps if isinstance(each, FeatureMap)]
     index = np.concatenate([each.index for each in plain] or [np.zeros(0, dtype=int)])
     if len(plain) < len(maps) or len(np.unique(index)) != len(index):
-        matrices = [linear(each) for each in maps]
-        return LinearMap(
-            np.concatenate([each.matrix for each in matrices]),
-            np.concatenate([each.shift for each in matrices]),
-        )
+        return LinearMap.stacked([linear(each) for each in maps])
     shift, scale = (np.concatenate([getattr(m, n) for m in plain]) for n in ("shift", "scale"))
     return FeatureMap(inputs, index, shift, scale)
 
 
+def spread_before(steps: Sequence[tuple[str, Any]], inputs: int) -> np.ndarray:
+    """(inputs,): the standard deviations of the training data that scalers among the steps know;
+    0 of categories, which stay fixed, NaN where none knows."""
+    found, seen = np.full(inputs, np.nan), FeatureMap.select(inputs)
+    for name, step in steps:
+        own = _known_spread(step, len(seen.shift)) * seen.scale
+        found[seen.index] = np.where(np.isnan(found[seen.index]), own, found[seen.index])
+        after = feature_map(name, step, len(seen.shift))
+        if not isinstance(after, FeatureMap):
+            break
+        seen = seen.then(after)
+    return found
+
+
+def _known_spread(step: Any, inputs: int) -> np.ndarray:
+    """(inputs,): as `spread_before`, of one step."""
+    found = np.full(inputs, np.nan)
+    if type(step) is StandardScaler and step.var_ is not None:
+        deviation = np.sqrt(step.var_)  # that of a constant feature is rounding
+        found = np.where(step.scale_ == deviation, deviation, 0.0)
+    elif type(step) in (OneHotEncoder, OrdinalEncoder):
+        found = np.zeros(inputs)
+    elif type(step) is Pipeline:
+        found = spread_before(step.steps, inputs)
+    elif isinstance(step, ColumnTransformer | FeatureUnion):
+        for _, inner, chosen in _parts(step, inputs):
+            own = _known_spread(inner, len(chosen))
+            found[chosen] = np.where(np.isnan(found[chosen]), own, found[chosen])
+    return found
+
+
 CONVERTERS: dict[type, Callable[[str, Any, int], AnyMap]] = {
+    **dict.fromkeys((OneHotEncoder, OrdinalEncoder), categories),
     **dict.fromkeys(SCALERS, _scaled),
     **dict.fromkeys((ColumnTransformer, FeatureUnion), _side_by_side),
     Pipeline: _steps,

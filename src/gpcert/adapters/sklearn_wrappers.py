@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.model_selection._search_successive_halving import (  # public ones are experimental
@@ -23,9 +24,16 @@ from gpcert.adapters import adapter
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, Supported
 from gpcert.adapters.canonical import in_units
 from gpcert.adapters.registry import convert
-from gpcert.adapters.sklearn_features import SCALERS, STEPS, FeatureMap, feature_map, folded
+from gpcert.adapters.sklearn_categories import decoded
+from gpcert.adapters.sklearn_features import (
+    SCALERS,
+    STEPS,
+    FeatureMap,
+    feature_map,
+    folded,
+    spread_before,
+)
 from gpcert.errors import UnsupportedModelError
-from gpcert.extras import optional
 from gpcert.posterior import Posterior
 
 LIBRARY = "scikit-learn"
@@ -101,17 +109,24 @@ def _pipeline(pipeline: Pipeline) -> Conversion:
     posterior = inner.posterior
     for each in reversed(maps):
         posterior = folded(each, posterior)
+    if len(posterior.levels) == posterior.dim:
+        raise UnsupportedModelError(
+            "pipeline: expected an input that may move, got categories only: an encoder's output "
+            "jumps with its input; encode the columns of categories alone, in a ColumnTransformer, "
+            "and keep them fixed by features=, or by a radius of 0"
+        )
+    if posterior.spread is None:
+        spread = spread_before(steps, posterior.dim)
+        posterior = adapter.with_spread(posterior, None if np.isnan(spread).any() else spread)
     # the last step may know names too: those of what the steps before it hand on
     names = adapter.fitted_names(steps[0][1] if steps else pipeline.steps[-1][1])
     posterior = adapter.with_names(posterior, names)
 
     def predict(X: np.ndarray) -> LibraryPrediction:
-        found: Any = X
-        if names is not None:  # as the steps were fitted: columns chosen by their names
-            pandas = optional("pandas", "a pipeline fitted on columns by name")
-            found = pandas.DataFrame(X, columns=list(names))
+        found = decoded(X, posterior.levels, names)
         for _, step in steps:
             found = step.transform(found)
+        found = found.toarray() if issparse(found) else found
         return inner.predict(np.asarray(found, dtype=np.float64))
 
     return Conversion(posterior, predict, inner.tolerance)

@@ -18,6 +18,7 @@ import numpy as np
 from gpcert import kernels as ours
 from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
+from gpcert.adapters.canonical import noise_between
 from gpcert.adapters.jax_models import compared, points
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
@@ -48,12 +49,14 @@ def convert(model: Any) -> Conversion:
         raise unsupported("solver", kernel.solver, known)
     Z = points("X", mean.X)
     found, _ = TREE.convert(kernel.kernel, Z.shape[1])
+    covariance = finite_array("covariance_value", kernel.solver.covariance_value)
     posterior = Posterior(
         found,
         Z,
         finite_array("alpha", mean.alpha),
         Inverse.of(finite_array("scale_tril", kernel.solver.scale_tril)),
         offset=_constant(mean),
+        training_noise=noise_between(covariance, found.value(Z, Z)),
         spread=spread_of(Z),
     )
     flat = np.ndim(mean.X) == 1

@@ -10,14 +10,16 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api import certified_radius_many
-from gpcert.api.levels import read_decision
+from gpcert.api.compared import read_decision
+from gpcert.api.regions import Where
 from gpcert.api.rules import decision_rule
 from gpcert.api.words import AccuracyWords, read_radii, search_words, verb
 from gpcert.arrays import finite_array
 from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Radius
-from gpcert.certificates.record import COST, RecordTable, Searched
+from gpcert.certificates.record import COST, BoundTable, Searched
 from gpcert.certificates.schema import ADDED, like
+from gpcert.certificates.text import above, below, in_unit, percent
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 from gpcert.extras import Axes, DataFrame, optional
@@ -34,7 +36,8 @@ class TestPoint(Searched, kind="accuracy_point", told="label decision right lowe
     """One test point: whether its decision is `right`, and if so between which radii it breaks.
 
     Proved robust up to `lower`; a counter-example lies at distance `upper` (infinite if none is
-    known). Points that are wrong have 0 for both. `scale` is the unit of the radii, if any.
+    known). Points that are wrong have 0 for both. `scale` is the unit of the radii, if any, and
+    `radius_unit` what it is called.
     """
 
     __test__: ClassVar[bool] = False
@@ -46,6 +49,7 @@ class TestPoint(Searched, kind="accuracy_point", told="label decision right lowe
     upper: float
     norm: float
     scale: np.ndarray | None = field(default=None, metadata=ADDED)
+    radius_unit: str = field(default="", metadata=ADDED)
 
     def check(self) -> None:
         super().check()
@@ -55,17 +59,22 @@ class TestPoint(Searched, kind="accuracy_point", told="label decision right lowe
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CertifiedAccuracy(
-    RecordTable[TestPoint],
+    BoundTable[TestPoint],
     kind="certified_accuracy",
     columns=f"label decision right lower upper norm {COST}",
+    counted="points",
 ):
-    """Test points, and `radii` at which their shares are reported."""
+    """Test points, and `radii` at which their shares are reported.
+
+    `complete` says whether all points were reached, `converged` whether every radius that was
+    sought is known to within the tolerance.
+    """
 
     radii: tuple[float, ...] = ()
 
     @property
     def accuracy(self) -> float:
-        """Share of the points that are right, whatever their robustness."""
+        """Share of the points that are right, whatever their robustness; 0 of no points."""
         return float(np.mean([row.right for row in self])) if len(self) else 0.0
 
     def certified(self, radii: Any = None) -> np.ndarray:
@@ -99,17 +108,29 @@ class CertifiedAccuracy(
         steps = [0.0, *self.radii, *finite, *(row.lower for row in self if row.right)]
         end = max(self.radii) if self.radii else max(steps)
         fine = step_radii(steps, end)
-        return plot_accuracy(ax, fine, self.certified(fine), self.attacked(fine), label=label)
+        shares = (self.certified(fine), self.attacked(fine))
+        return plot_accuracy(ax, fine, *shares, label=label, unit=in_unit(self))
 
     def _radii(self, radii: Any) -> np.ndarray:
         chosen = self.radii if radii is None else radii
         return np.atleast_1d(np.asarray(chosen, dtype=np.float64))
 
-    def __repr__(self) -> str:
-        rows = zip(self.radii[:6], self.certified()[:6], self.attacked()[:6], strict=True)
-        shares = "; ".join(f"{r:g}: {low:.3f} to {high:.3f}" for r, low, high in rows)
-        right = f"{len(self)} points, {self.accuracy:.3f} right"
-        return f"CertifiedAccuracy({right}; robust at {shares})"
+    @property
+    def summary(self) -> str:
+        return self.shares(6)
+
+    def shares(self, most: int | None = None) -> str:
+        """In words, how many of the points are right, and right and robust at the first so many
+        radii (None: at all)."""
+        n = len(self)
+        if not n:
+            return ""
+        rows = zip(self.radii[:most], self.certified()[:most], self.attacked()[:most], strict=True)
+        each = (
+            f"{r:g}: {percent(low, n, below)} to {percent(high, n, above)}" for r, low, high in rows
+        )
+        robust = f"right and robust at radius{in_unit(self)} {'; '.join(each)}"
+        return f"{percent(self.accuracy, n)} right; {robust}"
 
 
 @verb
@@ -168,6 +189,8 @@ def certified_accuracy(
     table = certified_radius_many(posterior, points[rows], max_radius=largest, rtol=rtol, **effort)
     nothing = {"reason": StopReason.CONVERGED, "boxes": 0, "seconds": 0.0}
     about = {**nothing, "method": effort["method"], "model": posterior.fingerprint}
+    shape = Where.read(words).shape(posterior)
+    about |= {"scale": shape.unit, "radius_unit": shape.unit_name}
     blank = TestPoint(None, None, False, 0.0, 0.0, check_norm(effort["norm"]), **about)
     pairs = zip(labels, decided, strict=True)
     wrong = [replace(blank, label=label, decision=decision) for label, decision in pairs]
@@ -226,7 +249,7 @@ def _right(
             single = isinstance(label, Hashable) and not getattr(label, "ndim", 0)
             if not (single and label in model.labels):
                 raise InputError(f"y: expected labels among {list(model.labels)}, got {label!r}")
-        return labels, np.array([a == b for a, b in zip(labels, decided, strict=True)])
+        return labels, np.array([a == b for a, b in zip(labels, decided, strict=True)], dtype=bool)
     delta = options.delta
     if delta is None:
         raise InputError(

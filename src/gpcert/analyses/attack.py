@@ -10,7 +10,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_rule
-from gpcert.api.levels import read_decision
+from gpcert.api.compared import read_decision
 from gpcert.api.radius import ONE_BOX
 from gpcert.api.regions import Where
 from gpcert.api.rules import decision_candidates, decision_rule
@@ -70,6 +70,7 @@ class AttackTable(
     RecordTable[Attack],
     kind="attacks",
     columns="decision new_decision quantity before after margin success confirmed distance method",
+    counted="points",
 ):
     """Attacks on the rows of X."""
 
@@ -94,10 +95,10 @@ class AttackTable(
         quantity = self[0].quantity if len(self) else ""
         return plot_attacks(ax, before, np.array(after), self.success, quantity)
 
-    def __repr__(self) -> str:
+    @property
+    def summary(self) -> str:
         method = self[0].method if len(self) else "none"
-        counts = f"{self.success.sum()} successes, {self.confirmed.sum()} confirmed"
-        return f"AttackTable({len(self)} points, {counts}, method={method!r})"
+        return f"{self.success.sum()} successes, {self.confirmed.sum()} confirmed, {method=}"
 
 
 @verb

@@ -10,12 +10,13 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api import prediction_range_many
+from gpcert.api.accuracy import Accuracy
 from gpcert.api.questions import range_question
 from gpcert.api.regions import Where
-from gpcert.api.words import RangeTableWords, read_tolerance, search_words, verb
+from gpcert.api.words import RangeTableWords, search_words, verb
 from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Interval, PredictionRange
-from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
+from gpcert.certificates.record import COST, BoundTable, Searched, cells_of
 from gpcert.certificates.schema import like
 from gpcert.certificates.text import above
 from gpcert.committee import Committee, Model, is_several
@@ -47,8 +48,12 @@ class Robustness(Searched, kind="robustness", told="group setting delta output r
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RobustnessTable(RecordTable[Robustness], kind="robustness_table"):
-    """Deltas of the rows of X, for every group and setting."""
+class RobustnessTable(BoundTable[Robustness], kind="robustness_table"):
+    """Deltas of the rows of X, for every group and setting.
+
+    `complete` says whether all points were reached, `converged` whether all bounds are within the
+    tolerance.
+    """
 
     def cells(self, row: Robustness) -> dict[str, Any]:
         return {
@@ -75,10 +80,11 @@ class RobustnessTable(RecordTable[Robustness], kind="robustness_table"):
         label = f"delta of the {self[0].quantity} (proved)"
         return plot_boxes(ax, values, groups, settings, label=label)
 
-    def __repr__(self) -> str:
+    @property
+    def summary(self) -> str:
         groups = list(dict.fromkeys((row.group, row.setting) for row in self))
         parts = [f"{g} at {s}: median {np.median(self.deltas(g, s)):.4g}" for g, s in groups[:6]]
-        return f"RobustnessTable({len(self)} rows; {'; '.join(parts)})"
+        return "; ".join(parts)
 
 
 @verb
@@ -90,13 +96,15 @@ def robustness(
     radii: Any = None,
     compare: Mapping[str, Any] | None = None,
     output: Any = None,
-    tol: float = 0.01,
+    tol: float | None = None,
+    rtol: float | None = None,
     **words: Unpack[RangeTableWords],
 ) -> RobustnessTable:
     """The paper's `delta = pi_max^U - pi_min^L` around each row of X: smaller is more robust.
 
     Each delta comes as an interval: its upper end is proved, its lower end is attained by two
-    points of the region; both are within `2 tol` of the truth where the searches converged.
+    points of the region; both are within twice the ranges' tolerance of the truth where the
+    searches converged.
 
     Parameters
     ----------
@@ -109,8 +117,8 @@ def robustness(
         each point. In a regression with several targets the number of the target.
     norm, features, domain, scale, relative, n_jobs, progress : as in `certify_many`; Ctrl-C returns
         what is done. With `scale="std"` each model's own training data are the unit.
-    tol, backend, random_state, method, variance_bound : as in `prediction_range`; `budget`, of one
-        range, is 60 seconds by default.
+    tol, rtol, backend, random_state, method, variance_bound : as in `prediction_range`; `budget`,
+        of one range, is 60 seconds by default.
 
     Example
     -------
@@ -142,7 +150,7 @@ def robustness(
     settings = [radius] if radii is None else list(radii)
     if not settings:
         raise InputError("radii: expected one or more, got none")
-    effort = {**search_words(words, "n_jobs", "progress"), "tol": tol}
+    effort = {**search_words(words, "n_jobs", "progress"), "tol": tol, "rtol": rtol}
     rows: list[Robustness] = []
     labels: list[int] = []
     for name, one in models.items():
@@ -255,9 +263,16 @@ class WorstCase(Searched, kind="worst_case", told="mean minimum maximum band bet
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WorstCaseTable(
-    RecordTable[WorstCase], kind="worst_cases", columns=f"mean minimum maximum band beta {COST}"
+    BoundTable[WorstCase],
+    kind="worst_cases",
+    columns=f"mean minimum maximum band beta {COST}",
+    counted="points",
 ):
-    """Worst cases of the rows of X."""
+    """Worst cases of the rows of X.
+
+    `complete` says whether all points were reached, `converged` whether all bounds are within the
+    tolerance.
+    """
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Per point the mean, its proved range and the band; returns the Axes."""
@@ -269,8 +284,9 @@ class WorstCaseTable(
         moves = (up_float(row.maximum.upper - row.minimum.lower) for row in self)
         return max(moves, default=0.0)
 
-    def __repr__(self) -> str:
-        return f"WorstCaseTable({len(self)} points, means move by at most {above(self.widest)})"
+    @property
+    def summary(self) -> str:
+        return f"means move by at most {above(self.widest)}"
 
 
 @verb
@@ -282,7 +298,8 @@ def worst_case(
     region: Region | Sequence[Region] | None = None,
     beta: float = 2.0,
     output: int | None = None,
-    tol: float = 0.01,
+    tol: float | None = None,
+    rtol: float | None = None,
     **words: Unpack[RangeTableWords],
 ) -> WorstCaseTable:
     """Bounds on a regression's least and greatest mean around each point, and a credible band.
@@ -296,7 +313,7 @@ def worst_case(
         in `certify_many`; `region` instead is one region that contains all of them, or one each.
     beta : how many standard deviations the band reaches; 2 by default.
     output : the number of the target, if there are several.
-    tol : of mean and band, absolute.
+    tol, rtol : of mean and band, as in `prediction_range`.
     budget : of one range, 60 seconds by default. Others as in `prediction_range_many`.
 
     Example
@@ -319,9 +336,10 @@ def worst_case(
         )
     points = posterior.check_inputs(X)
     regions = Where.read(words, radius, region).around_each(posterior, points, X)
-    accuracy, question = read_tolerance(tol), range_question(posterior, "band", beta)
+    question = range_question(posterior, "band", beta)
     target = question.index(output)
-    effort = {**search_words(words, "n_jobs", "progress"), "output": target, "tol": accuracy}
+    effort = {**search_words(words, "n_jobs", "progress"), "output": target}
+    effort |= vars(Accuracy.read(tol, rtol))
     if not len(points):
         return WorstCaseTable(())
     means = prediction_range_many(posterior, regions, quantity="mean", **effort)

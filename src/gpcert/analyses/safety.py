@@ -9,8 +9,9 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.analyses.attack import attack_regions
-from gpcert.api import certify, prediction_range
-from gpcert.api.levels import read_decision
+from gpcert.api import certify, prediction_range, prediction_range_many
+from gpcert.api.accuracy import Accuracy
+from gpcert.api.compared import read_decision
 from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.api.regions import Where
 from gpcert.api.rules import decision_candidates
@@ -20,7 +21,6 @@ from gpcert.api.words import (
     RuleWords,
     one_of,
     read_radii,
-    read_tolerance,
     read_x,
     search_words,
     verb,
@@ -28,13 +28,15 @@ from gpcert.api.words import (
 from gpcert.attacks import AttackName, Effort, Margins, decision_margins, prediction_and_gradient
 from gpcert.attacks.decisions import DeviationMargins
 from gpcert.certificates import Interval, PredictionRange, Status
-from gpcert.certificates.record import COST, RecordTable, Searched
+from gpcert.certificates.record import COST, BoundTable, Searched
 from gpcert.certificates.schema import ADDED, like
+from gpcert.certificates.text import in_unit
 from gpcert.committee import Model, is_classifier, is_several
 from gpcert.extras import Axes
 from gpcert.plots.curves import plot_safety
-from gpcert.regions import Ball
+from gpcert.regions import Ball, Box
 from gpcert.search import StopReason, stop_if_interrupted
+from gpcert.search.tolerance import Tolerance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,10 +45,13 @@ class SafetyStep(Searched, kind="safety_step", told="radius minimum maximum atta
 
     `minimum` and `maximum` bound the least and the greatest `quantity` in the ball, as in a
     `PredictionRange`; the attained ends are attained at `argmin` and `argmax`. `status` is the
-    verdict on the decision at x. `attack` is the value that the attack `attacked_by` reached, plain
-    floating point, at `attack_point`. The decision at x holds while the value lies between
-    `lower_level` and `upper_level` (None: no such end, and none at all for several classes).
-    `scale` is the unit of the radius, one number per feature, if it has one.
+    verdict on the decision at x. `attack` is the value that the attack `attacked_by` reached at
+    `attack_point`, in plain floating point; where that lies beyond the attained ends of the
+    searches, certified bounds at the point confirm it, and it is attained. The decision at x holds
+    while the value lies between `lower_level` and `upper_level` (None: no such end, and none at all
+    for several classes).
+    `scale` is the unit of the radius, one number per feature, if it has one, and `radius_unit` what
+    it is called.
     """
 
     radius: float
@@ -65,15 +70,21 @@ class SafetyStep(Searched, kind="safety_step", told="radius minimum maximum atta
     quantity: str
     region: dict[str, Any]
     scale: np.ndarray | None = field(default=None, metadata=ADDED)
+    radius_unit: str = field(default="", metadata=ADDED)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SafetyCurve(
-    RecordTable[SafetyStep],
+    BoundTable[SafetyStep],
     kind="safety_curve",
     columns=f"radius minimum maximum attack status {COST}",
+    counted="radii",
 ):
-    """Steps of growing radius around one point."""
+    """Steps of growing radius around one point.
+
+    `complete` says whether all radii were reached, `converged` whether all bounds are within the
+    tolerance.
+    """
 
     @property
     def radii(self) -> np.ndarray:
@@ -96,11 +107,13 @@ class SafetyCurve(
         first = self[0]
         levels = [each for each in (first.lower_level, first.upper_level) if each is not None]
         about = {"label": first.quantity, "attack": first.attacked_by, "levels": levels}
+        about["unit"] = in_unit(self)
         return plot_safety(ax, self.to_frame(), first_unsafe=self.first_unsafe, **about)
 
-    def __repr__(self) -> str:
+    @property
+    def summary(self) -> str:
         ends = f"safe up to {self.safe_up_to}, first unsafe {self.first_unsafe}"
-        return f"SafetyCurve({len(self)} radii, {ends})"
+        return f"{ends}{', radii' * bool(in_unit(self))}{in_unit(self)}"
 
 
 @verb
@@ -111,7 +124,8 @@ def safety_curve(
     *,
     output: Any = None,
     attack: AttackName = "gpfgs",
-    tol: float = 0.01,
+    tol: float | None = None,
+    rtol: float | None = None,
     **words: Unpack[CurveWords],
 ) -> SafetyCurve:
     """Bounds on the least and the greatest prediction for growing radii, beside an attack's.
@@ -124,8 +138,10 @@ def safety_curve(
     The balls are nested, so every search helps the others: a lower bound of the minimum at one
     radius holds at all smaller ones, and a value attained at one radius is attained at all larger
     ones. The ends are searched first, then the middle, and a radius between two whose bounds are
-    within `tol` of each other costs nothing. Verdicts are found by bisection, as robustness at one
-    radius implies it at all smaller ones.
+    near enough to each other costs nothing. Verdicts are found by bisection, as robustness at one
+    radius implies it at all smaller ones. Where the attack finds a better point than the searches,
+    which end within the tolerance, that point's value, as certified bounds prove it, is the
+    attained one.
 
     Parameters
     ----------
@@ -134,7 +150,7 @@ def safety_curve(
     budget : of one search, 60 seconds by default. Ctrl-C ends the call: the bounds so far hold, and
         the curve is not `complete`.
     norm, features, domain, scale, threshold, class_weight, delta, output_norm : as in `certify`.
-    tol, backend, random_state, method, variance_bound, progress : as in `prediction_range`.
+    tol, rtol, backend, random_state, method, variance_bound, progress : as in `prediction_range`.
 
     Example
     -------
@@ -154,7 +170,7 @@ def safety_curve(
         rule["output"] = output  # its level is that of the target which is shown
     options, work = read_decision(rule, posterior), search_words(words)
     attack = one_of("attack", attack, get_args(AttackName))
-    tol = read_tolerance(tol)
+    accuracy = Accuracy.read(tol, rtol)
     shape = Where.read(words).shape(posterior)
     grid = read_radii(radii)
     balls = [shape.ball(point, radius) for radius in grid.tolist()]
@@ -166,24 +182,29 @@ def safety_curve(
     index = question.index(output)
     attacked = (posterior, np.tile(point, (len(balls), 1)), balls, options, attack, Effort())
     attacks = attack_regions(*attacked, True, work["random_state"])
-    choices = {"tol": tol, "output": question.labels[index], **work}
+    choices = {**vars(accuracy), "output": question.labels[index], **work}
     search = _Curve(posterior, point, balls, choices)
     with progress_line(words.get("progress")) as line:
         try:
             search.verdicts([row.confirmed for row in attacks], {**rule, **work})
             line.show("verdicts are known")
-            search.bound(tol)
+            search.bound(accuracy.of_output(question, index))
         except KeyboardInterrupt:
             search.complete = False
     shown = _Shown(margins, posterior, point, index, question)
-    reached = [shown.values(x[None])[0] for x in attacks.points]
+    reached = [float(shown.values(x[None])[0]) for x in attacks.points]
+    try:
+        search.confirm(attacks.points, reached)
+    except KeyboardInterrupt:
+        search.complete = False
     steps = [
         like(
             SafetyStep,
             shown,
             radius=float(grid[k]),
             scale=shape.unit,
-            attack=float(reached[k]),
+            radius_unit=shape.unit_name,
+            attack=search.attained(k, reached[k]),
             attack_point=attacks[k].point,
             attacked_by=attack,
             lower_level=shown.levels[0],
@@ -249,6 +270,8 @@ class _Curve:
     complete: bool = True
     status: list[Status] = field(default_factory=list)
     ranges: dict[int, PredictionRange] = field(default_factory=dict)
+    attacks: dict[int, PredictionRange] = field(default_factory=dict)
+    """Certified bounds at the points of attacks that found more than the searches."""
 
     def verdicts(self, refuted: list[bool], choices: dict[str, Any]) -> None:
         """Bisect below the first radius that a confirmed attack refutes."""
@@ -275,18 +298,20 @@ class _Curve:
             return Status.ROBUST
         return Status.NOT_ROBUST if Status.NOT_ROBUST in self.status[: k + 1] else Status.UNKNOWN
 
-    def bound(self, tol: float) -> None:
+    def bound(self, tol: Tolerance) -> None:
         """Search at the ends, then in the middle of every gap that is not settled by its ends."""
         last = len(self.balls) - 1
         for k in sorted({0, last}):
             self._search(k, "both")
         self._fill(0, last, tol)
 
-    def _fill(self, low: int, high: int, tol: float) -> None:
+    def _fill(self, low: int, high: int, tol: Tolerance) -> None:
         middle = (low + high) // 2
         if middle in {low, high}:
             return
-        wide = [side.width > tol for side in self.ends(middle)]
+        minimum, maximum = self.ends(middle)
+        ends = ((minimum.lower, minimum.upper), (-maximum.upper, -maximum.lower))
+        wide = [low < float(tol.needed(np.array([high]))[0]) for low, high in ends]
         if any(wide):
             self._search(middle, "both" if all(wide) else ("minimum" if wide[0] else "maximum"))
         self._fill(low, middle, tol)
@@ -297,11 +322,38 @@ class _Curve:
         self.ranges[k] = prediction_range(self.model, self.balls[k], **how)
         stop_if_interrupted(self.ranges[k].reason)
 
+    def confirm(self, points: np.ndarray, values: list[float]) -> None:
+        """Bound the prediction at the points of those attacks, one of each ball, whose values are
+        beyond what is attained."""
+        ends = [self.ends(k) for k in range(len(values))]
+        beyond = [
+            k
+            for k, (minimum, maximum) in enumerate(ends)
+            if not minimum.upper <= values[k] <= maximum.lower and self.balls[k].contains(points[k])
+        ]
+        places = [Box(points[k], points[k]) for k in beyond]
+        if not places:
+            return
+        found = prediction_range_many(self.model, places, progress=False, **self.choices)
+        self.attacks = {beyond[row]: own for row, own in zip(found.labels, found, strict=True)}
+        if not found.complete:
+            raise KeyboardInterrupt
+
+    def attained(self, k: int, value: float) -> float:
+        """An attack's value, as far as certified bounds confirm it."""
+        minimum, maximum = self.ends(k)
+        confirmed = k in self.attacks and minimum.upper <= maximum.lower
+        return float(np.clip(value, minimum.upper, maximum.lower)) if confirmed else value
+
+    def _inside(self, k: int) -> list[PredictionRange]:
+        """What was searched or attacked inside the ball."""
+        both = (*self.ranges.items(), *self.attacks.items())
+        return [found for j, found in both if j <= k]
+
     def ends(self, k: int) -> tuple[Interval, Interval]:
         """Of the minimum and of the maximum the best that all radii say: proved ends of larger
         ones, attained ends of smaller ones."""
-        larger = [r for j, r in self.ranges.items() if j >= k]
-        smaller = [r for j, r in self.ranges.items() if j <= k]
+        larger, smaller = [r for j, r in self.ranges.items() if j >= k], self._inside(k)
         proved = max((r.minimum.lower for r in larger), default=-np.inf)
         minimum = Interval(proved, min((r.minimum.upper for r in smaller), default=np.inf))
         attained = max((r.maximum.lower for r in smaller), default=-np.inf)
@@ -311,7 +363,7 @@ class _Curve:
         """What a step says of the bounds at a radius."""
         (minimum, maximum), own = self.ends(k), self.ranges.get(k)
         unsearched = StopReason.CONVERGED if self.complete else StopReason.INTERRUPTED
-        smaller = [r for j, r in self.ranges.items() if j <= k]
+        smaller = self._inside(k)
         return {
             "minimum": minimum,
             "maximum": maximum,

@@ -81,14 +81,14 @@ def ranged_at_once(
     `work` are the further arguments of `ranges_over`: regions, and what they have in common.
     """
     start = time.perf_counter()
-    _, asked, tol, means = work[0]
+    _, asked, near, means = work[0]
     regions, ranges = [region for region, *_ in work], RangeGoals.of(posterior, *asked)
     family = family_of(ranges.question.model, ranges.quantities, regions, means)
     if family is None or means.method.name != "taylor":
         return {}
 
     def converged(_: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        return np.all(upper - lower <= tol, axis=1)
+        return np.all(lower >= near.needed(upper), axis=1)
 
     box = None
     with in_time(start, means, len(work)):

@@ -16,22 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.api.accuracy import Accuracy, zeros_of
 from gpcert.api.questions import BOUNDS, read_beta
 from gpcert.api.ranges import RangeGoals
+from gpcert.api.regions import check_held, held_by
 from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
-from gpcert.api.words import (
-    BudgetLike,
-    QuantityName,
-    read_budget,
-    read_flag,
-    read_jobs,
-    read_tolerance,
-    verb,
-)
+from gpcert.api.words import BudgetLike, read_budget, read_flag, read_jobs, verb
 from gpcert.archive import fingerprint
 from gpcert.arrays import Backend, backend_from_name
 from gpcert.certificates.boxes import NOTHING, BoxBounds, BoxFile
-from gpcert.certificates.io import package_version
+from gpcert.choices import QuantityName
 from gpcert.committee import Model
 from gpcert.deadline import until
 from gpcert.enclosures.affine import has_affine
@@ -41,8 +35,9 @@ from gpcert.frames import common_names, read_points
 from gpcert.regions import Box
 from gpcert.rounding import down, up
 from gpcert.search import DEFAULT_BUDGET, Budget, StopReason, stop_if_interrupted
+from gpcert.search.batches import cells_at_once
 from gpcert.search.box_family import BoxFamily
-from gpcert.search.branch_and_bound import cells_at_once
+from gpcert.versions import package_version
 
 BATCH_SECONDS = (0.2, 0.8)
 """About what a batch of `cells_at_once` takes on one core, of means alone and with variances."""
@@ -68,6 +63,7 @@ def bound_boxes(
     beta: float | None = None,
     affine: bool = False,
     tol: float | None = None,
+    rtol: float | None = None,
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     out: Any = None,
@@ -85,10 +81,10 @@ def bound_boxes(
     beta : how many standard deviations bounds and band reach; see `prediction_range`.
     affine : also find, for every box, an affine function that the mean, std or variance is proved
         to lie above in the whole box, and one that it lies below: `BoxBounds.affine`.
-    tol : None bounds every box once, which is tight on small boxes; with a number, boxes are split
-        until every end is known to within it.
-    budget : seconds or a `Budget` for the whole call (its `boxes` and `memory` with `tol` only). By
-        default 60 seconds where `tol` is given, and no limit where it is not.
+    tol, rtol : without them every box is bounded once, which is tight on small boxes; with one or
+        both, boxes are split until every end is known as well as `prediction_range` says of them.
+    budget : seconds or a `Budget` for the whole call (its `boxes` and `memory` with `tol` or `rtol`
+        only). By default 60 seconds with them, and no limit without.
     backend : "numpy", "torch", "torch:cuda" or, for long work, "torch:cuda:compiled".
     out : where the ranges go instead of new arrays: an array (R, outputs, 2), such as a memory map,
         a path ending in `.npy`, or `{quantity: array or path}`. Paths are written block by block,
@@ -116,19 +112,19 @@ def bound_boxes(
     models = [as_posterior(m) for m in (model if isinstance(model, list | tuple) else [model])]
     questions = _questions(models, quantity, beta)
     low, high = _corners(models, lower, upper)
-    accuracy = None if tol is None else read_tolerance(tol)
-    free = budget is None and accuracy is None
+    accuracy = Accuracy.read(tol, rtol)
+    free = budget is None and not accuracy.given
     limit = Budget(seconds=None) if free else read_budget(budget)
-    if accuracy is None and (limit.boxes, limit.memory) != (None, DEFAULT_BUDGET.memory):
+    if not accuracy.given and (limit.boxes, limit.memory) != (None, DEFAULT_BUDGET.memory):
         raise InputError(
-            "budget: boxes and memory limit how often boxes are split, got no tol=, so that each "
-            "box is bounded once; give tol=, or seconds only"
+            "budget: boxes and memory limit how often boxes are split, got no tol= and rtol=, so "
+            "that each box is bounded once; give one of them, or seconds only"
         )
     whole, wanted = Box(low.min(axis=0), high.max(axis=0)), bool(read_flag("affine", affine))
     work = BoxWork.of(questions, whole, backend_from_name(backend), accuracy, wanted)
     _check_affine(work)
     size = GPU_BLOCK if work.backend.gpu else BLOCK
-    files = _files(out, work, (low, high), {"beta": beta, "tol": accuracy, "block": size})
+    files = _files(out, work, (low, high), {"beta": beta, **vars(accuracy), "block": size})
     jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
     blocks = Blocks(files, len(low), size)
     ends = time.time() + limit.ends(start) - time.perf_counter()  # a moment that processes share
@@ -156,11 +152,13 @@ def bound_boxes(
         outputs=work.outputs,
         reached=blocks.reached,
         converged=blocks.converged,
-        tol=accuracy,
+        tol=accuracy.tol,
+        rtol=accuracy.rtol,
         boxes=blocks.boxes,
         seconds=time.perf_counter() - start,
         models=tuple(each.fingerprint for each in models),
         affine=blocks.values("affine"),
+        met=blocks.met if accuracy.given else None,
     )
 
 
@@ -178,6 +176,7 @@ class Blocks:
                 file.forget_unfinished(rows.start // size, rows)
         self.size, self.boxes = size, 0
         self.reached = self.before = count - sum(rows.stop - rows.start for rows in self.left)
+        self.met = self.before
 
     def take(self, number: int, found: Block) -> None:
         """Put the bounds of one block away."""
@@ -187,6 +186,7 @@ class Blocks:
             file.write(rows.start // self.size, rows, found.values[key], finished)
         self.reached += found.reached
         self.boxes += found.boxes
+        self.met += found.met
 
     @property
     def converged(self) -> bool:
@@ -236,6 +236,9 @@ def _corners(models: Sequence[Model], lower: Any, upper: Any) -> tuple[np.ndarra
     crossed = np.flatnonzero(np.any(low > high, axis=1))
     if len(crossed):
         raise InputError(f"lower: expected lower <= upper, got the opposite in row {crossed[0]}")
+    for model in models:  # all boxes share what is known of the box around them
+        several = "; of boxes of several categories ask in a call for each"
+        check_held(held_by(model), Box(low.min(axis=0), high.max(axis=0)), several)
     return low, high
 
 
@@ -297,21 +300,24 @@ class Slot(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One searched model: its goals in pairs, of signs 1 and -1, and where each pair goes."""
+    """One searched model: its goals in pairs, of signs 1 and -1, where each pair goes, and which of
+    their values count as 0 (see `zeros_of`)."""
 
     model: Model
     goals: list[QuantityGoal]
     slots: list[Slot]
+    zeros: list[np.ndarray]
 
 
 class Block(NamedTuple):
     """Ranges (n, outputs, 2) and affine functions (n, outputs, 2, d + 1), if asked for; how many of
-    the n were reached, how many boxes that took, and why it ended."""
+    the n were reached, how many boxes that took, and why it ended; how many met the tolerance."""
 
     values: Mapping[Key, np.ndarray]
     reached: int
     boxes: int
     reason: StopReason
+    met: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +328,7 @@ class BoxWork:
     outputs: Mapping[str, tuple[Any, ...]]
     whole: Box
     backend: Backend
-    tol: float | None
+    accuracy: Accuracy
     affine: bool
     fingerprints: tuple[str, ...]
 
@@ -331,7 +337,7 @@ class BoxWork:
         questions: Mapping[str, Sequence[RangeGoals]],
         whole: Box,
         backend: Backend,
-        tol: float | None,
+        accuracy: Accuracy,
         affine: bool,
     ) -> BoxWork:
         """Goals of quantities that are searched in the same model share their enclosures."""
@@ -342,15 +348,17 @@ class BoxWork:
             first = 0
             for ranges in own:
                 question = ranges.question
-                group = asked.setdefault(id(question.model), Asked(question.model, [], []))
+                group = asked.setdefault(id(question.model), Asked(question.model, [], [], []))
                 before = len(group.goals)
                 group.goals.extend(map(QuantityGoal, ranges.quantities))
+                group.zeros.append(zeros_of(ranges))
                 for index, goals in ranges.rows:
                     rest = question.two and index == 0
                     group.slots.append(Slot(name, first + index, before + goals[1], rest))
                 first += len(question.labels)
                 prints.append(question.fingerprint)
-        return BoxWork(tuple(asked.values()), outputs, whole, backend, tol, affine, tuple(prints))
+        how = (whole, backend, accuracy, affine, tuple(prints))
+        return BoxWork(tuple(asked.values()), outputs, *how)
 
     @property
     def unknown(self) -> dict[Key, tuple[int, np.ndarray]]:
@@ -367,7 +375,7 @@ class BoxWork:
     def seconds(self, count: int) -> float:
         """About what one process takes for so many boxes, each bounded once."""
         found, f = 0.0, len(self.whole.free)
-        for model, goals, _ in self.asked:
+        for model, goals, *_ in self.asked:
             slow = any(goal.needs_variance for goal in goals)
             found += BATCH_SECONDS[slow] * count / cells_at_once(model, f, goals, self.backend)
         return found
@@ -382,11 +390,13 @@ def work_on(work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, en
         for key, (outputs, unknown) in work.unknown.items()
     }
     reached, boxes, reason = len(low), 0, StopReason.CONVERGED
+    met = np.ones(len(low), dtype=bool)
     with until(time.perf_counter() + ends - time.time()):
         for group in work.asked:
             goals = tuple(group.goals)
             family = BoxFamily(group.model, goals, work.whole, work.backend, work.affine)
-            found = family.bounded(low, high, work.tol, budget)
+            tol = work.accuracy.tolerance(np.concatenate(group.zeros))
+            found = family.bounded(low, high, tol if work.accuracy.given else None, budget)
             for slot in group.slots:
                 _fill(values["ranges", slot.quantity][:, slot.output], slot, found.lower)
                 if found.affine is None:
@@ -396,10 +406,11 @@ def work_on(work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, en
                     own = sign * found.affine[:, slot.goal + side]
                     into[:, side, free], into[:, side, -1] = own[:, :-1], own[:, -1]
             boxes, reached = boxes + found.boxes, min(reached, found.reached)
+            met &= found.met
             reason = found.reason if reason is StopReason.CONVERGED else reason
             if found.reason is StopReason.INTERRUPTED:
                 return Block(values, 0, boxes, found.reason)
-    return Block(values, reached, boxes, reason)
+    return Block(values, reached, boxes, reason, int(met.sum()))
 
 
 def _fill(into: np.ndarray, slot: Slot, lower: np.ndarray) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.levels import read_decision
+from gpcert.api.compared import read_decision
 from gpcert.api.regions import Where
 from gpcert.api.rules import Rule, decision_candidates, margin_of
 from gpcert.api.running import margin_text, progress_line

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any, Unpack, get_args
 
 from gpcert.adapters import as_posterior
+from gpcert.api.accuracy import Accuracy
 from gpcert.api.at_once import POINTS_AT_ONCE, certified_at_once, radii_at_once, ranged_at_once
 from gpcert.api.certify import certify_region
-from gpcert.api.levels import read_decision
+from gpcert.api.compared import read_decision
 from gpcert.api.questions import range_question
 from gpcert.api.radius import Bracket, RadiusQuestion, radius_at
-from gpcert.api.ranges import Sides, ranges_over
+from gpcert.api.ranges import RangeGoals, ranges_over
 from gpcert.api.regions import Where, is_list_of_regions
 from gpcert.api.running import numbered_results, prepare, progress_line, reason_of
 from gpcert.api.words import (
@@ -24,10 +25,10 @@ from gpcert.api.words import (
     one_of,
     read_flag,
     read_jobs,
-    read_tolerance,
     verb,
 )
 from gpcert.certificates import CertificateTable, RadiusTable, RangeTable
+from gpcert.choices import Sides
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.frames import labels_of
@@ -118,7 +119,8 @@ def prediction_range_many(
     radius: Any = None,
     *,
     region: Region | Sequence[Region] | None = None,
-    tol: float = 0.01,
+    tol: float | None = None,
+    rtol: float | None = None,
     quantity: QuantityLike | None = None,
     beta: float | None = None,
     output: Any = None,
@@ -147,7 +149,7 @@ def prediction_range_many(
     """
     posterior = as_posterior(model)
     regions = _regions(posterior, X, Where.read(words, radius, region))
-    accuracy, means = read_tolerance(tol), Means.read(words)
+    accuracy, means = Accuracy.read(tol, rtol), Means.read(words)
     asked: tuple[Any, ...] = (quantity, beta)
     one = (output, one_of("sides", sides, get_args(Sides)))
     question = range_question(posterior, quantity, beta)
@@ -158,7 +160,8 @@ def prediction_range_many(
     if not every and (named or question.default is not None):
         question.index(output)  # which must be known
         asked += one
-    work = [(posterior, region, asked, accuracy, means) for region in regions]
+    near = accuracy.of(RangeGoals.of(posterior, *asked))  # once: it looks at the model's means
+    work = [(posterior, region, asked, near, means) for region in regions]
     found, complete = collect(posterior, ranges_over, work, words, at_once=ranged_at_once)
     rows = tuple(row for rows in found.values() for row in rows)
     numbers = tuple(number for number, rows in found.items() for _ in rows)

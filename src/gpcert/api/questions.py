@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from gpcert.api.words import QuantityLike, QuantityName, one_of
+from gpcert.api.words import QuantityLike, one_of
 from gpcert.arrays import finite_array
+from gpcert.choices import QuantityName
 from gpcert.class_layout import class_layout
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError

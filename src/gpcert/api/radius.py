@@ -14,7 +14,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_rule
-from gpcert.api.levels import read_decision
+from gpcert.api.compared import read_decision
 from gpcert.api.regions import Shape, Where
 from gpcert.api.rules import Rule, decision_candidates
 from gpcert.api.running import Line, progress_line
@@ -165,6 +165,7 @@ def radius_of(
         region=shape.ball(rule.x, bracket.lower).describe(),
         unit=rule.unit.value,
         scale=shape.unit,
+        radius_unit=shape.unit_name,
         reason=reason,
         boxes=bracket.boxes,
         seconds=seconds,

@@ -7,24 +7,25 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.api.accuracy import Accuracy
 from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.api.regions import Where, region_of
 from gpcert.api.running import progress_line, ranges_text
-from gpcert.api.words import Means, QuantityLike, RangeWords, one_of, read_tolerance, verb
+from gpcert.api.words import Means, QuantityLike, RangeWords, one_of, verb
 from gpcert.certificates import Interval, PredictionRange
+from gpcert.choices import Sides
 from gpcert.committee import Model
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.quantities import Quantity
 from gpcert.regions import Region
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import GoalResult, SearchResult, StopReason, Watch, solve
-
-Sides = Literal["both", "minimum", "maximum"]
+from gpcert.search.tolerance import Tolerance
 
 
 @verb
@@ -34,7 +35,8 @@ def prediction_range(
     radius: Any = None,
     *,
     region: Region | None = None,
-    tol: float = 0.01,
+    tol: float | None = None,
+    rtol: float | None = None,
     quantity: QuantityLike | None = None,
     beta: float | None = None,
     output: Any = None,
@@ -50,7 +52,11 @@ def prediction_range(
     x : a region, `Box` or `Ball`, in the units of the model's inputs (also as `region=`); or a
         point, and the region is the ball around it of the words below.
     radius, relative, norm, features, domain, scale : the ball around x, as in `certify`.
-    tol : the search goes on until both sides are known to within `tol` (absolute).
+    tol, rtol : the search goes on until each side is known to within `tol` (absolute), or to within
+        `rtol` times what is proved of its own size, whichever is more; of the two the one that is
+        not given is 0. By default a probability is known to within 0.01, a mean, bound and band to
+        within 0.01 standard deviations of the model's means at its own points, and a variance and
+        a std to within 1 % of themselves, or to within 0.0001 of those deviations (their square).
     quantity : "probability" of a class, "mean", "variance" or "std" (standard deviation) of the
         latent function, "lcb" and "ucb" (the confidence bounds `mean - beta std` and
         `mean + beta std`), or "band"; by default what the model's decision is made from. The
@@ -98,7 +104,7 @@ def prediction_range(
     where = Where.read(words, radius, region)
     place = region_of(posterior, x, where, "prediction_range_many")
     asked = (quantity, beta, output, one_of("sides", sides, get_args(Sides)))
-    how = (read_tolerance(tol), Means.read(words), start, words.get("progress"))
+    how = (Accuracy.read(tol, rtol), Means.read(words), start, words.get("progress"))
     return ranges_over(posterior, place, asked, *how)[0]
 
 
@@ -109,7 +115,8 @@ def prediction_ranges(
     radius: Any = None,
     *,
     region: Region | None = None,
-    tol: float = 0.01,
+    tol: float | None = None,
+    rtol: float | None = None,
     quantity: QuantityLike | None = None,
     beta: float | None = None,
     **words: Unpack[RangeWords],
@@ -119,7 +126,7 @@ def prediction_ranges(
     start, posterior = time.perf_counter(), as_posterior(model)
     where = Where.read(words, radius, region)
     place = region_of(posterior, x, where, "prediction_range_many(..., all_outputs=True)")
-    how = (read_tolerance(tol), Means.read(words), start, words.get("progress"))
+    how = (Accuracy.read(tol, rtol), Means.read(words), start, words.get("progress"))
     return ranges_over(posterior, place, (quantity, beta), *how)
 
 
@@ -127,13 +134,14 @@ def ranges_over(
     model: Model,
     region: Region,
     asked: tuple[Any, ...],
-    tol: float,
+    accuracy: Accuracy | Tolerance,
     means: Means,
     start: float | None = None,
     progress: Any = False,
 ) -> tuple[PredictionRange, ...]:
-    """The ranges that are `asked` (see `RangeGoals.of`) over a region, to within `tol`."""
+    """The ranges that are `asked` (see `RangeGoals.of`) over a region, as accurate as that."""
     goals = RangeGoals.of(model, *asked)
+    tol = accuracy.of(goals) if isinstance(accuracy, Accuracy) else accuracy
     with progress_line(progress) as line:
         watch = Watch(start, lambda state: line.show(ranges_text(state)))
         stop: dict[str, Any] = {"tol": tol, "watch": watch}

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,19 +19,26 @@ from gpcert.arrays import Inputs, finite_array
 from gpcert.committee import Model
 from gpcert.errors import InputError, RegionWarning
 from gpcert.frames import column_names, read_points, row_labels
+from gpcert.levels import listed
 from gpcert.regions import Ball, Region
 from gpcert.regions.shapes import check_ends, check_features, check_norm, check_radius
 from gpcert.rounding import product_up
 
+T = TypeVar("T", bound=Region)
+
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What balls around all points have in common; `unit` (d,) is that of the radius, or None."""
+    """What balls around all points have in common; `unit` (d,) is that of the radius, or None, and
+    `unit_name` what records call it."""
 
     norm: float
     features: np.ndarray | None
     domain: tuple[np.ndarray, np.ndarray] | None
     unit: np.ndarray | None
+    unit_name: str = ""
+    held: Mapping[int, str] = field(default_factory=dict)
+    """Features that hold categories, and must stay fixed, and how they are called."""
 
     def radii(self, radius: Any) -> Any:
         """The radius in the inputs' own units: what was given, or one number per feature.
@@ -44,7 +51,8 @@ class Shape:
 
     def ball(self, x: np.ndarray, radius: Any) -> Ball:
         """The ball around x."""
-        return Ball(x, self.radii(radius), self.norm, self.features, self.domain)
+        found = Ball(x, self.radii(radius), self.norm, self.features, self.domain)
+        return check_held(self.held, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +82,10 @@ class Where:
             )
         self._check_moved(model, "scale")
         features, domain = _features(model, self.features), _domain(model, self.domain)
-        return Shape(check_norm(self.norm), features, domain, _scale(model, self.scale))
+        unit = _scale(model, self.scale)
+        name = "standard deviations" if isinstance(self.scale, str) else "units of scale"
+        name = name if unit is not None else ""
+        return Shape(check_norm(self.norm), features, domain, unit, name, held_by(model))
 
     def radii(self, model: Model, points: Inputs, X: Any = None) -> list[Any]:
         """The radius of the ball around each point, in units of the scale; X are the points as they
@@ -275,6 +286,27 @@ def read_region(model: Model, region: Any) -> Region:
         raise InputError(f"region: expected a gpcert.Box or gpcert.Ball, got {region!r}")
     if region.dim != model.dim:
         raise InputError(f"region: expected {model.dim} features, got {region.dim}")
+    return check_held(held_by(model), region)
+
+
+def held_by(model: Model) -> dict[int, str]:
+    """The features that hold categories, and how they are called."""
+    names = model.feature_names
+    return {
+        j: f"{f'feature {j}' if names is None else f'column {names[j]!r}'}, which holds categories "
+        f"({listed(labels)}),"
+        for j, labels in model.levels.items()
+    }
+
+
+def check_held(held: Mapping[int, str], region: T, more: str = "") -> T:
+    """The region, if it keeps these features fixed; `more` is said where it does not."""
+    for j, told in held.items():
+        if region.lower[j] < region.upper[j]:
+            raise InputError(
+                f"region: expected {told} to stay fixed, got a region that moves it; give it a "
+                f"radius of 0, or leave it out of features={more}"
+            )
     return region
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.levels import check_probability, comparison
+from gpcert.api.compared import check_probability, comparison
 from gpcert.arrays import to_numpy
 from gpcert.attacks import Comparison, Decision
 from gpcert.attacks.functions import lazy_function

@@ -14,15 +14,15 @@ import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
+from typing import Any, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 
 from gpcert.arrays import Backend, backend_from_name, finite_array
+from gpcert.choices import MethodName, QuantityName, VarianceBound
 from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.paper import PaperEnclosures
-from gpcert.enclosures.paper.intervals import VarianceBound
 from gpcert.errors import InputError, UnknownArgumentError
 from gpcert.frames import read_point
 from gpcert.quantities import ClassSums, OutputQuantity, Probability, Quantity
@@ -31,10 +31,6 @@ from gpcert.search import DEFAULT_BUDGET, Budget, Problem
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-MethodName = Literal["taylor", "paper", "both"]
-
-QuantityName = Literal["probability", "mean", "variance", "std", "band", "lcb", "ucb"]
 
 QuantityLike = QuantityName | OutputQuantity
 """A quantity of one output by its name, or one of another package."""
@@ -136,7 +132,6 @@ DEFAULTS: Mapping[str, Any] = {
 
 INSTEAD: Mapping[str, tuple[tuple[str, str], ...]] = {
     "tol": (("rtol", "the accuracy of a radius is relative: rtol="),),
-    "rtol": (("tol", "the accuracy of a range is absolute: tol="),),
     "variance": (
         ("variance_bound", "how method='paper' bounds its variance is variance_bound="),
         ("quantity", "for a range of the variance say quantity='variance'"),
@@ -246,15 +241,15 @@ class Method:
         """The goals of one search, bounded by this method; they share the paper's intervals.
 
         The default takes the paper's closed forms as well where they pay: for the variance of a
-        rough kernel, whose Taylor bounds are of order 0 or 1 only (measured in
-        benchmarks/results/methods.md), and so for its std and band.
+        kernel without a derivative, whose Taylor bounds are of order 0 only, in two or three
+        features (measured in benchmarks/results/methods.md), and so for its std and band.
         """
         mapped = any(member.features is not None for member in model.members)
         if self.variance_bound is None:
             rough = [not mapped and _by_rough_variance(each, model) for each in quantities]
             closed = PaperEnclosures("analytic", random_state) if any(rough) else None
             pairs = zip(quantities, rough, strict=True)
-            return [QuantityGoal(each, closed if own else None) for each, own in pairs]
+            return [QuantityGoal(each, closed if own else None, True, own) for each, own in pairs]
         if len(model.members) > 1 and any(isinstance(each, ClassSums) for each in quantities):
             raise InputError(
                 "method: the paper's method bounds class probabilities of outputs that share a "
@@ -262,7 +257,8 @@ class Method:
             )
         if mapped:
             raise InputError(
-                f"method: {self.name!r} is not known for a model behind linear features (PCA); "
+                f"method: {self.name!r} is not known for a model behind linear features (PCA, "
+                "one-hot columns); "
                 "leave it out, or ask about regions of the features: fit on them, without a "
                 "pipeline"
             )
@@ -304,7 +300,7 @@ class Means:
 
 def read_x(model: Model, x: Any, several: str) -> np.ndarray:
     """One point (d,), in the model's order of features; `several` says what takes more points."""
-    return read_point("x", x, model.dim, model.feature_names, several)
+    return read_point("x", x, model.dim, model.feature_names, several, model.levels)
 
 
 def read_budget(budget: Any) -> Budget:

@@ -9,21 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
 from gpcert.arrays import whole_number
 from gpcert.attacks.decisions import Margins
 from gpcert.attacks.functions import Both
+from gpcert.choices import AttackName
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.regions import Ball, Region
 from gpcert.regions.base import unit_minimizer
 from gpcert.regions.shapes import into_ball
 from gpcert.rounding import norm
-
-AttackName = Literal["gpfgs", "gpfgs_probability", "pgd", "square", "best"]
 
 MOST_ROWS = 4096
 """Points times starts that are attacked at once."""

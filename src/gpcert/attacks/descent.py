@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
 
 from gpcert.attacks.functions import PlainFunction
 from gpcert.deadline import checkpoint
@@ -99,6 +98,8 @@ def _unusual_exponent(size: float) -> int:
 def _quasi_newton(
     function: PlainFunction, region: Region, x: np.ndarray, iterations: int
 ) -> np.ndarray:
+    from scipy.optimize import Bounds, minimize
+
     free = region.free
     width = np.max(region.upper - region.lower, initial=0.0)
     unit = _unusual_exponent(float(width))

@@ -293,7 +293,7 @@ def diagonal_gradient(posterior: Posterior, X: np.ndarray) -> np.ndarray:
 
 def through_features(posterior: Posterior, gradient: np.ndarray) -> np.ndarray:
     """A gradient (n, d) in the inputs from one (n, q) in what the kernel sees: the chain rule."""
-    return gradient if posterior.features is None else gradient @ posterior.features.matrix
+    return gradient if posterior.features is None else gradient @ posterior.features.slopes
 
 
 def prediction_and_gradient(

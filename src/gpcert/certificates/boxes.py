@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from gpcert.archive import from_json, open_archive, plain_label, read_arrays, to_json, write_arrays
-from gpcert.certificates.io import package_version
 from gpcert.errors import InputError
+from gpcert.versions import package_version
 
 FORMAT, PROGRESS_FORMAT = "gpcert-boxes-1", "gpcert-boxes-progress-1"
 
@@ -37,8 +37,9 @@ class BoxBounds:
     ranges : {quantity: (R, outputs, 2)}.
     outputs : {quantity: labels of the outputs}, one after another for several models.
     reached : how many boxes were bounded; `complete` if all were.
-    converged : whether every end is known to within `tol`, where one was asked for.
-    tol : as asked for; None if each box was bounded once.
+    converged : whether every end is known to within `tol` or `rtol`, where one was asked for.
+    tol, rtol : as asked for; each box was bounded once where both are None.
+    met : of how many boxes all ends are known so well; None where no tolerance was asked for.
     boxes : enclosures that were evaluated, with those of the refinement.
     seconds : wall-clock time.
     models : fingerprints of the models.
@@ -58,6 +59,8 @@ class BoxBounds:
     seconds: float
     models: tuple[str, ...]
     affine: Mapping[str, np.ndarray] = field(default_factory=dict)
+    met: int | None = None
+    rtol: float | None = None
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -73,10 +76,25 @@ class BoxBounds:
         """Whether all boxes were bounded."""
         return self.reached == len(self)
 
+    @property
+    def summary(self) -> str:
+        """In words, how many boxes were bounded, and how many not as well as asked."""
+        count = len(self)
+        said = f"{self.reached} of {count} boxes bounded"
+        said += "" if self.complete else ", the others have infinite ends"
+        absolute = [] if self.tol is None else [f"{self.tol:g}"]
+        relative = [] if self.rtol is None else [f"{self.rtol:g} of the value"]
+        asked = " or ".join(absolute + relative)
+        if not asked or self.converged or self.met == count:
+            return f"{said} to within {asked}" if asked else said
+        left = "some boxes" if self.met is None else f"{count - self.met} of {count} boxes"
+        return f"{said}; the tolerance {asked} was not reached for {left}, whose bounds hold"
+
     def __repr__(self) -> str:
         names = ", ".join(f"{name} of {len(self.outputs[name])}" for name in self.ranges)
-        end = "" if self.complete else f", {self.reached} reached"
-        return f"BoxBounds({len(self)} boxes in {self.lower.shape[1]} features{end}; {names})"
+        state = f"complete={self.complete}, converged={self.converged}"
+        size = f"{len(self)} boxes in {self.lower.shape[1]} features"
+        return f"BoxBounds({size}; {names}; {self.summary}; {state})"
 
     def save(self, path: str | Path) -> None:
         """Write one file, `.npz` with a header; `BoxBounds.load` reads it."""
@@ -84,7 +102,7 @@ class BoxBounds:
             "format": FORMAT,
             "version": package_version(),
             "outputs": self._plain_outputs(),
-            **{name: getattr(self, name) for name in PLAIN},
+            **{name: getattr(self, name) for name in (*PLAIN, "met", "rtol")},
             "models": list(self.models),
             "affine": list(self.affine),
         }
@@ -113,6 +131,8 @@ class BoxBounds:
             outputs={name: tuple(labels) for name, labels in header["outputs"].items()},
             models=tuple(header["models"]),
             affine={name: arrays[f"lines_{name}"] for name in header.get("affine", [])},
+            met=header.get("met"),  # older files have neither
+            rtol=header.get("rtol"),
             **{name: header[name] for name in PLAIN},
         )
         found._check_numbers(path)
@@ -127,6 +147,8 @@ class BoxBounds:
         wrong += [f"affine {name}" for name, each in self.affine.items() if np.isnan(each).any()]
         if not 0 <= self.reached <= len(self):
             wrong.append("reached")
+        if self.met is not None and not 0 <= self.met <= len(self):
+            wrong.append("met")
         if wrong:
             raise InputError(f"{path}: expected bounds of boxes; look at {', '.join(wrong)}")
 
@@ -161,8 +183,10 @@ def _check(header: dict[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Non
     outputs = header.get("outputs")
     kinds = {"reached": int, "boxes": int, "seconds": float, "models": list, "converged": bool}
     wrong = [name for name, kind in kinds.items() if not isinstance(header.get(name), kind)]
-    if wrong or not isinstance(outputs, dict) or not isinstance(header.get("tol"), float | None):
-        where = wrong or "outputs, tol"
+    optional = {"tol": float | None, "rtol": float | None, "met": int | None}
+    wrong += [name for name, kind in optional.items() if not isinstance(header.get(name), kind)]
+    if wrong or not isinstance(outputs, dict):
+        where = wrong or "outputs"
         raise InputError(f"expected the header of BoxBounds.save; look at {where}")
     if not all(isinstance(labels, list) for labels in outputs.values()):
         raise InputError("outputs: expected lists of labels")

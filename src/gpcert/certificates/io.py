@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -17,6 +15,7 @@ from gpcert.certificates.text import Shown, cost_text, region_text, short
 from gpcert.committee import Model, load_model
 from gpcert.errors import InputError
 from gpcert.extras import Axes
+from gpcert.versions import package_version
 
 if TYPE_CHECKING:
     from gpcert.certificates.boxes import BoxBounds
@@ -163,15 +162,6 @@ def load(path: str | Path) -> Record | Model | BoxBounds:
         known = ", ".join(sorted({*KINDS, *ELSEWHERE}))
         raise InputError(f"{path}: expected one of {known}, got {kind!r}")
     return _build(path, KINDS[kind], record)
-
-
-@cache
-def package_version() -> str:
-    """Installed version of gpcert."""
-    try:
-        return version("gpcert")
-    except PackageNotFoundError:  # run from a source tree without an install
-        return "unknown"
 
 
 def _read(path: str | Path) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from gpcert.certificates.text import (
     above,
     below,
     cost_text,
+    in_unit,
     interval_text,
     region_text,
     table_shown,
@@ -30,6 +31,7 @@ from gpcert.extras import Axes, DataFrame, optional
 from gpcert.search import StopReason
 
 T = TypeVar("T", bound=Record)
+S = TypeVar("S", bound="Searched")
 
 COST = "boxes seconds reason"
 """The columns of what a search cost and why it ended."""
@@ -55,12 +57,13 @@ class Searched(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PredictionRange(
-    Searched, kind="prediction_range", told="minimum maximum quantity output reason"
+    Searched, kind="prediction_range", told="minimum maximum quantity output converged reason"
 ):
     """Bounds of the smallest and of the largest value of a quantity over a region.
 
     `minimum.lower <= min <= minimum.upper`, the latter attained at `argmin`; likewise for the
-    maximum. The bounds are valid whether or not the search converged. `output` is the label of the
+    maximum. `converged` says whether both sides are as near as the tolerance asks (else `reason`
+    says what ended the search); the bounds are valid either way. `output` is the label of the
     class whose probability it is, the number of the target, or None where there is one latent
     function; `meaning` says in words what is bounded. Of a "band" the minimum is that of
     `mean - beta std` and the maximum that of `mean + beta std`; `beta` is None otherwise.
@@ -193,7 +196,8 @@ class Radius(Searched, kind="radius", told="lower upper decision norm reason"):
 
     The true robustness radius lies in `[lower, upper]`. `region` describes the ball that is proved,
     centre, features and domain included; `unit` is what the decision's margin is measured in.
-    `scale`, if given, is what the radius is measured in, one number per feature (0: fixed).
+    `scale`, if given, is what the radius is measured in, one number per feature (0: fixed), and
+    `radius_unit` what that unit is called.
     """
 
     lower: float
@@ -205,13 +209,16 @@ class Radius(Searched, kind="radius", told="lower upper decision norm reason"):
     region: dict[str, Any] = field(default_factory=dict)
     unit: str = ""
     scale: np.ndarray | None = field(default=None, metadata=ADDED)
+    radius_unit: str = field(default="", metadata=ADDED)
 
     def shown(self) -> Shown:
         undecided, found = self.reason is StopReason.UNDECIDED_AT_X, self.counterexample
         refuted = f"counter-example at {above(self.upper)}"
         refuted = "no counter-example found" if found is None else refuted
         rows = {
-            "radius": f"proved up to {below(self.lower)}, {refuted} (l_{self.norm:g})",
+            f"radius{in_unit([self])}": (
+                f"proved up to {below(self.lower)}, {refuted} (l_{self.norm:g})"
+            ),
             "held": "unknown" if undecided else _claim(self),
             "rule": self.rule,
             "search": self.reason.value,
@@ -244,22 +251,27 @@ def cells_of(row: Any, names: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RecordTable(Record, Generic[T]):
-    """Records of one kind, in order; `complete` is False if the run was interrupted.
+    """Records of one kind, in order.
 
-    `labels`, one for each row, name the point that a row is about: 0, 1, ... by default. `columns`
-    of a subclass are the fields of a row that the data frame shows; of an interval both ends.
+    `complete` says whether all points were reached: False if the run was interrupted. `labels`, one
+    for each row, name the point that a row is about: 0, 1, ... by default.
+
+    `columns` of a subclass are the fields of a row that the data frame shows, of an interval both
+    ends; `counted` is what `repr` calls the rows.
     """
 
     row_kind: ClassVar[type[Record]]
     columns: ClassVar[str]
+    counted: ClassVar[str]
 
     rows: tuple[T, ...]
     complete: bool = True
     labels: tuple[Any, ...] = ()
 
-    def __init_subclass__(cls, columns: str = "", **words: str) -> None:
+    def __init_subclass__(cls, columns: str = "", counted: str = "rows", **words: str) -> None:
         super().__init_subclass__(**words)
-        cls.columns, (cls.row_kind,) = columns, get_args(vars(cls)["__orig_bases__"][0])
+        cls.columns, cls.counted = columns, counted
+        (cls.row_kind,) = get_args(vars(cls)["__orig_bases__"][0])
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(self.rows))
@@ -283,12 +295,16 @@ class RecordTable(Record, Generic[T]):
         return optional("pandas", "to_frame").DataFrame(self._lines())
 
     def _lines(self) -> list[dict[str, Any]]:
+        """The cells of every row by column: None where a column is only that of other rows."""
         pairs = zip(self.labels, self.rows, strict=True)
-        return [{"point": name, **self.cells(row)} for name, row in pairs]
+        found = [{"point": name, **self.cells(row)} for name, row in pairs]
+        longest = max(found, key=len, default={})
+        columns = dict.fromkeys(name for line in (longest, *found) for name in line)
+        return [{name: line.get(name) for name in columns} for line in found]
 
     def __repr__(self) -> str:
-        told = f", {self.summary}" if self.summary else ""
-        return f"{type(self).__name__}({len(self)} rows{told})"
+        told = (f"{len(self)} {self.counted}", self.summary, f"complete={self.complete}")
+        return f"{type(self).__name__}({', '.join(part for part in told if part)})"
 
     @property
     def summary(self) -> str:
@@ -306,6 +322,22 @@ class RecordTable(Record, Generic[T]):
         """Plain numbers and text, for JSON; the rows, which may be many, last."""
         found = super().to_dict()
         return {**found, "rows": found.pop("rows")}
+
+
+class BoundTable(RecordTable[S]):
+    """Records of bounds that were sought to within a tolerance.
+
+    `converged` says whether every search met it; the bounds hold either way. `complete` says
+    whether all points were reached.
+    """
+
+    @property
+    def converged(self) -> bool:
+        """Whether all bounds are within the tolerance: no search ended for another reason."""
+        return all(row.reason is StopReason.CONVERGED for row in self)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, converged={self.converged})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -336,7 +368,7 @@ class CertificateTable(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RangeTable(RecordTable[PredictionRange], kind="prediction_ranges"):
+class RangeTable(BoundTable[PredictionRange], kind="prediction_ranges"):
     """Prediction ranges around the rows of X, one row for each point and output."""
 
     def cells(self, row: PredictionRange) -> dict[str, Any]:
@@ -345,5 +377,9 @@ class RangeTable(RecordTable[PredictionRange], kind="prediction_ranges"):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RadiusTable(RecordTable[Radius], kind="radii", columns=f"decision lower upper norm {COST}"):
+class RadiusTable(BoundTable[Radius], kind="radii", columns=f"decision lower upper norm {COST}"):
     """Certified radii of the rows of X."""
+
+    @property
+    def summary(self) -> str:
+        return f"radius{in_unit(self)}" if in_unit(self) else ""

@@ -4,7 +4,7 @@ small table for people, as text and as HTML for notebooks."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import Enum, StrEnum
@@ -150,6 +150,30 @@ def above(value: float | Decimal) -> str:
     ('0.5001', '0.25')
     """
     return f"{float(Context(DIGITS, ROUND_CEILING).create_decimal(value)):.{DIGITS}g}"
+
+
+def percent(
+    share: float, count: int, rounded: Callable[[Decimal], str] = f"{{:.{DIGITS}g}}".format
+) -> str:
+    """A share of so many things in per cent, to the nearest, or as `below` and `above` round.
+
+    >>> percent(0.29, 100, below), percent(1.0, 3), percent(2 / 3, 3), percent(2 / 3, 3, below)
+    ('29 %', '100 %', '66.67 %', '66.66 %')
+    """
+    # of the whole number of things: 100 * 0.29 in float64 lies below 29
+    return f"{rounded(100 * Decimal(round(share * count)) / Decimal(count))} %"
+
+
+def in_unit(rows: Iterable[Any]) -> str:
+    """In which unit the radii of records are, where all of them name the same.
+
+    >>> from types import SimpleNamespace as Row
+    >>> in_unit([Row(radius_unit="standard deviations")]), in_unit([Row(radius_unit="")])
+    (' in standard deviations', '')
+    """
+    units = {row.radius_unit for row in rows}
+    unit = units.pop() if len(units) == 1 else ""
+    return f" in {unit}" if unit else ""
 
 
 def short(value: Any, name: str = "") -> str:

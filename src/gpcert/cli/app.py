@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from gpcert.certificates.io import package_version
 from gpcert.cli import verbs
 from gpcert.cli.boxes import boxes
 from gpcert.cli.demo import demo
 from gpcert.cli.experiments import report, reproduce
 from gpcert.cli.explain import explain
 from gpcert.cli.terminal import Commands, flush, option, prepare_streams, say
+from gpcert.versions import package_version
 
 EXAMPLES = (
     "Examples:",

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from gpcert.api import bound_boxes
-from gpcert.certificates.boxes import BoxBounds
+import gpcert
 from gpcert.cli import options
 from gpcert.cli.files import load_model, read_points
 from gpcert.cli.terminal import ExitCode, check_folder, console, option, say, say_written, table
-from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.frames import Names, common_names
-from gpcert.search import Budget
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from gpcert.committee import Model
+    from gpcert.frames import Names
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class Corners:
                 "UPPER: expected a file with the greatest corners, got none; or give one .npz file "
                 "with the arrays lower and upper"
             )
+        from gpcert.frames import common_names
+
         names = common_names("--with", (model.feature_names for model in models))
         low, high = (_rows(path, models[0].dim, names) for path in (self.lower, self.upper))
         return models, low, high
@@ -79,6 +82,12 @@ class Asked:
         bool, option("also affine functions below and above each box", "--affine")
     ] = False
     tol: Annotated[float | None, option("split boxes until every end is known to within it")] = None
+    rtol: Annotated[float | None, option("the same, as a part of what is bounded")] = None
+
+    @property
+    def near(self) -> bool:
+        """Whether boxes are split."""
+        return self.tol is not None or self.rtol is not None
 
 
 @dataclass(frozen=True)
@@ -86,7 +95,7 @@ class Effort:
     """What it may cost."""
 
     seconds: Annotated[
-        float | None, option("for all boxes; by default 60 with --tol, else no limit")
+        float | None, option("for all boxes; by default 60 with --tol or --rtol, else no limit")
     ] = None
     boxes: Annotated[int | None, option("most boxes that are bounded")] = None
     memory: Annotated[float, option("gigabytes that open boxes may hold")] = 2.0
@@ -100,11 +109,11 @@ class Effort:
         """Find out before files are read that the number of processes makes no sense."""
         options.check_jobs(self.jobs)
 
-    def budget(self, tol: float | None) -> Budget:
+    def budget(self, near: bool) -> gpcert.Budget:
         """The limits; without a tolerance the work has an end of its own."""
-        usual = None if tol is None else Budget().seconds
+        usual = gpcert.Budget().seconds if near else None
         seconds = usual if self.seconds is None else self.seconds
-        return Budget(seconds, self.boxes, 1e9 * self.memory)
+        return gpcert.Budget(seconds, self.boxes, 1e9 * self.memory)
 
 
 @dataclass(frozen=True)
@@ -131,7 +140,7 @@ class Places:
         for path in (self.output, self.out, self.imdp):
             check_folder("output", path)
 
-    def write(self, bounds: BoxBounds) -> None:
+    def write(self, bounds: gpcert.BoxBounds) -> None:
         """The files that are not there yet, and where all are."""
         if self.output is not None:
             bounds.save(self.output)
@@ -148,14 +157,14 @@ class Places:
     "gpcert boxes model.npz lower.npy upper.npy --output bounds.npz",
     "gpcert boxes position.npz corners.npz --with speed.npz --quantity mean,std --imdp abstraction",
     "gpcert boxes model.npz lower.csv upper.csv --quantity mean,std --affine --out folder --jobs 2",
-    "Exit code: 0 all boxes bounded (with --tol: to within it); 2 some not (their bounds hold all "
-    "the same; with --out the same command goes on); 3 bad input; 4 a defect.",
+    "Exit code: 0 all boxes bounded (with --tol or --rtol: to within it); 2 some not (their bounds "
+    "hold all the same; with --out the same command goes on); 3 bad input; 4 a defect.",
 )
 def boxes(corners: Corners, asked: Asked, effort: Effort, places: Places) -> None:
     """Bound means, standard deviations and probabilities over each of many boxes."""
     models, lower, upper = corners.read()
     names: Any = options.parts_of(asked.quantity)
-    found = bound_boxes(
+    found = gpcert.bound_boxes(
         models,
         lower,
         upper,
@@ -163,7 +172,8 @@ def boxes(corners: Corners, asked: Asked, effort: Effort, places: Places) -> Non
         beta=asked.beta,
         affine=asked.affine,
         tol=asked.tol,
-        budget=effort.budget(asked.tol),
+        rtol=asked.rtol,
+        budget=effort.budget(asked.near),
         backend=effort.backend,
         out=places.streamed(names),
         n_jobs=effort.jobs,
@@ -171,12 +181,14 @@ def boxes(corners: Corners, asked: Asked, effort: Effort, places: Places) -> Non
     )
     _show(found)
     places.write(found)
-    met = found.complete and (asked.tol is None or found.converged)
+    met = found.complete and (found.converged or not asked.near)
     raise typer.Exit(ExitCode.PROVED if met else ExitCode.UNDECIDED)
 
 
-def _show(found: BoxBounds) -> None:
+def _show(found: gpcert.BoxBounds) -> None:
     """Widths of the ranges of every output, and how many boxes were bounded."""
+    import numpy as np
+
     rows = table("Ranges over boxes", ["quantity", "output", "least width", "median", "largest"])
     for name, values in found.ranges.items():
         for k, label in enumerate(found.outputs[name]):
@@ -185,8 +197,7 @@ def _show(found: BoxBounds) -> None:
             rows.add_row(name, str(label), *(f"{width:.4g}" for width in ends))
     place = console()
     place.print(rows)
-    done = f"{found.reached} of {len(found)} boxes bounded in {found.seconds:.1f} s"
-    say(done if found.complete else f"{done}; the others have infinite ends", place)
+    say(f"{found.summary} ({found.seconds:.1f} s)", place)
 
 
 def _rows(path: Path, dim: int, names: Names) -> np.ndarray:
@@ -198,6 +209,8 @@ def _rows(path: Path, dim: int, names: Names) -> np.ndarray:
 
 def _loaded(path: Path) -> Any:
     """The arrays of a file of NumPy's, without code."""
+    import numpy as np
+
     try:
         found = np.load(path, allow_pickle=False)
         return found if isinstance(found, np.ndarray) else dict(found)

@@ -6,27 +6,21 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import numpy as np
-from threadpoolctl import threadpool_limits
-
-from gpcert.adapters import as_posterior
-from gpcert.api import certified_radius_many, certify_many, prediction_range_many
-from gpcert.certificates import CertificateTable, PredictionRange, Radius, RadiusTable, RangeTable
-from gpcert.certificates.record import RecordTable
+import gpcert
 from gpcert.cli.options import command
 from gpcert.cli.terminal import above, below, cells, console, option, say, say_written, table
 from gpcert.cli.verbs import RADIUS_COLUMNS, radius_cells
-from gpcert.datasets import Dataset, synthetic2d
-from gpcert.datasets import digits as digits_of
 from gpcert.extras import optional
-from gpcert.plots import plot_decision_regions, plot_image_counterexample
-from gpcert.plots.axes import new_figure
-from gpcert.posterior import Posterior
-from gpcert.search import Budget
 
-T = TypeVar("T", bound=RecordTable[Any])
+if TYPE_CHECKING:
+    import numpy as np
+
+    from gpcert.certificates.record import RecordTable
+    from gpcert.datasets import Dataset
+
+T = TypeVar("T", bound="RecordTable[Any]")
 
 PIXELS = (0.0, 1.0)
 IMAGES = 3
@@ -48,36 +42,44 @@ def demo(
     quick: Annotated[bool, option("fewer training points, fewer rows", "--quick")] = False,
 ) -> None:
     """Fit two classifiers, prove what their predictions can do around test points, draw it."""
+    from threadpoolctl import threadpool_limits
+
     start = time.perf_counter()
     optional("matplotlib", "the demo's picture")  # found out before the work
     output_dir.mkdir(parents=True, exist_ok=True)
     # matrices of some hundred rows: threads of a BLAS wait for each other more than they work
     with threadpool_limits(limits=1):
-        written = _run(output_dir, Budget(seconds=seconds), quick)
+        written = _run(output_dir, gpcert.Budget(seconds=seconds), quick)
     say(f"done in {time.perf_counter() - start:.1f} s")
     say_written(*written)
 
 
-def _run(output_dir: Path, budget: Budget, quick: bool) -> list[Path]:
+def _run(output_dir: Path, budget: gpcert.Budget, quick: bool) -> list[Path]:
     """Both problems, and the files that hold them."""
+    import numpy as np
+
     count = 4 if quick else 8
-    plane = study(synthetic2d(n=60 if quick else 250), (0.15, 0.4), count + 2, None, budget)
+    plane = study(
+        gpcert.datasets.synthetic2d(n=60 if quick else 250), (0.15, 0.4), count + 2, None, budget
+    )
     _show(plane)
-    images_of = digits_of((3, 8), test_size=0.8 if quick else 0.3)
+    images_of = gpcert.datasets.digits((3, 8), test_size=0.8 if quick else 0.3)
     digits = study(images_of, (0.05, 0.1), count, PIXELS, budget)
     _show(digits)
     # the most certain ones: their counter-examples are far enough away to be seen
     certainty = np.abs(digits.posterior.prediction(digits.data.X_test[digits.chosen])[:, 0] - 0.5)
     images = [digits.chosen[k] for k in np.argsort(-certainty)[:IMAGES]]
     words: Any = {"domain": PIXELS, "budget": budget, "progress": False}
-    found = whole(certified_radius_many(digits.posterior, digits.data.X_test[images], **words))
+    found = whole(
+        gpcert.certified_radius_many(digits.posterior, digits.data.X_test[images], **words)
+    )
     title = f"{digits.data.name}: certified l_inf radii, all 64 pixels, domain [0, 1]"
     draw(output_dir / "demo.png", plane, digits, images, found)
     tables = {
         "synthetic2d.json": plane.certificates,
         "digits.json": digits.certificates,
-        "ranges.json": RangeTable(tuple(plane.ranges + digits.ranges)),
-        "radii.json": RadiusTable(found.rows, labels=tuple(images)),
+        "ranges.json": gpcert.RangeTable(tuple(plane.ranges + digits.ranges)),
+        "radii.json": gpcert.RadiusTable(found.rows, labels=tuple(images)),
     }
     for name, each in tables.items():
         each.save(output_dir / name)
@@ -89,6 +91,8 @@ def _run(output_dir: Path, budget: Budget, quick: bool) -> list[Path]:
 
 
 def _show(done: Study) -> None:
+    import numpy as np
+
     parameters = done.posterior.kernel.config().items()
     kernel = ", ".join(f"{name} {np.round(value, 3)}" for name, value in parameters)
     say(
@@ -118,35 +122,34 @@ class Study:
     """Certificates and ranges of chosen test points, radius after radius."""
 
     data: Dataset
-    posterior: Posterior
+    posterior: gpcert.Posterior
     accuracy: float
     chosen: list[int]
     radii: tuple[float, ...]
-    certificates: CertificateTable
-    ranges: list[PredictionRange]
+    certificates: gpcert.CertificateTable
+    ranges: list[gpcert.PredictionRange]
 
 
 def study(
-    data: Dataset, radii: tuple[float, ...], count: int, domain: Any, budget: Budget
+    data: Dataset, radii: tuple[float, ...], count: int, domain: Any, budget: gpcert.Budget
 ) -> Study:
     """Fit scikit-learn's Laplace classifier, certify `count` of its test points at each radius."""
-    # not above: every command imports this module
     from sklearn.gaussian_process import GaussianProcessClassifier
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
     model = GaussianProcessClassifier(ConstantKernel(10.0) * RBF(2.0), random_state=0)
     model.fit(data.X_train, data.y_train)
-    posterior = as_posterior(model)
-    assert isinstance(posterior, Posterior), "the demo's problems have two classes"
+    posterior = gpcert.as_posterior(model)
+    assert isinstance(posterior, gpcert.Posterior), "the demo's problems have two classes"
     chosen = _spread(posterior, data.X_test, count)
     points = data.X_test[chosen]
     certificates, ranges = [], []
     for radius in radii:
         words = {"domain": domain, "budget": budget, "progress": False}
-        certificates += whole(certify_many(posterior, points, radius, **words))
-        ranges += whole(prediction_range_many(posterior, points, radius, **words))
+        certificates += whole(gpcert.certify_many(posterior, points, radius, **words))
+        ranges += whole(gpcert.prediction_range_many(posterior, points, radius, **words))
     accuracy = float(model.score(data.X_test, data.y_test))
-    table = CertificateTable(tuple(certificates))
+    table = gpcert.CertificateTable(tuple(certificates))
     return Study(data, posterior, accuracy, chosen, radii, table, ranges)
 
 
@@ -157,8 +160,10 @@ def whole(table: T) -> T:
     return table
 
 
-def _spread(posterior: Posterior, X: np.ndarray, count: int) -> list[int]:
+def _spread(posterior: gpcert.Posterior, X: np.ndarray, count: int) -> list[int]:
     """The least certain test point, then always the one farthest from those chosen so far."""
+    import numpy as np
+
     chosen = [int(np.argmin(np.abs(posterior.prediction(X)[:, 0] - 0.5)))]
     while len(chosen) < min(count, len(X)):
         distances = np.linalg.norm(X[:, None] - X[chosen], axis=-1).min(axis=1)
@@ -171,9 +176,12 @@ PIXELS_AN_INCH = 110
 
 
 def draw(
-    path: Path, plane: Study, digits: Study, images: Sequence[int], found: RadiusTable
+    path: Path, plane: Study, digits: Study, images: Sequence[int], found: gpcert.RadiusTable
 ) -> None:
     """Write the picture as PNG."""
+    from gpcert.plots import plot_decision_regions
+    from gpcert.plots.axes import new_figure
+
     shown = [(k, r) for k, r in zip(images, found, strict=True) if r.counterexample is not None]
     figure = new_figure(12.0, 5.4)
     halves: Any = figure.subfigures(1, 2, width_ratios=(1.35, 1.0), wspace=0.03)
@@ -190,7 +198,9 @@ def draw(
     figure.savefig(path, dpi=PIXELS_AN_INCH)
 
 
-def _draw_digits(figure: Any, digits: Study, shown: Sequence[tuple[int, Radius]]) -> None:
+def _draw_digits(figure: Any, digits: Study, shown: Sequence[tuple[int, gpcert.Radius]]) -> None:
+    from gpcert.plots import plot_image_counterexample
+
     grid = figure.subplots(len(shown), 3, squeeze=False)
     first, second = digits.posterior.classes or (0, 1)
     for axes, (index, found) in zip(grid, shown, strict=True):

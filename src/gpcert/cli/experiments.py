@@ -11,13 +11,8 @@ from rich.text import Text
 from gpcert.cli.options import Given, Jobs, check_jobs, command
 from gpcert.cli.terminal import console, option, say, say_written, table
 from gpcert.errors import InputError
-from gpcert.experiments import experiment_named, names, reads_files
-from gpcert.experiments import redraw as drawn_anew
-from gpcert.experiments import reproduce as run
-from gpcert.experiments.results import NOT_JUDGED
-from gpcert.report import write_report
 
-STYLES = {"yes": "bold green", "no": "bold red", "unclear": "bold yellow", NOT_JUDGED: "dim"}
+STYLES = {"yes": "bold green", "no": "bold red", "unclear": "bold yellow", "not judged": "dim"}
 
 
 @command(
@@ -54,6 +49,10 @@ def reproduce(
     given: Given,
 ) -> None:
     """Run an experiment of the paper; write its tables, figures and findings."""
+    from gpcert.experiments import experiment_named, names, reads_files
+    from gpcert.experiments import redraw as drawn_anew
+    from gpcert.experiments import reproduce as run
+
     if listed:
         given.only(["listed"], "beside --list")
         rows = table("Experiments", ["name"])
@@ -111,4 +110,6 @@ def report(
     ] = None,
 ) -> None:
     """Write tables, figures and the paper's claims beside our numbers as one page."""
+    from gpcert.report import write_report
+
     say_written(write_report(folder, format=format, output=output))

@@ -5,25 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
-import numpy as np
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from gpcert import explain as verbs
-from gpcert.api.many import collect
-from gpcert.api.words import QuantityName
+import gpcert
+from gpcert.choices import QuantityName, Ranking
 from gpcert.cli import options
 from gpcert.cli.files import Points, read_points
 from gpcert.cli.options import features_of, named, parts_of
 from gpcert.cli.results import Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, option, say, say_written, table
 from gpcert.errors import InputError
-from gpcert.explain.arguments import shown
-from gpcert.explain.rankings import Ranking
-from gpcert.search import StopReason
+
+if TYPE_CHECKING:
+    import numpy as np
 
 LARGEST_TABLE = 20
 """Rows printed for a point."""
@@ -48,10 +46,10 @@ _REASONS = (
     "label"
 )
 USED = {
-    "effects": f"{_REGION} {_SEARCH} mean label tol quantity beta shape",
+    "effects": f"{_REGION} {_SEARCH} mean label tol rtol quantity beta shape",
     "sufficient": _REASONS,
     "contrastive": _REASONS,
-    "pixels": f"{_REGION} {_SEARCH} norm ranking betas tol",
+    "pixels": f"{_REGION} {_SEARCH} norm ranking betas tol rtol",
     "lime": "mean label background samples shape seed",
 }
 """Further parameters of each kind; others have no effect on it."""
@@ -82,6 +80,9 @@ class Asked:
         ),
     ] = None
     tol: Annotated[float | None, option("effects and pixels: width at which an interval ends")] = (
+        None
+    )
+    rtol: Annotated[float | None, option("effects and pixels: the same, as a part of the size")] = (
         None
     )
     ranking: Annotated[Ranking, option("pixels: which are the most important")] = "effects"
@@ -156,16 +157,19 @@ def explain(
         reach.required()
     if asked.reasons and picture.plot is not None and asked.image is None:
         raise InputError("--plot: a reason is drawn on an image; say --shape rows,columns")
+    verbs = gpcert.explain
     model, points, words = inputs.read(reach, ball, search)
     if asked.what == "lime":
         how: Any = {"n_samples": asked.samples, "random_state": search.seed}
         if asked.background is not None:
-            spread = read_points(asked.background, None, model.dim, model.feature_names)
+            about = (model.dim, model.feature_names, model.levels)
+            spread = read_points(asked.background, None, *about)
             how["background"] = spread.X
         _features(verbs.lime(model, points.X, **how), points, asked, files, picture)
+    near = {"tol": asked.tol, "rtol": asked.rtol}
     if asked.what == "effects":
         del words["norm"]
-        words |= {"quantity": asked.quantity, "beta": asked.beta, "tol": asked.tol}
+        words |= {"quantity": asked.quantity, "beta": asked.beta, **near}
         found = verbs.effects(model, points.X, **words)
         _features(found, points, asked, files, picture)
     words["progress"] = False  # of each point; that of all is shown
@@ -173,8 +177,7 @@ def explain(
     if asked.what == "pixels":
         words["ranking"] = asked.ranking
         words["betas"] = None if asked.betas is None else _counts(asked.betas)
-        if asked.tol is not None:
-            words["tol"] = asked.tol
+        words |= near
         verb, kind = verbs.pixel_budget, verbs.PixelBudgetTable
     else:
         words |= decision.arguments(model)
@@ -187,9 +190,11 @@ def explain(
     def ask(x: np.ndarray, radius: Any) -> Any:
         return verb(model, x, radius=radius, **words)
 
+    from gpcert.api.many import collect
+
     radius = words.pop("radius")
     X = model.check_inputs(points.X)
-    own = isinstance(radius, np.ndarray)  # a row for each point
+    own = getattr(radius, "ndim", 0) == 2  # a row for each point
     work = [(x, radius[k] if own else radius) for k, x in enumerate(X)]
     effort = {"n_jobs": search.jobs, "progress": search.progress}
     found, complete = collect(model, ask, work, effort)
@@ -237,11 +242,13 @@ def _rows(result: Any, asked: Asked, files: Files, picture: Picture) -> NoReturn
 
 
 def _settled(answer: Any) -> bool:
-    return answer.reason in {StopReason.DECIDED, StopReason.CONVERGED}
+    return answer.reason in {gpcert.StopReason.DECIDED, gpcert.StopReason.CONVERGED}
 
 
 def _cells(answer: Any) -> list[RenderableType]:
-    if isinstance(answer, verbs.Reason):
+    if isinstance(answer, gpcert.explain.Reason):
+        from gpcert.explain.arguments import shown
+
         names = shown(answer.feature_names) if answer.found else "no reason"
         found = [names, str(len(answer.undecided)), str(len(answer.steps))]
     elif not answer.betas:  # not even the decision at x is proved
@@ -255,7 +262,7 @@ def _cells(answer: Any) -> list[RenderableType]:
 
 def _show(answer: Any, label: Any, files: Files) -> None:
     """A table per point, the largest first."""
-    proved = isinstance(answer, verbs.Effects)
+    proved = isinstance(answer, gpcert.explain.Effects)
     heads = ["feature", *(["≥", "≤"] if proved else [answer.method])]
     for point, name in enumerate(answer.labels[:MOST_POINTS]):
         rows = table(f"Point {name}" + ("" if label is None else f", {label}"), heads)

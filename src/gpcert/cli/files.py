@@ -10,23 +10,30 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import joblib
-import numpy as np
-
-from gpcert import committee
-from gpcert.adapters import as_posterior
-from gpcert.certificates.record import RecordTable
+import gpcert
 from gpcert.cli.terminal import console
-from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.extras import install_hint
+from gpcert.frames import NO_LEVELS
+from gpcert.levels import Levels, listed
 
-T = TypeVar("T", bound=RecordTable[Any])
+if TYPE_CHECKING:
+    import numpy as np
+
+    from gpcert.certificates.record import RecordTable
+    from gpcert.committee import Model
+
+T = TypeVar("T", bound="RecordTable[Any]")
 
 LABEL_NAMES = {"", "id", "index", "unnamed: 0"}
 """Names, in small letters, of a column that names the rows; pandas writes "" for its index."""
+
+DELIMITERS = ",;\t"
+"""What may part the columns of a CSV file."""
+
+PARTED = "columns are parted by commas, semicolons or tabs, numbers have a decimal point"
 
 _NEARLY_A_NUMBER = re.compile(r"[+-]?[.,]?[0-9]")
 """How a mistyped number begins: the point it stands for must not be dropped as a header."""
@@ -49,9 +56,14 @@ class Points:
 
 
 def read_points(
-    path: Path, header: bool | None, dim: int, features: Sequence[str] | None = None
+    path: Path,
+    header: bool | None,
+    dim: int,
+    features: Sequence[str] | None = None,
+    levels: Levels = NO_LEVELS,
 ) -> Points:
-    """One row per point, one column per feature, every cell a number; "-" is standard input.
+    """One row per point, one column per feature, every cell a number, or a category of a feature
+    that has `levels`; "-" is standard input. Columns are parted by commas, semicolons or tabs.
 
     `header` says whether the first row holds names; None finds out: a header is a row in which no
     cell is a number, or begins as one does. Names are matched with `features`, if the model knows
@@ -61,7 +73,9 @@ def read_points(
     model's order, and a column of labels is known by those names only.
     """
     where = "standard input" if str(path) == "-" else str(path)
-    rows = _rows(path, where)
+    import numpy as np
+
+    rows = _rows(where, _text("POINTS", path, where), "point")
     if header is None:
         header = _is_header(where, rows[0], features)
     names = [cell.strip() for cell in rows[0][1]] if header else None
@@ -78,27 +92,80 @@ def read_points(
     order, label = _columns(where, names, width, dim, features)
     X = np.empty((len(rows), dim))
     for index, (line, cells) in enumerate(rows):
-        X[index] = [_cell(where, line, column, cells[column]) for column in order]
+        for j, column in enumerate(order):
+            X[index, j] = _cell(where, line, column, cells[column], levels.get(j, ()))
     if label is None:
         return Points(X, tuple(range(len(rows))))
     return Points(X, _labels([cells[label].strip() for _, cells in rows]))
 
 
-def _rows(path: Path, where: str) -> list[Row]:
-    """Lines that are not blank, with their numbers."""
+def read_labels(path: Path, points: Points, known: Sequence[str]) -> list[str]:
+    """A label for each point, as text: one a line, where one line more is a header; or two columns
+    of which the header calls one id or index, matched with the labels of the points. Labels that
+    are `known` may hold commas."""
+    where, count = str(path), len(points.X)
+    text = _text("--labels", path, where)
+    lines = [line.strip().strip('"') for line in text.split("\n") if line.strip()]
+    rows = [[cell.strip() for cell in cells] for _, cells in _rows(where, text, "label")]
+    single = all(len(cells) == 1 for cells in rows)
+    if single or set(lines[-count:]) <= set(known):
+        found = [cells[0] for cells in rows] if single else lines
+        found = found[len(found) == count + 1 :]
+        if len(found) != count:
+            raise InputError(f"{where}: expected {count} labels, one per point, got {len(found)}")
+        return found
+    ids = [k for k, name in enumerate(rows[0]) if name.lower() in LABEL_NAMES]
+    if len(ids) != 1 or any(len(cells) != 2 for cells in rows):
+        raise InputError(
+            f"{where}: expected one label a line, or two columns with a header that calls one of "
+            f"them id or index, got the columns {', '.join(rows[0])}"
+        )
+    pairs = [(cells[ids[0]], cells[1 - ids[0]]) for cells in rows[1:]]
+    wanted, by_id = [str(label) for label in points.labels], dict(pairs)
+    missing = [label for label in wanted if label not in by_id]
+    if missing or len(pairs) != count or len(by_id) != count:
+        raise InputError(
+            f"{where}: expected each of the ids of the {count} points once (their column id, or 0, "
+            f"1, ...), got {len(pairs)} ids"
+            + (f"; missing: {', '.join(missing[:5])}" if missing else "")
+        )
+    return [by_id[label] for label in wanted]
+
+
+def _text(name: str, path: Path, where: str) -> str:
     if where != "standard input" and not path.is_file():
-        raise InputError(f"POINTS: expected a CSV file, or - for standard input, got {where!r}")
+        raise InputError(f"{name}: expected a CSV file, or - for standard input, got {where!r}")
     content = sys.stdin.buffer.read() if where == "standard input" else path.read_bytes()
     try:
-        # utf-8-sig: spreadsheets write a byte order mark
-        stream = io.StringIO(content.decode("utf-8-sig"), newline="")
-        reader = csv.reader(stream, skipinitialspace=True, strict=True)
-        rows = [(reader.line_num, cells) for cells in reader if any(map(str.strip, cells))]
-    except (UnicodeDecodeError, csv.Error) as error:
+        return content.decode("utf-8-sig")  # spreadsheets write a byte order mark
+    except UnicodeDecodeError as error:
         raise InputError(f"{where}: expected a CSV file in UTF-8 ({error})") from error
-    if not rows:
-        raise InputError(f"{where}: expected at least one point, got an empty file")
-    return rows
+
+
+def _rows(where: str, text: str, what: str) -> list[Row]:
+    """Lines that are not blank, with their numbers, parted by the one of `DELIMITERS` that gives
+    most rows as many columns as the first one has, and most numbers in the last row."""
+    found: list[tuple[tuple[bool, float], list[Row]]] = []
+    first, reasons = text.lstrip("\r\n").partition("\n")[0], []
+    for mark in [mark for mark in DELIMITERS if mark in first] or DELIMITERS[:1]:
+        stream = io.StringIO(text, newline="")
+        reader = csv.reader(stream, delimiter=mark, skipinitialspace=True, strict=True)
+        try:
+            rows = [(reader.line_num, cells) for cells in reader if any(map(str.strip, cells))]
+        except csv.Error as error:
+            reasons.append(str(error))
+            continue
+        if not rows:
+            raise InputError(f"{where}: expected at least one {what}, got an empty file")
+        width, last = len(rows[0][1]), rows[-1][1]
+        alike = sum(len(cells) == width for _, cells in rows) > 0.5 * len(rows)
+        # with decimal commas too, which are an error that names them
+        plain = [_number(cell.strip().replace(",", ".")) for cell in last]
+        numbers = sum(value is not None for value in plain) / len(last)
+        found.append(((alike and width > 1, numbers), rows))
+    if not found:
+        raise InputError(f"{where}: expected a CSV file in UTF-8 ({reasons[0]})")
+    return max(found, key=lambda each: each[0])[1]
 
 
 def _is_header(where: str, row: Row, features: Sequence[str] | None) -> bool:
@@ -110,7 +177,7 @@ def _is_header(where: str, row: Row, features: Sequence[str] | None) -> bool:
             if _NEARLY_A_NUMBER.match(cell):
                 raise InputError(
                     f"{where}, line {line}: expected numbers, or names of columns, got {cell!r}; "
-                    "columns are parted by commas; say --header if it is a name"
+                    f"{PARTED}; say --header if it is a name"
                 )
         return True
     if len(cells) > 1 and cells == [str(k) for k in range(len(cells))]:
@@ -157,12 +224,16 @@ def _labels(cells: list[str]) -> tuple[Any, ...]:
     return tuple(int(cell) for cell in cells) if whole else tuple(cells)
 
 
-def _cell(where: str, line: int, column: int, cell: str) -> float:
-    found = _number(cell)
+def _cell(where: str, line: int, column: int, cell: str, labels: tuple[Any, ...]) -> float:
+    text = isinstance(labels and labels[0], str)
+    if text and cell.strip() in labels:
+        return float(labels.index(cell.strip()))
+    found = None if text else _number(cell)
     if found is None:
+        wanted = f"one of {listed(labels)}" if text else "a number"
         raise InputError(
-            f"{where}, line {line}, column {column + 1}: expected a number, got {cell!r}; "
-            "columns are parted by commas, and a first line with names holds no numbers"
+            f"{where}, line {line}, column {column + 1}: expected {wanted}, got {cell!r}; "
+            f"{PARTED}, and a first line with names holds no numbers"
         )
     return found
 
@@ -181,15 +252,17 @@ def load_model(path: Path) -> Model:
     if not path.is_file():
         raise InputError(f"MODEL: expected a file, but {str(path)!r} is none")
     if path.suffix == ".npz":
-        return committee.load_model(path)
+        return gpcert.load_model(path)
     if path.suffix in {".joblib", ".pkl", ".pickle"}:
-        return as_posterior(_load_trusted(path))
+        return gpcert.as_posterior(_load_trusted(path))
     raise InputError(
         f"MODEL: expected a .npz file of Posterior.save or a .joblib file, got {str(path)!r}"
     )
 
 
 def _load_trusted(path: Path) -> object:
+    import joblib
+
     console(stderr=True).print(
         f"warning: {path} is a joblib file, and joblib files are code: opening it runs what is in "
         "it. Open only files that you trust; gpcert.as_posterior(model).save('model.npz') writes "

@@ -9,17 +9,18 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from gpcert.api.questions import range_question
-from gpcert.api.words import MethodName, QuantityName, VarianceBound
+import gpcert
+from gpcert.choices import SECONDS, MethodName, QuantityName, VarianceBound
 from gpcert.cli.files import Points, load_model, read_points
 from gpcert.cli.terminal import option
-from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.search import DEFAULT_BUDGET, Budget
+
+if TYPE_CHECKING:
+    from gpcert.committee import Model
 
 Jobs = Annotated[int | None, option("processes; -1 for one per core")]
 
@@ -63,7 +64,8 @@ class Inputs:
     def read(self, *groups: Group) -> tuple[Model, Points, dict[str, Any]]:
         """Both, from their files, and the words of the verbs that groups of options stand for."""
         model = load_model(self.model)
-        points = read_points(self.points, self.header, model.dim, model.feature_names)
+        about = (model.dim, model.feature_names, model.levels)
+        points = read_points(self.points, self.header, *about)
         words = [group.arguments(model, points) for group in groups]
         return model, points, {name: value for each in words for name, value in each.items()}
 
@@ -154,6 +156,19 @@ class Ball:
         read = {name: readers[name](text, model) for name, text in given.items() if name in readers}
         return {**vars(self), **read}
 
+    def told(self, reach: Reach | None = None) -> str:
+        """Norm, radius and its unit, for titles.
+
+        >>> Ball(scale="std").told(Reach("0.1")), Ball(scale="1,20").told(), Ball(norm="2").told()
+        ('l_inf radius 0.1 standard deviations', 'l_inf radius in units of scale', 'l_2 balls')
+        >>> Ball().told(Reach(relative="0.05"))
+        'l_inf radius 0.05 of each value'
+        """
+        if self.scale is None:
+            return f"l_{self.norm} {'balls' if reach is None else reach.told}"
+        unit = "standard deviations" if parts_of(self.scale) == ["std"] else "units of scale"
+        return f"l_{self.norm} {'radius in' if reach is None else reach.told} {unit}"
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -210,7 +225,7 @@ class Search:
 
     seconds: Annotated[
         float | None, option("time for one point; bounds are valid when it ends")
-    ] = DEFAULT_BUDGET.seconds
+    ] = SECONDS
     boxes: Annotated[int | None, option("most boxes for one point")] = None
     memory: Annotated[float, option("gigabytes that the boxes of one point may hold")] = 2.0
     jobs: Jobs = None
@@ -229,7 +244,7 @@ class Search:
     def arguments(self, model: Model | None = None, points: Points | None = None) -> dict[str, Any]:
         """The effort words of the verbs of many points, whatever the model."""
         return {
-            "budget": Budget(self.seconds, self.boxes, 1e9 * self.memory),
+            "budget": gpcert.Budget(self.seconds, self.boxes, 1e9 * self.memory),
             "backend": self.backend,
             "random_state": self.seed,
             "method": self.method,
@@ -334,6 +349,8 @@ def label_of(text: str | None, model: Model, quantity: Any = None) -> Any:
     """What `--class` means: the label of a class, or the number of a target."""
     if text is None:
         return None
+    from gpcert.api.questions import range_question
+
     # None is the one latent function of two classes, which no label means
     labels = [label for label in range_question(model, quantity).labels if label is not None]
     return named("--class", text, labels)

@@ -7,13 +7,12 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from gpcert.certificates.record import RecordTable
 from gpcert.cli.terminal import (
     ExitCode,
     cells,
@@ -27,7 +26,9 @@ from gpcert.cli.terminal import (
 )
 from gpcert.errors import InputError
 from gpcert.extras import Axes, optional
-from gpcert.plots.axes import new_figure
+
+if TYPE_CHECKING:
+    from gpcert.certificates.record import RecordTable
 
 Fields = str | Callable[[Any], Sequence[RenderableType]]
 """Names of a row's fields, or a function that gives its cells."""
@@ -64,6 +65,8 @@ class Picture:
     def draw(self, draw: Callable[[Axes], Any], place: Console) -> None:
         """Draw on a figure of its own, and say where it is."""
         if self.plot is not None:
+            from gpcert.plots.axes import new_figure
+
             figure = new_figure(WIDTH, HEIGHT)
             draw(figure.subplots())
             figure.savefig(self.plot, dpi=PIXELS_AN_INCH)

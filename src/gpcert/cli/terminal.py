@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -21,11 +21,11 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
-from gpcert.certificates import CertificateTable, Interval, Status
-from gpcert.certificates.record import RecordTable
-from gpcert.certificates.text import above, below
+import gpcert
 from gpcert.errors import InputError, MissingExtraError, ModelWarning, RegionWarning
-from gpcert.search import StopReason
+
+if TYPE_CHECKING:  # what verbs need is loaded by them, not with every command's help
+    from gpcert.certificates.record import RecordTable
 
 HANDLER = "gpcert.spelled"
 
@@ -72,9 +72,9 @@ PIPE_WIDTH = 120
 """Columns where no terminal says how many there are, so that tables are whole in a file."""
 
 VERDICT_STYLES = {
-    Status.ROBUST: "bold green",
-    Status.NOT_ROBUST: "bold red",
-    Status.UNKNOWN: "bold yellow",
+    "ROBUST": "bold green",
+    "NOT_ROBUST": "bold red",
+    "UNKNOWN": "bold yellow",
 }
 
 
@@ -98,20 +98,41 @@ def say(message: str, place: Console | None = None, style: str = "") -> None:
     (place or console()).print(Text(message, style=style), soft_wrap=True)
 
 
+def below(value: float) -> str:
+    """The value in few digits, rounded down: a lower bound stays one."""
+    from gpcert.certificates import text
+
+    return text.below(value)
+
+
+def above(value: float) -> str:
+    """The value in few digits, rounded up: an upper bound stays one."""
+    from gpcert.certificates import text
+
+    return text.above(value)
+
+
+LABELS = {"label", "decision", "new_decision"}
+"""Fields that hold a label of a class."""
+
+
 def cells(row: Any, names: str) -> list[str | Text]:
     """Fields of a record by name, in few digits, proved ends rounded outwards; `ms` is its time."""
     found: list[str | Text] = []
     for name in names.split():
         value = 1e3 * row.seconds if name == "ms" else getattr(row, name)
+        if name in LABELS and value is not None:  # a truth value is a label like others
+            found.append(str(value))
+            continue
         match value:
             case None | False:
                 found.append("")
             case True:
                 found.append("yes")
-            case Interval():
+            case gpcert.Interval():
                 found += [below(value.lower), above(value.upper)]
-            case Status():
-                found.append(Text(value.name, style=VERDICT_STYLES[value]))
+            case gpcert.Status():
+                found.append(Text(value.name, style=VERDICT_STYLES[value.name]))
             case float():
                 found.append(f"{value:.1f}" if name == "ms" else f"{value:.4g}")
             case _:
@@ -158,17 +179,17 @@ class ExitCode(IntEnum):
     """The reader of standard output went away."""
 
 
-def exit_code(table: CertificateTable) -> ExitCode:
+def exit_code(table: gpcert.CertificateTable) -> ExitCode:
     """0 if all points are proved, 1 if some are refuted, 2 if some are undecided (or not tried)."""
-    if table.count(Status.NOT_ROBUST):
+    if table.count(gpcert.Status.NOT_ROBUST):
         return ExitCode.REFUTED
-    proved = table.complete and table.count(Status.ROBUST) == len(table)
+    proved = table.complete and table.count(gpcert.Status.ROBUST) == len(table)
     return ExitCode.PROVED if proved else ExitCode.UNDECIDED
 
 
 def settled(table: RecordTable[Any]) -> ExitCode:
     """0 if every search ended within its tolerance, 2 if some did not (or were not tried)."""
-    good = table.complete and all(row.reason is StopReason.CONVERGED for row in table)
+    good = table.complete and all(row.reason is gpcert.StopReason.CONVERGED for row in table)
     return ExitCode.PROVED if good else ExitCode.UNDECIDED
 
 

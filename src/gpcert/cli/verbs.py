@@ -6,29 +6,26 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-from rich.console import RenderableType
-
-from gpcert import analyses
-from gpcert.analyses import SafetyStep
-from gpcert.analyses.accuracy import TestPoint
-from gpcert.api import certified_radius_many, certify_many, prediction_range_many
-from gpcert.api.ranges import Sides
-from gpcert.api.words import QuantityName
-from gpcert.attacks import AttackName
-from gpcert.certificates import Certificate, Radius
+import gpcert
+from gpcert.choices import AttackName, QuantityName, Sides
 from gpcert.cli import options
-from gpcert.cli.files import load_model
+from gpcert.cli.files import Points, load_model, read_labels
 from gpcert.cli.results import ENDS, Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, exit_code, option
-from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
-from gpcert.search import StopReason
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from gpcert.analyses import SafetyStep
+    from gpcert.analyses.accuracy import TestPoint
+    from gpcert.committee import Model
 
 Radii = Annotated[str, option("radii, as in 0.1,0.2 or first:last:count as in 0:0.5:11")]
-Tolerance = Annotated[float, option("accuracy at which a search ends")]
+Tolerance = Annotated[float | None, option("how near both ends of a bound must be")]
+Relative = Annotated[float | None, option("the same, as a part of what is bounded")]
 
 
 @options.command(
@@ -54,14 +51,14 @@ def certify(
     """Prove or refute that the decision at each point holds in a whole ball around it."""
     reach.required()
     model, points, words = inputs.read(reach, ball, decision, compared, search)
-    found = certify_many(model, points.X, **words)
+    found = gpcert.certify_many(model, points.X, **words)
     columns = ["decision", "status", "margin >=", "margin <=", "moved by", "boxes", "ms"]
     summary = f"{len(found)} points: {found.summary}"
-    title = f"Certificates, l_{ball.norm} {reach.told}"
+    title = f"Certificates, {ball.told(reach)}"
     files.end(points.named(found), title, columns, _certificate, summary, code=exit_code)
 
 
-def _certificate(c: Certificate) -> list[RenderableType]:
+def _certificate(c: gpcert.Certificate) -> list[RenderableType]:
     moved = "" if c.counterexample is None else f"{c.counterexample_distance:.4g}"
     return [*cells(c, "decision status margin"), moved, *cells(c, "boxes ms")]
 
@@ -89,7 +86,8 @@ def ranges(
     sides: Annotated[
         Sides, option("search for one end only (with one output, or --class)")
     ] = "both",
-    tol: Annotated[float, option("accuracy at which the search ends")] = 0.01,
+    tol: Tolerance = None,
+    rtol: Relative = None,
     *,
     search: options.Search,
     files: Files,
@@ -97,10 +95,11 @@ def ranges(
     """Bound the smallest and the largest prediction in a ball around each point."""
     reach.required()
     model, points, words = inputs.read(reach, ball, search)
-    found = prediction_range_many(
+    found = gpcert.prediction_range_many(
         model,
         points.X,
         tol=tol,
+        rtol=rtol,
         quantity=quantity,
         beta=beta,
         output=options.label_of(label, model, quantity),
@@ -109,8 +108,8 @@ def ranges(
         **words,
     )
     met = sum(item.converged for item in found)
-    summary = f"{len(found)} ranges: {met} within the tolerance {tol:g}, {len(found) - met} wider"
-    title = f"Prediction ranges, l_{ball.norm} {reach.told}"
+    summary = f"{len(found)} ranges: {met} within the tolerance, {len(found) - met} wider"
+    title = f"Prediction ranges, {ball.told(reach)}"
     columns = ["output", "quantity", *ENDS, "boxes", "ms"]
     shown = "output quantity minimum maximum boxes ms"
     files.end(points.named(found), title, columns, shown, summary)
@@ -139,17 +138,17 @@ def radius(
 ) -> None:
     """Bracket the radius up to which the decision at each point is proved robust."""
     model, points, words = inputs.read(ball, decision, compared, search)
-    found = certified_radius_many(model, points.X, rtol=rtol, max_radius=max_radius, **words)
-    met = sum(item.reason is StopReason.CONVERGED for item in found)
+    found = gpcert.certified_radius_many(model, points.X, rtol=rtol, max_radius=max_radius, **words)
+    met = sum(item.reason is gpcert.StopReason.CONVERGED for item in found)
     summary = f"{len(found)} radii: {met} within the tolerance {rtol:g}, {len(found) - met} wider"
-    title = f"Certified radii, l_{ball.norm}"
+    title = f"Certified radii, {ball.told()}"
     files.end(points.named(found), title, RADIUS_COLUMNS, radius_cells, summary)
 
 
 RADIUS_COLUMNS = ["decision", "proved up to", "refuted at", "ratio", "boxes", "ms"]
 
 
-def radius_cells(item: Radius) -> list[RenderableType]:
+def radius_cells(item: gpcert.Radius) -> list[RenderableType]:
     """Proved radius, distance of the known counter-example, their ratio, cost."""
     return [
         *cells(item, "decision"),
@@ -188,7 +187,7 @@ def attack(
     """Look for another decision in a ball around each point, in plain floating point."""
     reach.required()
     model, points, words = inputs.read(reach, ball, decision, compared)
-    found = analyses.attack(
+    found = gpcert.attack(
         model,
         points.X,
         method=method,
@@ -201,7 +200,7 @@ def attack(
     result = replace(found, labels=points.labels)
     won, sure = int(result.success.sum()), int(result.confirmed.sum())
     summary = f"{len(result)} points: {won} successes, {sure} confirmed; a failure proves nothing"
-    title = f"Attacks ({method}), l_{ball.norm} {reach.told}"
+    title = f"Attacks ({method}), {ball.told(reach)}"
     columns = ["decision", "found", "before", "after", "success", "confirmed", "distance"]
     shown = "decision new_decision before after success confirmed distance"
     code = ExitCode.REFUTED if sure else ExitCode.UNDECIDED
@@ -224,7 +223,8 @@ def safety(
     point: Annotated[str | None, option("which point, by its label; the first by default")] = None,
     label: options.Label = None,
     attack: Annotated[AttackName, option("which attack is shown")] = "gpfgs",
-    tol: Tolerance = 0.01,
+    tol: Tolerance = None,
+    rtol: Relative = None,
     *,
     search: options.Search,
     files: Files,
@@ -238,13 +238,14 @@ def safety(
     if point is not None:
         row = points.labels.index(options.named("--point", point, points.labels))
     del words["n_jobs"]
-    result = analyses.safety_curve(
+    result = gpcert.safety_curve(
         model,
         model.check_inputs(points.X)[row],
         options.radii_of(radii),
         output=options.label_of(label, model),
         attack=attack,
         tol=tol,
+        rtol=rtol,
         **words,
     )
     safe, broken = (
@@ -259,7 +260,7 @@ def safety(
     def shown(step: SafetyStep) -> list[RenderableType]:
         return [f"{step.radius:g}", *cells(step, "minimum maximum attack status")]
 
-    files.end(result, f"Safety, l_{ball.norm} balls", columns, shown, summary, picture)
+    files.end(result, f"Safety, {ball.told()}", columns, shown, summary, picture)
 
 
 @options.command(
@@ -280,7 +281,8 @@ def robustness(
     compare: Annotated[
         list[Path] | None, option("another model file to compare with; may be repeated")
     ] = None,
-    tol: Tolerance = 0.01,
+    tol: Tolerance = None,
+    rtol: Relative = None,
     *,
     search: options.Search,
     files: Files,
@@ -298,18 +300,21 @@ def robustness(
                 f"--compare: expected the features of {inputs.model.stem} in the same order, "
                 f"{model.feature_names}, got {other.feature_names} of {name}"
             )
-    found = analyses.robustness(
+    found = gpcert.robustness(
         None if others else model,
         points.X,
         radii=None if radii is None else options.radii_of(radii),
         compare={inputs.model.stem: model, **others} if others else None,
         output=options.label_of(label, model),
         tol=tol,
+        rtol=rtol,
         **words,
     )
+    import numpy as np
+
     median = float(np.median(found.deltas())) if len(found) else 0.0
     summary = f"{len(found)} ranges: median delta at most {above(median)}"
-    title = f"Robustness, l_{ball.norm} balls"
+    title = f"Robustness, {ball.told()}"
     columns = ["model", "radius", "delta >=", "delta <=", "boxes", "ms"]
     shown = "group setting delta boxes ms"
     files.end(points.named(found), title, columns, shown, summary, picture)
@@ -330,7 +335,10 @@ def accuracy(
     decision: options.Decision,
     labels: Annotated[
         Path | None,
-        option("a file with one label a line (regression: the target, may be left out)"),
+        option(
+            "a file with one label a line, or a CSV of id,label, whose ids are those of the points "
+            "(regression: the target, may be left out)"
+        ),
     ] = None,
     rtol: Annotated[float, option("relative accuracy of the radii")] = 0.01,
     *,
@@ -340,35 +348,24 @@ def accuracy(
 ) -> None:
     """Find the share of the points that are right and proved robust, for every radius."""
     model, points, words = inputs.read(ball, decision, search)
-    given = None if labels is None else _labels(labels, model, len(points.X))
+    given = None if labels is None else _labels(labels, model, points)
     words |= {"radii": options.radii_of(radii), "rtol": rtol}
-    found = analyses.certified_accuracy(model, points.X, given, **words)
-    shares = zip(found.radii, found.certified(), found.attacked(), strict=True)
-    summary = f"{found.accuracy:.4g} right; right and robust: " + "; ".join(
-        f"{below(low)} to {above(high)} at {radius:g}" for radius, low, high in shares
-    )
-    title = f"Certified accuracy, l_{ball.norm}"
+    found = gpcert.certified_accuracy(model, points.X, given, **words)
+    summary = f"{len(found)} points: {found.shares() or 'none was reached'}"
+    title = f"Certified accuracy, {ball.told()}"
     columns = ["label", "decision", "right", "proved up to", "refuted at", "boxes", "ms"]
     files.end(points.named(found), title, columns, _test_point, summary, picture)
 
 
-def _labels(path: Path, model: Model, count: int) -> list[Any]:
-    """One label a line; one line more is a header."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: expected text in UTF-8 ({error})") from error
-    lines = [line.strip().strip('"') for line in lines if line.strip()]
-    if len(lines) == count + 1:
-        lines = lines[1:]
-    if len(lines) != count:
-        raise InputError(f"{path}: expected {count} labels, one for each point, got {len(lines)}")
-    if not isinstance(model, Committee) and not model.likelihood.classifies:
+def _labels(path: Path, model: Model, points: Points) -> list[Any]:
+    """The labels of a file as those of the model; numbers of a regression."""
+    found = read_labels(path, points, list(map(str, model.labels)))
+    if not isinstance(model, gpcert.Committee) and not model.likelihood.classifies:
         try:
-            return [float(line) for line in lines]
+            return [float(label) for label in found]
         except ValueError as error:
             raise InputError(f"{path}: expected numbers, one per line ({error})") from error
-    return [options.named("--labels", line, model.labels) for line in lines]
+    return [options.named("--labels", label, model.labels) for label in found]
 
 
 def _test_point(row: TestPoint) -> list[RenderableType]:
@@ -390,7 +387,8 @@ def worst_case(
     ball: options.Ball,
     beta: Annotated[float, option("standard deviations that the band reaches")] = 2.0,
     label: options.Label = None,
-    tol: Tolerance = 0.01,
+    tol: Tolerance = None,
+    rtol: Relative = None,
     *,
     search: options.Search,
     files: Files,
@@ -400,9 +398,9 @@ def worst_case(
     reach.required()
     model, points, words = inputs.read(reach, ball, search)
     words["output"] = options.label_of(label, model, "mean")
-    found = analyses.worst_case(model, points.X, beta=beta, tol=tol, **words)
+    found = gpcert.worst_case(model, points.X, beta=beta, tol=tol, rtol=rtol, **words)
     summary = f"{len(found)} points: a mean moves by at most {above(found.widest)}"
-    title = f"Worst predictions, l_{ball.norm} {reach.told}"
+    title = f"Worst predictions, {ball.told(reach)}"
     columns = ["mean", *ENDS, "band from", "band to"]
     shown = "mean minimum maximum band"
     files.end(points.named(found), title, columns, shown, summary, picture)

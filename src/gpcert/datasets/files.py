@@ -9,7 +9,6 @@ from io import BufferedReader
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import fetch_openml
 
 from gpcert.archive import open_archive
 from gpcert.errors import InputError
@@ -59,6 +58,8 @@ def read_npz(
 
 def download(name: str, version: int) -> tuple[np.ndarray, np.ndarray]:
     """Data and labels (as numbers) of an OpenML data set; scikit-learn keeps a copy on disk."""
+    from sklearn.datasets import fetch_openml
+
     try:
         X, y = fetch_openml(name, version=version, as_frame=False, parser="auto", return_X_y=True)
     except OSError as error:  # urllib's errors are OSErrors

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from gpcert.datasets.files import download, first_file, read_idx, read_npz, read_table
 from gpcert.datasets.record import Dataset, checked_classes, shuffled_split
@@ -28,6 +27,8 @@ def digits(
     >>> data.X_train.shape, data.X_test.shape, data.classes
     ((249, 64), (108, 64), (3, 8))
     """
+    from sklearn.datasets import load_digits
+
     X, y = (np.asarray(part) for part in load_digits(return_X_y=True))
     wanted = checked_classes(classes, y, "the embedded digits")
     chosen = np.isin(y, wanted)

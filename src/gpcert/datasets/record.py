@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
@@ -56,6 +55,8 @@ def shuffled_split(
     X: np.ndarray, y: np.ndarray, test_size: float, random_state: int | None, name: str
 ) -> Dataset:
     """Points in two parts, each with the same share of every class."""
+    from sklearn.model_selection import train_test_split
+
     try:
         parts = train_test_split(X, y, test_size=test_size, stratify=y, random_state=random_state)
     except ValueError as error:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from gpcert.arrays import finite_array, whole_number
 from gpcert.datasets.files import download, first_file, read_npz, read_table
@@ -61,6 +60,8 @@ def l1_features(data: Dataset, C: float = 0.01, loss: float | None = None) -> np
     >>> l1_features(data, C=1.0).tolist()
     [1]
     """
+    from sklearn.linear_model import LogisticRegression
+
     if len(data.classes) != 2:
         raise InputError(f"data: expected two classes, got {len(data.classes)}")
     kept = np.arange(data.dim)

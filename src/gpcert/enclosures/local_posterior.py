@@ -19,6 +19,7 @@ from gpcert.differences import PairUnits
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.mean import CellTrend, LocalTrend, MeanEnclosure, Units, mean_enclosure
 from gpcert.enclosures.precision import LocalPrecision, Precision
+from gpcert.enclosures.residual import ResidualPrecision
 from gpcert.enclosures.square import OperatorBounds
 from gpcert.enclosures.stacked import ClassPrecisions, StackedVariances
 from gpcert.enclosures.variance import (
@@ -33,7 +34,7 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Cells, Region
 from gpcert.regions.frame import widths_as_units
 from gpcert.regions.image import Image
-from gpcert.rounding import down, up, up_float
+from gpcert.rounding import down, gamma, up, up_float
 from gpcert.unit_form import UnitForm
 
 Asked = TypeVar("Asked", bound=Callable[..., Any])
@@ -43,6 +44,9 @@ Term = tuple[int, int]
 
 CHEAP_WORK = 2.0e8
 """Multiplications up to which the derivative covariance is always worth its time (about 10 ms)."""
+
+FELT_ROUNDING = 5e-3
+"""Part of the smallest variance at the points that rounding may cost."""
 
 FEW = 0.75
 """Part of the points below which an output is bounded with those alone that it gives a weight."""
@@ -92,7 +96,7 @@ class LocalPosterior:
     unit: UnitForm
     kernel: LocalKernel
     weights: tuple[Array, ...]
-    precisions: tuple[LocalPrecision, ...] | ClassPrecisions | None
+    precisions: tuple[Precision, ...] | ClassPrecisions | None
     operator: OperatorBounds
     image: Image | None = None
     """Linear features in front of the kernel, on this region: it then lives in those."""
@@ -120,11 +124,17 @@ class LocalPosterior:
         precisions, operator = None, OperatorBounds(0.0, 1.0)
         if variance:
             _ = unit.variance_scale
-            operator = OperatorBounds(unit.excess, unit.gain)
+            residual = by_residuals(unit)
+            operator = (
+                OperatorBounds(0.0, 1.0) if residual else OperatorBounds(unit.excess, unit.gain)
+            )
+            count = range(unit.precision_count)
             if isinstance(unit, PairUnits):
                 precisions = ClassPrecisions.build(unit, backend)
+            elif residual:
+                precisions = tuple(ResidualPrecision.build(unit, c, backend) for c in count)
             else:
-                build, count = LocalPrecision.build, range(unit.precision_count)
+                build = LocalPrecision.build
                 precisions = tuple(build(unit, c, kernel.variance, backend) for c in count)
         return LocalPosterior(
             posterior=posterior,
@@ -233,8 +243,10 @@ class LocalPosterior:
 
     def variance_center(self, expansion: Expansion, output: int) -> tuple[PerCell, PerCell]:
         """(B,): about max(v_c, 0) at the centres, in unit form, and its error."""
-        applied = self._precision(output, expansion).apply(self.kernel, expansion)
-        return self._variance_center(expansion, *applied[2:])
+        precision = self._precision(output, expansion)
+        center = precision.center(self.kernel, expansion, self._center_points(expansion))
+        explained = (center.explained, up(center.error + center.missed, 1))
+        return self._variance_center(expansion, explained, precision.distance)
 
     def _seen_by(self, output: int, expansion: Expansion) -> tuple[LocalKernel, Expansion, Array]:
         """Kernel, expansion and weights of an output without the points that it gives no weight:
@@ -267,7 +279,13 @@ class LocalPosterior:
     ) -> VarianceEnclosure:
         """Enclosures of v_c in unit form."""
         precision, units = self._precision(output, expansion), self.variance_units(output)
-        return variance_enclosure(self.kernel, expansion, precision, self.operator, options, units)
+        how = (precision, self.operator, options, units)
+        return variance_enclosure(self.kernel, expansion, *how, self._center_points(expansion))
+
+    def _center_points(self, expansion: Expansion) -> np.ndarray | None:
+        """The centres (B, d) as the kernel sees them; None where it is not that of the points."""
+        cells = expansion.geometry.cells
+        return None if self.one_batch else cells.points_full(cells.center)
 
     @property
     def stacks(self) -> bool:
@@ -298,11 +316,13 @@ class LocalPosterior:
         xp = namespace(expansion.K)
         explained = self.precisions.on(expansion, range(count)).explained(self.kernel)
         first, second = (xp.reshape(part, (count, -1)) for part in explained)
-        return self._variance_center(expansion, first, second)
+        return self._variance_center(expansion, (first, second), 0.0)
 
-    def _variance_center(self, expansion: Expansion, *explained: Array) -> tuple[Array, Array]:
+    def _variance_center(
+        self, expansion: Expansion, explained: tuple[Array, Array], distance: float
+    ) -> tuple[Array, Array]:
         """About max(v, 0) and its error from `k.S k` and its error."""
-        value, error, *_ = center_value(self.kernel, expansion, explained, self.operator)
+        value, error, *_ = center_value(self.kernel, expansion, explained, self.operator, distance)
         return value, up(error + self.operator.excess * self.kernel.variance, 2)
 
     def variance_options(
@@ -315,7 +335,7 @@ class LocalPosterior:
         # the weights S k have no small sum of sizes where the kernel is smooth: seldom a gain there
         pointwise = wants("pointwise variance")
         precision = self._precision(output, expansion)
-        own = isinstance(precision, LocalPrecision) and precision.negative is None
+        own = precision.has_forms
         few = 0 < features <= MOST_SECOND_FEATURES and work * (features + 3) // 2 <= CHEAP_WORK
         return VarianceOptions(derivatives, optional and own and few, pointwise)
 
@@ -324,6 +344,22 @@ class LocalPosterior:
         if isinstance(self.precisions, ClassPrecisions):
             return self.precisions.on(expansion, [output])
         return self.precisions[output if len(self.precisions) > 1 else 0]
+
+
+def by_residuals(unit: UnitForm) -> bool:
+    """Whether the variances are bounded by weights and residuals: where the noise is known, and the
+    stored factor is too far from it, or rounds too much, for the smallest variances. That is a
+    choice of speed: the factor's products cost less."""
+    if unit.training_noise is None:
+        return False
+    sizes = [size for size, _ in unit.factor_sizes]
+    N = len(unit.points)
+    rounding = [gamma(2 * N) * size * size * unit.trace for size in sizes]
+    worst = zip(rounding, unit.smallest_variances, strict=True)
+    if any(error > FELT_ROUNDING * least for error, least in worst):
+        return True
+    worst = zip(unit.distances, unit.smallest_variances, strict=True)
+    return any(distance > FELT_ROUNDING * least for distance, least in worst)
 
 
 LocalModel = LocalPosterior | tuple[LocalPosterior, ...]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from array_api_compat import device, is_numpy_namespace
@@ -18,7 +19,7 @@ from gpcert.arrays import Array, Backend, PerCell, PerCellMatrix, namespace, row
 from gpcert.deadline import checkpoint
 from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
-from gpcert.rounding import gamma, root, up
+from gpcert.rounding import gamma, root, up, up_float
 from gpcert.triangular import is_triangular
 from gpcert.unit_form import UnitForm
 
@@ -39,15 +40,6 @@ STRIP = 128
 """Rows of a triangular factor that are multiplied at once."""
 
 
-class Applied(NamedTuple):
-    """`y = S k` (B, N), a bound (B,) of ||error of y||, `product` k.y (B,), and its error."""
-
-    y: Array
-    y_error: Array
-    product: Array
-    product_error: Array
-
-
 class Explained(NamedTuple):
     """`value` A k (B, r), a bound (B,) of the length of its error, `|A k|^2`, and its error."""
 
@@ -62,16 +54,104 @@ class Explained(NamedTuple):
         return up(root(self.square), self.value.shape[1] + 8)
 
 
+class CenterVariance(NamedTuple):
+    """What the variance at the centres is made of, for float weights y (B, N), exact as they stand,
+    and `p = k(., c) - sum_i y_i k(., z_i)`.
+
+    `explained` (B,): k.S k, and its error, but for `missed`: it may be larger by so much. At least
+    `|p - P e0|` in the kernel's space is `deviation`; |p|^2 is at most `J(y) - noisy`, J(y) that of
+    6.12, 0 where that is not known. `residual`: what `Precision.derivatives` needs of the same
+    weights, None where their errors are deviations alone.
+    """
+
+    weights: Array
+    deviation: PerCell
+    explained: PerCell
+    error: PerCell
+    missed: PerCell
+    noisy: PerCell
+    residual: Any = None
+
+
+class Degree(NamedTuple):
+    """Rows of one degree in d among all rows of a cell; how often each of them counts in a sum over
+    all tuples of features; for unit vectors, the lengths of their sums and of the errors of
+    these."""
+
+    rows: slice
+    often: Array
+    size: PerCell
+    error: PerCell
+
+
+class ExplainedForms(NamedTuple):
+    """`k_a.S k_b` (B, c, c) of all pairs of rows of a cell, symmetric, and by pairs of degrees i <=
+    j, for sums by unit vectors, what that errs by (B,), and by how much it may be larger besides.
+
+    `crossed`: by degree, what weights for the rows make of the residual at the centre: with these,
+    not `2 <P e0, Psi - e0>` but the same of p and twice that is part of an upper bound (Statement
+    6.13). None where only the deviation is known.
+    """
+
+    matrix: Array
+    errors: dict[tuple[int, int], Array]
+    missed: dict[tuple[int, int], Array]
+    crossed: list[Array] | None = None
+
+
+class DerivativeCovariance(NamedTuple):
+    """G (B, f, f), the covariance of the posterior's derivatives at the centres; it may be smaller
+    by `missed` (B,) besides. `crossed` as in `ExplainedForms`."""
+
+    form: QuadraticForm
+    missed: PerCell
+    crossed: PerCell | None = None
+
+
 class Precision(ABC):
     """S of one output, or of several whose cells stand one after the other (`stacked`)."""
 
-    @abstractmethod
-    def apply(self, local: LocalKernel, expansion: Expansion) -> Applied:
-        """`y = S k` and `k.y` with their errors."""
+    distance: float = 0.0
+    """eta: `|k.S k - k.S' k| <= eta k(x, x)`, S that of the model, S' the one that all bounds here
+    are of; see `UnitForm.distances`."""
+
+    @property
+    def has_forms(self) -> bool:
+        """Whether `explained_forms` may be asked."""
+        return False
 
     @abstractmethod
-    def derivative_covariance(self, local: LocalKernel, expansion: Expansion) -> QuadraticForm:
-        """The covariance (B, f, f) of the posterior's derivatives at the centres."""
+    def center(
+        self, local: LocalKernel, expansion: Expansion, points: np.ndarray | None = None
+    ) -> CenterVariance:
+        """The variance at the centres, and weights that attain it; `points` (B, d): the centres as
+        the kernel sees them, where its values there may be asked for anew, and more accurate."""
+
+    @abstractmethod
+    def derivative_covariance(
+        self, local: LocalKernel, expansion: Expansion, center: CenterVariance
+    ) -> DerivativeCovariance:
+        """The covariance of the posterior's derivatives at the centres."""
+
+    def explained_forms(
+        self,
+        rows: Annotated[Array, "B c N"],
+        degrees: Sequence[Degree],
+        center: CenterVariance,
+        cells: slice = slice(None),
+    ) -> ExplainedForms:
+        """`k_a.S k_b` of rows that are inner products of the points' features with derivatives of
+        the feature map at the centre, of some of the cells of `center`."""
+        raise NotImplementedError(f"{type(self).__name__}: not for {rows} {degrees} {center[:0]}")
+
+
+def through_factor(rows: Annotated[Array, "n N"], factor: Array, triangular: bool) -> Array:
+    """`A^T A k` (n, N) for rows k, by BLAS without what is zero."""
+    if triangular and isinstance(rows, np.ndarray):
+        # columns of the transpose, as they lie in memory; the rows may be the kernel's own
+        Q = trmm(1.0, factor.T, rows.T, lower=0, trans_a=1)
+        return trmm(1.0, factor.T, Q, lower=0, overwrite_b=1).T
+    return (rows @ factor.T) @ factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,35 +166,62 @@ class LocalPrecision(Precision):
     factor: Array
     precision: Array | None
     size: float
+    root_trace: float
+    """At least the root of the trace of K_ZZ: no function `sum_i y_i k(., z_i)` has a larger norm
+    than that times |y|."""
+    image: float
+    """The same of functions `sum_i (A^T q)_i k(., z_i)` and |q|."""
     negative: LocalPrecision | None = None
     """C in the place of A, where there is one."""
     triangular: bool = False
     """Whether A has nothing above its diagonal."""
+    distance: float = 0.0
 
     @staticmethod
     def build(unit: UnitForm, index: int, variance: float, backend: Backend) -> LocalPrecision:
-        """Choose the form by its worst error over all kernel rows (|k| <= variance sqrt N)."""
+        """Choose the form by its worst error over all kernel rows (|k| <= variance sqrt N).
+
+        `A K A^T <= (1 + kappa) I` and `C K C^T <= gain I` bound the images (Statement 1.3).
+        """
         checkpoint()
         A, C = unit.factors_of(index)
         size, other = unit.factor_sizes[index]
         N = A.shape[1]
         worst = gamma(N + len(A) + len(C)) * (size * size + other * other) * variance * N
         S = backend.asarray(unit.precisions[index]) if worst <= ACCEPTABLE_ERROR else None
-        negative = LocalPrecision(backend.asarray(C), None, other) if len(C) else None
-        lower = unit.is_triangular(index)
-        return LocalPrecision(backend.asarray(A), S, size, negative, lower)
+        trace = unit.root_trace
+        images = (up_float((1.0 + unit.excess) ** 0.5, 4), up_float(unit.gain**0.5, 4))
+        negative = None
+        if len(C):
+            negative = LocalPrecision(backend.asarray(C), None, other, trace, images[1])
+        return LocalPrecision(
+            backend.asarray(A),
+            S,
+            size,
+            trace,
+            images[0],
+            negative,
+            unit.is_triangular(index),
+            unit.distances[index],
+        )
 
     @staticmethod
-    def of_factor(A: Annotated[np.ndarray, "r N"], size: float, backend: Backend) -> LocalPrecision:
+    def of_factor(
+        A: Annotated[np.ndarray, "r N"], size: float, root_trace: float, backend: Backend
+    ) -> LocalPrecision:
         """`S = A^T A` by its factor alone."""
-        return LocalPrecision(backend.asarray(A), None, size, None, is_triangular(A))
+        image = up_float(size * root_trace, 1)
+        factor = backend.asarray(A)
+        return LocalPrecision(factor, None, size, root_trace, image, None, is_triangular(A))
 
-    def apply(self, local: LocalKernel, expansion: Expansion) -> Applied:
-        """`y = S k` and `k.y` with their errors.
+    def center(
+        self, local: LocalKernel, expansion: Expansion, points: np.ndarray | None = None
+    ) -> CenterVariance:
+        """See `Precision`.
 
         Reason (Statement 6.7): with dk the error of k, `||dy|| <= size^2 (gamma ||k|| + ||dk||)`
-        for a product with S; for q = A k, `||dq|| <= size (gamma ||k|| + ||dk||)`,
-        `||dy|| <= size (||dq|| + gamma (||q|| + ||dq||))`.
+        for a product with S; for q = A k, `||dq|| <= size (gamma ||k|| + ||dk||)`, and y is
+        `A^T (q + dq)` up to `gamma size (||q|| + ||dq||)`.
         """
         if self.precision is not None:
             return self._by_precision(self.precision, local, expansion)
@@ -122,13 +229,20 @@ class LocalPrecision(Precision):
         if self.negative is None:
             return own
         other = self.negative._by_factor(local, expansion)
-        xp = namespace(own.product)
-        length = root(xp.sum(own.y**2, axis=1)) + root(xp.sum(other.y**2, axis=1))
-        y_error = up(own.y_error + other.y_error + gamma(2) * length, own.y.shape[1] + 8)
-        error = own.product_error + other.product_error + gamma(2) * (own.product + other.product)
-        return Applied(own.y - other.y, y_error, own.product - other.product, up(error, 8))
+        xp = namespace(own.explained)
+        length = root(xp.sum(own.weights**2, axis=1)) + root(xp.sum(other.weights**2, axis=1))
+        rounded = gamma(own.weights.shape[1] + 8) * self.root_trace * length
+        error = own.error + other.error + gamma(2) * (own.explained + other.explained)
+        return CenterVariance(
+            own.weights - other.weights,
+            up(own.deviation + other.deviation + rounded, 8),
+            own.explained - other.explained,
+            up(error, 8),
+            own.missed,
+            own.noisy,
+        )
 
-    def _by_precision(self, S: Array, local: LocalKernel, expansion: Expansion) -> Applied:
+    def _by_precision(self, S: Array, local: LocalKernel, expansion: Expansion) -> CenterVariance:
         K = expansion.K
         r, N = self.factor.shape
         size2 = self.size * self.size
@@ -143,14 +257,18 @@ class LocalPrecision(Precision):
         # k.y: the error of y, the error of k against the true y, and the summation, of terms whose
         # sizes have at most the sum |k| |y|
         error = y_error * (k_norm + k_error) + k_error * length
-        return Applied(y, y_error, product, up(error + gamma(N + 4) * k_norm * length, N + 16))
+        error = up(error + gamma(N + 4) * k_norm * length, N + 16)
+        zero = 0.0 * length
+        return CenterVariance(y, up(self.root_trace * y_error, 1), product, error, zero, zero)
 
-    def _by_factor(self, local: LocalKernel, expansion: Expansion) -> Applied:
+    def _by_factor(self, local: LocalKernel, expansion: Expansion) -> CenterVariance:
         q, q_error, product, error = self.explained(local, expansion)
         r, q_norm = len(self.factor), root(product)
         y = q @ self.factor
-        y_error = up(self.size * (q_error + gamma(r + 4) * (q_norm + q_error)), 8)
-        return Applied(y, y_error, product, error)
+        rounded = self.size * gamma(r + 4) * (q_norm * (1.0 + gamma(r + 8)) + q_error)
+        deviation = up(self.image * q_error + self.root_trace * rounded, 8)
+        zero = 0.0 * product
+        return CenterVariance(y, deviation, product, error, zero, zero)
 
     def explained(self, local: LocalKernel, expansion: Expansion) -> Explained:
         """`q = A k`, by the factor."""
@@ -165,12 +283,14 @@ class LocalPrecision(Precision):
         error = q_error * (2.0 * q_norm + q_error) + gamma(r + 4) * product
         return Explained(q, q_error, product, up(error, r + 16))
 
-    def derivative_covariance(self, local: LocalKernel, expansion: Expansion) -> QuadraticForm:
+    def derivative_covariance(
+        self, local: LocalKernel, expansion: Expansion, center: CenterVariance
+    ) -> DerivativeCovariance:
         """`G = G0 - Q Q^T (+ Q' Q'^T)`, Q = D k A^T: covariance (B, f, f) of the derivatives.
 
         G0 is the prior's, Q' = D k C^T. `error` e has `|d^T (fl(G) - G) d| <= e |d|^2`:
         `||dQ^T d|| <= size (gamma ||D k|| + error of D k) |d|` as for q in `apply`, and
-        `||Q^T d|| <= |Q|_F |d|`. Costs f times `apply`.
+        `||Q^T d|| <= |Q|_F |d|`. Costs f times `center`.
         """
         xp = namespace(expansion.K)
         prior = local.derivative_covariance(expansion)
@@ -182,7 +302,39 @@ class LocalPrecision(Precision):
             matrix, error = matrix + other, error + other_error
             spread = spread + root(xp.sum(other**2, axis=(1, 2)))
         spread = spread + root(xp.sum(square**2, axis=(1, 2)))
-        return QuadraticForm(matrix, up(error + gamma(8) * spread + prior.error, 8))
+        form = QuadraticForm(matrix, up(error + gamma(8) * spread + prior.error, 8))
+        return DerivativeCovariance(form, 0.0 * center.error)
+
+    @property
+    def has_forms(self) -> bool:
+        """Of `S = A^T A` alone."""
+        return self.negative is None
+
+    def explained_forms(
+        self,
+        rows: Annotated[Array, "B c N"],
+        degrees: Sequence[Degree],
+        center: CenterVariance,
+        cells: slice = slice(None),
+    ) -> ExplainedForms:
+        """See `Precision`: of products q = A k that err by `size (gamma |k| + |dk|)`."""
+        assert self.negative is None, "the covariance of several degrees needs S = A^T A"
+        xp, (B, c, N), r = namespace(rows), rows.shape, self.factor.shape[0]
+        q = xp.reshape(xp.reshape(rows, (B * c, N)) @ self.factor.T, (B, c, r))
+        squares = xp.sum(q * q, axis=2)
+        lost, sizes = [], []
+        for part, often, size, error in degrees:
+            lost.append(up(self.size * (gamma(N + 8) * size + error), 8))
+            length = root(xp.sum(often * squares[:, part], axis=1))
+            sizes.append(length * (1.0 + gamma(r * c + 8)))
+        errors = {}
+        for b in range(len(degrees)):
+            for a in range(b + 1):
+                off = lost[a] * sizes[b] + lost[b] * sizes[a] + lost[a] * lost[b]
+                errors[a, b] = up(off + gamma(r + 16) * sizes[a] * sizes[b], r + 16)
+        explained = q @ xp.matrix_transpose(q)
+        none = {pair: 0.0 * error for pair, error in errors.items()}
+        return ExplainedForms(0.5 * (explained + xp.matrix_transpose(explained)), errors, none)
 
     def _square(self, rows: Array) -> Array:
         """`Q Q^T` (B, f, f) for Q = rows A^T, rows (B, f, N); of a triangular A only with what is

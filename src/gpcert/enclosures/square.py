@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array, PerCell, PerCellMatrix, namespace
 from gpcert.enclosures.polynomials import add_identity
-from gpcert.enclosures.precision import LocalPrecision, Precision
+from gpcert.enclosures.precision import CenterVariance, Degree, ExplainedForms, Precision
 from gpcert.kernels.expansions.base import (
     Expansion,
     Geometry,
@@ -24,7 +24,7 @@ from gpcert.kernels.expansions.base import (
     reach,
 )
 from gpcert.kernels.nodes.moments import dense_places
-from gpcert.rounding import gamma, nonnegative, root, up
+from gpcert.rounding import gamma, nonnegative, up
 
 SMALLEST_RATIO = 1e-6
 """Keeps 1/eta and 1/(1 - theta) finite where the remainder vanishes; any positive value will do."""
@@ -79,13 +79,22 @@ class Square:
         return best, bool(xp.any(lower | upper))
 
 
-def prior_square(step: QuadraticForm, geometry: Geometry, operator: OperatorBounds) -> Square:
+def prior_square(
+    step: QuadraticForm, geometry: Geometry, operator: OperatorBounds, center: CenterVariance
+) -> Square:
     """`-kappa step <= term <= gain step`, step >= ||Psi - e0||^2, as -kappa I <= P <= gain I."""
     excess, gain = operator.excess, operator.gain
-    rounding = up(gamma(8) * step.reach(geometry), 4)  # of adding it to another matrix
-    below_error = up(excess * (step.error + rounding), 2)
-    above_error = up(gain * (step.error + rounding), 4)
+    whole = step.reach(geometry)
+    rounding = up(gamma(8) * whole, 4)  # of adding it to another matrix
+    apart = _deviation(center, whole)
+    below_error = up(excess * (step.error + rounding) + apart, 4)
+    above_error = up(gain * (step.error + rounding) + apart, 4)
     return Square(-excess * step.matrix, below_error, gain * step.matrix, above_error)
+
+
+def _deviation(center: CenterVariance, step: PerCell) -> PerCell:
+    """At least `2 |<P e0 - p, Psi - e0>|` for steps of squared length up to `step`."""
+    return up(2.0 * center.deviation * namespace(step).sqrt(nonnegative(step)), 6)
 
 
 def posterior_square(
@@ -94,6 +103,7 @@ def posterior_square(
     precision: Precision,
     step: QuadraticForm,
     operator: OperatorBounds,
+    center: CenterVariance,
 ) -> Square:
     """With G = D* (P + kappa I) D, R^2 = (gain + kappa) ||r||^2, for any eta > 0, 0 <= theta < 1:
 
@@ -105,7 +115,7 @@ def posterior_square(
     """
     xp = namespace(expansion.K)
     geometry, excess = expansion.geometry, operator.excess
-    form = precision.derivative_covariance(local, expansion)
+    form, missed, crossed = precision.derivative_covariance(local, expansion, center)
     prior = local.derivative_covariance(expansion)
     known = xp.isfinite(form.error)  # then the prior's error is finite, too
     zero = xp.zeros_like(form.error)
@@ -122,8 +132,15 @@ def posterior_square(
     eta = xp.maximum(ratio, xp.full_like(ratio, SMALLEST_RATIO))
     above_error = up(safe * safe * (1.0 + 1.0 / eta) + (1.0 + eta) * G_error, 8)
     theta = nonnegative(1.0 - eta)
-    below_error = up(theta / (1.0 - theta) * (safe * safe) + theta * G_error, 8)
-    below_error = up(below_error + excess * step.reach(geometry), 4)
+    missed = xp.where(known, missed, zero) * geometry.rho2
+    below_error = up(theta / (1.0 - theta) * (safe * safe) + theta * (G_error + missed), 8)
+    whole = step.reach(geometry)
+    apart = _deviation(center, whole)
+    below_error = up(below_error + excess * whole + apart, 4)
+    if crossed is None:
+        above_error = up(above_error + apart, 1)
+    else:
+        above_error = up(above_error + 2.0 * xp.where(known, crossed, zero) * geometry.rho, 4)
     infinite = xp.full_like(R, math.inf)
     rounding = up(gamma(16) * g * g, 4)
     return Square(
@@ -135,63 +152,73 @@ def posterior_square(
 
 
 def second_covariance(
-    precision: LocalPrecision, degrees: SecondDegree, f: int
-) -> tuple[tuple[Array, PerCell], tuple[Array, PerCell], tuple[Array, PerCell]]:
+    precision: Precision, degrees: SecondDegree, f: int, center: CenterVariance
+) -> tuple[tuple[Array, PerCell], tuple[Array, PerCell], tuple[Array, PerCell], ExplainedForms]:
     """Posterior covariance of the parts of degree one and two, D d and E(d), of omega phi at c, as
-    forms of degree 2, 3 and 4 in d, each with its error, which meets |d|^2, |d|^3 and |d|^4.
+    forms of degree 2, 3 and 4 in d, each with its error, which meets |d|^2, |d|^3 and |d|^4; and
+    what they are made of.
 
-    For f features, with Q, T the products of A with `k u_j` and `k u_j u_k`: `<D d, P D d>`,
-    `2 <D d, P E(d)>` and `<E(d), P E(d)>` have the coefficients
+    For f features, with Q.Q, Q.T and T.T the products by S of `k u_j` and `k u_j u_k`:
+    `<D d, P D d>`, `2 <D d, P E(d)>` and `<E(d), P E(d)>` have the coefficients
 
-        s^2 I - Q Q^T,  -sym(Q_j.T_kl),  s^2 (1_jl 1_km + 1_jm 1_kl) / 4 - T_jk.T_lm / 4.
+        s^2 I - Q.Q,  -sym(Q_j.T_kl),  s^2 (1_jl 1_km + 1_jm 1_kl) / 4 - T_jk.T_lm / 4.
 
-    Reason: P = I - Phi A^T A Phi*, `Phi* E(d) = k_i (u_i.d)^2 / 2`, degrees one and two are
-    orthogonal and `|E(d)|^2 = s^2 |d|^4 / 2`. The errors: those of Q and T
-    (`_product_error`), and `||Q^T d|| <= |Q|_F |d|`, `||T^T (d d)|| <= |T|_F |d|^2`.
+    Reason: P = I - Phi S Phi*, `Phi* E(d) = k_i (u_i.d)^2 / 2`, degrees one and two are orthogonal
+    and `|E(d)|^2 = s^2 |d|^4 / 2`. A row T_jk, j < k, counts twice in a sum over all pairs; each
+    further factor u_i.d carries fewer than 16 roundings of size |z_i| + |c|.
     """
     rows = degrees.rows
-    xp = namespace(rows)
-    A, s2, (B, count, N) = precision.factor, degrees.variance, rows.shape
-    r = A.shape[0]
-    products = xp.reshape(xp.reshape(rows, (B * count, N)) @ A.T, (B, count, r))
+    xp, s2, count = namespace(rows), degrees.variance, rows.shape[1]
+    sizes = xp.sqrt(degrees.squared_sizes) * (1.0 + gamma(4))
+    errors = xp.sqrt(degrees.squared_errors) * (1.0 + gamma(4))
+    often = xp.asarray(pair_counts(f), dtype=rows.dtype, device=rows.device)
+    parts = ((1, slice(0, f), 0.0 * often[:f] + 1.0), (2, slice(f, count), often))
+    forms = precision.explained_forms(
+        rows,
+        [
+            Degree(part, times, sizes[:, n], up(errors[:, n] + gamma(16 * n) * sizes[:, n], 4))
+            for n, part, times in parts
+        ],
+        center,
+    )
     places = xp.asarray(f + dense_places(f, 2), device=rows.device)
-    Q, T = products[:, :f], products[:, places]
-    one = xp.eye(f, dtype=A.dtype, device=A.device)
-    square = Q @ xp.matrix_transpose(Q)
-    first = s2 * one - 0.5 * (square + xp.matrix_transpose(square))  # exactly symmetric
-    mixed = xp.reshape(Q @ xp.matrix_transpose(T), (B, f, f, f))
+    one = xp.eye(f, dtype=rows.dtype, device=rows.device)
+    first = s2 * one - forms.matrix[:, :f, :f]
+    B, whole = len(rows), forms.matrix[:, :, places]
+    mixed = xp.reshape(whole[:, :f], (B, f, f, f))
     turned = xp.permute_dims(mixed, (0, 2, 1, 3)), xp.permute_dims(mixed, (0, 3, 2, 1))
     mixed = -(mixed + turned[0] + turned[1]) / 3.0
     prior = one[:, None, :, None] * one[None, :, None, :]
     prior = 0.25 * s2 * (prior + one[:, None, None, :] * one[None, :, :, None])
-    second = prior[None] - 0.25 * xp.reshape(T @ xp.matrix_transpose(T), (B, f, f, f, f))
-    dQ, dT = (_product_error(precision, degrees, degree) for degree in (1, 2))
-    size1 = root(xp.sum(Q**2, axis=(1, 2))) * (1.0 + gamma(r * f + 8))
-    size2 = root(xp.sum(T**2, axis=(1, 2))) * (1.0 + gamma(r * f * f + 8))
-    dot = gamma(r + 16)
-    first_error = dQ * (2.0 * size1 + dQ) + dot * (size1**2 + s2)
-    mixed_error = dQ * size2 + dT * size1 + dQ * dT + dot * size1 * size2
-    second_error = dT * (2.0 * size2 + dT) + dot * (size2**2 + f * s2)
+    second = prior[None] - 0.25 * xp.reshape(whole[:, places], (B, f, f, f, f))
+    # every entry carries a few roundings more, of the sizes of its terms
+    size = [xp.sqrt(xp.sum(each**2, axis=(1, 2))) for each in (whole[:, :f], whole[:, places])]
+    plain = xp.sqrt(xp.sum(forms.matrix[:, :f, :f] ** 2, axis=(1, 2)))
+    first_error = forms.errors[0, 0] + gamma(16) * (plain + f * s2)
+    mixed_error = forms.errors[0, 1] + gamma(16) * size[0]
+    second_error = forms.errors[1, 1] + gamma(16) * (size[1] + f * s2)
     first_error, mixed_error, second_error = (
-        up(error, r + 16) for error in (first_error, mixed_error, second_error)
+        up(error, count + 16) for error in (first_error, mixed_error, second_error)
     )
-    return (first, first_error), (mixed, mixed_error), (second, second_error)
+    return (first, first_error), (mixed, mixed_error), (second, second_error), forms
 
 
-def _product_error(precision: LocalPrecision, degrees: SecondDegree, degree: int) -> Array:
-    """(B,) e: the product of A with `k_i (u_i.d)^degree` errs by at most e |d|^degree."""
-    xp, N = namespace(degrees.rows), degrees.rows.shape[2]
-    # each further factor u_i.d carries fewer than 16 roundings of size |z_i| + |c|
-    spread = gamma(N + 16 * degree) * xp.sqrt(degrees.squared_sizes[:, degree])
-    return up(precision.size * (spread + xp.sqrt(degrees.squared_errors[:, degree])), 8)
+def pair_counts(f: int) -> list[float]:
+    """How often (j, k), j <= k in lexicographic order, is among all pairs of f features.
+
+    >>> pair_counts(2)
+    [1.0, 2.0, 1.0]
+    """
+    return [1.0 if j == k else 2.0 for j in range(f) for k in range(j, f)]
 
 
 def second_square(
     degrees: SecondDegree,
     geometry: Geometry,
-    precision: LocalPrecision,
+    precision: Precision,
     step: QuadraticForm,
     operator: OperatorBounds,
+    center: CenterVariance,
 ) -> Square:
     """With a = D d, b = E(d), G = D* (P + kappa I) D, R^2 = (1 + kappa) tail_2^2, and bounds
     t3 >= |2 <a, P b>|, t4 >= |b|^2 (in the seminorm of P + kappa I), for any 0 < eta <= 1:
@@ -203,12 +230,11 @@ def second_square(
     `|2 <a, r>| <= eta |a|^2 + R^2/eta` (Young); kappa does not enter <a, b>, as degrees one and
     two are orthogonal (Statement 6.4). eta = R/g, g the largest |a|, is best at the far end.
     """
-    assert precision.negative is None, "the covariance of the second degree needs S = A^T A"
     xp, excess = namespace(geometry.rho2), operator.excess
     rho2, s2 = geometry.rho2, degrees.variance
     w = geometry.half
-    forms = second_covariance(precision, degrees, w.shape[1])
-    (first, first_error), (mixed, mixed_error), (second, second_error) = forms
+    found = second_covariance(precision, degrees, w.shape[1], center)
+    (first, first_error), (mixed, mixed_error), (second, second_error), forms = found
     shift = up(first_error + excess * s2, 4)
     G = add_identity(first, shift)
     tail = up(operator.shifted**0.5 * degrees.tail, 8)
@@ -222,15 +248,23 @@ def second_square(
     quartic = plane[:, :, :, None, None] * plane[:, None, None, :, :]
     t4 = xp.sum(xp.abs(second) * quartic, axis=(1, 2, 3, 4))
     t4 = up(t4 + (second_error + 0.5 * excess * s2) * rho2**2, count)
-    t4 = xp.minimum(t4, up((0.5 * operator.shifted * s2) * rho2**2, 8))
+    most = 0.5 * operator.shifted * s2 + 0.25 * forms.missed[1, 1]
+    t4 = xp.minimum(t4, up(most * rho2**2, 8))
     g = xp.sqrt(xp.sum(xp.abs(G) * plane, axis=(1, 2)))
     ratio = R / xp.where(g > 0, g, xp.ones_like(g))
     eta = xp.minimum(xp.maximum(ratio, xp.full_like(ratio, SMALLEST_RATIO)), xp.ones_like(ratio))
     common = up(R * R / eta + t3, 8)
     above_error = up(common + (xp.sqrt(t4) + R) ** 2, 8)
-    # below uses G on its upper side: take back the error, and the kappa part
-    take_back = up(2.0 * (first_error + excess * s2) * rho2, 8)
-    below_error = up(common + take_back + excess * step.reach(geometry), 4)
+    # below uses G on its upper side: take back the error, and the kappa part, and what the forms
+    # are larger by than those of P
+    take_back = 2.0 * (first_error + excess * s2) + forms.missed[0, 0]
+    take_back = up(take_back * rho2 + forms.missed[0, 1] * (rho2 * geometry.rho), 8)
+    whole = step.reach(geometry)
+    apart = _deviation(center, whole)
+    below_error = up(common + take_back + excess * whole + apart, 4)
+    if forms.crossed is not None:
+        apart = 2.0 * forms.crossed[0] * geometry.rho + forms.crossed[1] * rho2
+    above_error = up(above_error + apart, 8)
     # |first| <= |G| + shift: the addition may cancel
     rounding = up(gamma(16) * (g * g + 2.0 * shift * xp.sum(w * w, axis=1)), w.shape[1] + 8)
     infinite = xp.full_like(R, math.inf)

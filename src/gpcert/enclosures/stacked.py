@@ -17,12 +17,21 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
+import numpy as np
+
 from gpcert.arrays import Array, Backend, PerRow, namespace
 from gpcert.deadline import checkpoint
 from gpcert.differences import PairUnits
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.mean import Units
-from gpcert.enclosures.precision import CACHE_NUMBERS, Applied, Explained, LocalPrecision, Precision
+from gpcert.enclosures.precision import (
+    CACHE_NUMBERS,
+    CenterVariance,
+    DerivativeCovariance,
+    Explained,
+    LocalPrecision,
+    Precision,
+)
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.rounding import gamma, root, up
@@ -42,8 +51,9 @@ class ClassPrecisions:
         own, coupling = [], []
         for c, (a, b) in enumerate(zip(*unit.class_sizes, strict=True)):
             checkpoint()
-            own.append(LocalPrecision.of_factor(unit.own[c], a, backend))
-            coupling.append(LocalPrecision.of_factor(unit.coupling[c], b, backend))
+            trace = unit.root_trace
+            own.append(LocalPrecision.of_factor(unit.own[c], a, trace, backend))
+            coupling.append(LocalPrecision.of_factor(unit.coupling[c], b, trace, backend))
         return ClassPrecisions(tuple(own), tuple(coupling), unit.pairs)
 
     def on(self, expansion: Expansion, pairs: Sequence[int]) -> PairPrecision:
@@ -63,27 +73,36 @@ class PairPrecision(Precision):
     def _used(self) -> tuple[int, ...]:
         return tuple(sorted({c for pair in self.pairs for c in pair}))
 
-    def apply(self, local: LocalKernel, expansion: Expansion) -> Applied:
+    def center(
+        self, local: LocalKernel, expansion: Expansion, points: np.ndarray | None = None
+    ) -> CenterVariance:
         """`y = S k` and `k.y` of every pair, with their errors.
 
-        Reason: those of `LocalPrecision.apply` for each of the products, and of the sums of six
+        Reason: those of `LocalPrecision.center` for each of the products, and of the sums of six
         terms by the terms' lengths; `|w_l - w_k|^2` from the difference of the vectors.
         """
         xp, N = namespace(self.base.K), self.base.K.shape[1]
-        own = {c: self.classes.own[c].apply(local, self.base) for c in self._used}
+        own = {c: self.classes.own[c].center(local, self.base) for c in self._used}
         w = {c: self.classes.coupling[c].explained(local, self.base) for c in self._used}
         crossed = self._crossed(w)
         found = []
         for k, j in self.pairs:
-            parts = [own[k].y, own[j].y, -crossed[j, j][0], crossed[j, k][0], crossed[k, j][0]]
+            parts = [
+                own[k].weights,
+                own[j].weights,
+                -crossed[j, j][0],
+                crossed[j, k][0],
+                crossed[k, j][0],
+            ]
             parts.append(-crossed[k, k][0])
             y: Array = sum(parts[1:], parts[0])
-            error = own[k].y_error + own[j].y_error
-            error = error + sum(crossed[a, b][1] for a in (k, j) for b in (k, j))
+            error = sum(crossed[a, b][1] for a in (k, j) for b in (k, j))
             size = sum(root(xp.sum(part * part, axis=1)) for part in parts)
-            y_error = up(error + gamma(16) * size, N + 16)
-            found.append((y, y_error, *_joined(own[k][2:], own[j][2:], w[k], w[j])))
-        return Applied(*(xp.concat(list(part), axis=0) for part in zip(*found, strict=True)))
+            error = self.classes.own[k].root_trace * up(error + gamma(16) * size, N + 16)
+            deviation = up(own[k].deviation + own[j].deviation + error, 4)
+            explained = _joined(own[k][2:4], own[j][2:4], w[k], w[j])
+            found.append((y, deviation, *explained, 0.0 * deviation, 0.0 * deviation))
+        return CenterVariance(*(xp.concat(list(part), axis=0) for part in zip(*found, strict=True)))
 
     def explained(self, local: LocalKernel) -> tuple[PerRow, PerRow]:
         """`k.S k` (pairs B,) and its error, without y."""
@@ -108,7 +127,9 @@ class PairPrecision(Precision):
                 found[c, d] = z[number * B : (number + 1) * B], up(error, 8)
         return found
 
-    def derivative_covariance(self, local: LocalKernel, expansion: Expansion) -> QuadraticForm:
+    def derivative_covariance(
+        self, local: LocalKernel, expansion: Expansion, center: CenterVariance
+    ) -> DerivativeCovariance:
         """`G0 - Q_k Q_k^T - Q_l Q_l^T + (W_l - W_k) (W_l - W_k)^T`, `Q_c = D k A_c^T` and
         `W_c = D k C_c^T`; errors as those of `LocalPrecision.derivative_covariance`."""
         xp, base = namespace(self.base.K), self.base
@@ -133,7 +154,8 @@ class PairPrecision(Precision):
             error = error + first_error + second_error + gamma(16) * spread + prior.error
             matrices.append(prior.matrix - first - second + both)
             errors.append(xp.where(known, up(error, r + 32), xp.full_like(error, math.inf)))
-        return QuadraticForm(xp.concat(matrices, axis=0), xp.concat(errors, axis=0))
+        form = QuadraticForm(xp.concat(matrices, axis=0), xp.concat(errors, axis=0))
+        return DerivativeCovariance(form, 0.0 * center.error)
 
     def _added(self, local: LocalKernel) -> list[tuple[Array, Array]]:
         """For every pair `(W_l - W_k) (W_l - W_k)^T` (B, f, f), exactly symmetric, and the sum (B,)
@@ -202,6 +224,8 @@ class StackedVariances:
             above=next(sides),
             center=whole.center[own],
             center_error=whole.center_error[own],
+            center_rise=whole.center_rise[own],
+            lost=whole.lost[own],
             units=self.units[output],
             expansion=self.base,
             spread=whole.spread[own],

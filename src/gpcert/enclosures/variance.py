@@ -14,18 +14,20 @@ Proofs: docs/mathematics.md, statements 6.1 and 6.6.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+
+import numpy as np
 
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.mean import TwoSided, Units
 from gpcert.enclosures.polynomials import CubicTerm
-from gpcert.enclosures.precision import LocalPrecision, Precision
+from gpcert.enclosures.precision import Precision
 from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square, second_square
 from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import Combination, Expansion, Geometry, LocalKernel, reach
+from gpcert.kernels.exponentials import growth_chord
 from gpcert.rounding import down, gamma, nonnegative, up
 
 
@@ -38,6 +40,12 @@ class VarianceEnclosure(TwoSided):
     operator: OperatorBounds
     spread: PerCell
     """How far the prior alone lets v vary on each cell; says where better bounds may pay."""
+
+    lost: PerCell
+    """What the precision that the bounds are of may cost; see `Precision.distance`."""
+
+    center_rise: PerCell
+    """By how much v may be above `center` there; `center_error` both ways."""
 
     middle: Array
     """(B,): bound of `|omega^2 v - v(c) - gradient.d - <Psi - e0, P (Psi - e0)>|` on each cell."""
@@ -65,8 +73,8 @@ class VarianceEnclosure(TwoSided):
     @property
     def at_center(self) -> tuple[PerCell, PerCell]:
         """Certified range (B,) of max(v, 0) at the centres alone."""
-        low, high = super().at_center
-        return nonnegative(low), nonnegative(high)
+        low, _ = super().at_center
+        return nonnegative(low), nonnegative(up(self.center + self.center_rise, 2))
 
     def plain(self, geometry: Geometry) -> VarianceEnclosure:
         """See `TwoSided`; the range stays the one of the models with their weight."""
@@ -105,12 +113,15 @@ class VarianceEnclosure(TwoSided):
         center, error = self.center, up(self.center_error + excess * prior_error, 2)
         rounding = gamma(8) * (xp.abs(center) + error + shift)
         root_low = down(xp.sqrt(nonnegative(center - error + excess * prior - rounding)), 2)
-        root_high = up(xp.sqrt(nonnegative(center + error + excess * prior + rounding)), 2)
+        rise = up(self.center_rise + excess * prior_error, 2)
+        root_high = up(xp.sqrt(nonnegative(center + rise + excess * prior + rounding)), 2)
         nearer, farther = nonnegative(root_low - moved) ** 2, (root_high + moved) ** 2
         # at x: v + kappa k(x, x) lies between the squares; kappa k(x, x) between 0 and `shift`
-        below = nearer - shift - gamma(16) * (nearer + shift)
+        less = shift + self.lost
+        below = nearer - less - gamma(16) * (nearer + less)
         low = xp.maximum(nonnegative(_or(low, 0.0)), _or(below, 0.0))
         low = xp.maximum(low, _or(self._by_center(up(center + error + shift, 4), shift), 0.0))
+        farther = farther + self.lost
         high = xp.minimum(_or(high, math.inf), _or(farther + gamma(16) * farther, math.inf))
         high = xp.minimum(nonnegative(high), up(operator.gain * s2, 1) if operator.gain > 1 else s2)
         return nonnegative(low), high
@@ -121,7 +132,7 @@ class VarianceEnclosure(TwoSided):
         part of `omega^2 v` that is linear in Psi - e0 (Statement 6.10). `whole` bounds |e0|^2,
         `shift` kappa k(x, x)."""
         xp, below = namespace(self.center), self.below
-        falls = up(0.5 * (below.slopes + self.middle), below.gradient.shape[1] + 8)
+        falls = up(0.5 * (below.slopes + self.middle) + self.lost, below.gradient.shape[1] + 8)
         size = xp.abs(self.center) + self.center_error + falls + shift
         product = nonnegative(self.center - self.center_error - falls - shift - gamma(8) * size)
         square = product * product / xp.where(whole > 0, whole, xp.ones_like(whole))
@@ -140,19 +151,27 @@ class VarianceOptions:
 
 
 def center_value(
-    local: LocalKernel, expansion: Expansion, known: Sequence[Array], operator: OperatorBounds
+    local: LocalKernel,
+    expansion: Expansion,
+    explained: tuple[Array, Array],
+    operator: OperatorBounds,
+    distance: float,
 ) -> tuple[Array, Array, PerCell, PerCell]:
     """v at the centres from `k.S k` and its error, (B,) or (J, B); its error, the prior variance
     and its error."""
-    xp, (explained, explained_error) = namespace(expansion.K), known
+    xp, (explained_value, explained_error) = namespace(expansion.K), explained
     prior, prior_error = local.center_variance(expansion)
-    value = prior - explained
+    value = prior - explained_value
     # with a negative factor `explained` may have either sign
-    error0 = up(explained_error + prior_error + gamma(2) * (prior + xp.abs(explained)), 4)
+    error0 = explained_error + prior_error + gamma(2) * (prior + xp.abs(explained_value))
+    error0 = up(error0 + distance * (prior + prior_error), 8)
     shift = local.center_shift(expansion)
-    if shift is not None:  # |<p, P p> - <q, P q>| <= |P| |p - q| |p + q|
-        moved = operator.norm * shift * (2.0 * xp.sqrt(prior + prior_error) + shift)
-        error0 = up(error0 + moved, 12)
+    if shift is not None:
+        size = operator.norm * 2.0 * xp.sqrt(prior + prior_error)  # |P| |p + q| |p - q|
+        if operator.excess == 0.0:  # lengths |P^1/2 p| of points differ by |P^1/2 (p - q)|
+            root = xp.sqrt(nonnegative(value + error0)) * operator.norm**0.5
+            size = xp.minimum(size, up(2.0 * root, 4))
+        error0 = up(error0 + shift * (size + operator.norm * shift), 12)
     return value, error0, prior, prior_error
 
 
@@ -163,53 +182,68 @@ def variance_enclosure(
     operator: OperatorBounds,
     options: VarianceOptions,
     units: Units,
+    points: np.ndarray | None = None,
 ) -> VarianceEnclosure:
     """Lower models of v and -v with weight rate `2 * local.weight_rate`.
 
-    p = omega k~(c, .) is a function of squared norm at most
-    `|P e0|^2 <= |P| (v(c) + 2 kappa k(c, c))`, modelled like a mean; see the module.
+    `p = k(., c) - sum_i y_i k(., z_i)` for the float weights y is modelled like a mean. It is of
+    squared norm `|P e0|^2 <= |P| (v(c) + 2 kappa k(c, c))`, or of J(y) less the part of the noise,
+    and P e0 is so near that `2 <P e0 - p, Psi - e0>` is at most twice the deviation times the step.
+    `points`: see `Precision.center`.
     """
     xp, geometry = namespace(expansion.K), expansion.geometry
-    y, y_error, *explained = precision.apply(local, expansion)
-    value, error0, prior, prior_error = center_value(local, expansion, explained, operator)
+    center = precision.center(local, expansion, points)
+    explained = (center.explained, center.error)
+    found = center_value(local, expansion, explained, operator, precision.distance)
+    value, error0, prior, prior_error = found
     whole = nonnegative(value + error0) + 2.0 * operator.excess * (prior + prior_error)
-    whole = up(operator.norm * whole, 4)
-    model = local.model(expansion, Combination(y, whole, True, y_error), options.pointwise)
+    whole = nonnegative(up(operator.norm * whole, 4) - center.noisy)
+    squared_norm = up((up(xp.sqrt(whole), 2) + center.deviation) ** 2, 4)
+    combination = Combination(center.weights, squared_norm, True)
+    model = local.model(expansion, combination, options.pointwise)
     gradient, hessian = model.gradient, model.hessian
+    step = local.squared_step(expansion)
+    spread = step.reach(geometry)
     rounding = error0 + 2.0 * model.slope_rounding(geometry)
     # adding the square to the Hessian rounds every entry; the square counts its own size itself
     bend = gamma(8) * reach(hessian, geometry)
     rounding = up(rounding + bend, 8)
     rate = 2.0 * local.weight_rate
-    step = local.squared_step(expansion)
-    square, gained = prior_square(step, geometry, operator), False
+    lost = precision.distance * local.largest_variance(expansion)
+    if precision.distance > 0.0:  # of the variance that the precision is of
+        rounding = up(
+            rounding + lost * (1.0 + geometry.rho2 * growth_chord(rate, geometry.rho2)), 8
+        )
+    square, gained = prior_square(step, geometry, operator, center), False
     if options.derivatives:
-        own = posterior_square(local, expansion, precision, step, operator)
+        own = posterior_square(local, expansion, precision, step, operator, center)
         square, gained = square.better(own, geometry)
     second = local.second_degree(expansion) if options.second else None
     if second is not None:
-        assert isinstance(precision, LocalPrecision), "of one output, by its own factor"
-        finer = second_square(second, geometry, precision, step, operator)
+        finer = second_square(second, geometry, precision, step, operator, center)
         square, gained_more = square.better(finer, geometry)
         gained = gained or gained_more
     below, above = _doubled_sums(hessian, square.below, square.above)
-    below_error = up(2.0 * model.below + rounding + square.below_error, 4)
+    below_error = up(2.0 * model.below + rounding + square.below_error + center.missed, 4)
     above_error = up(2.0 * model.above + rounding + square.above_error, 4)
     sides = ((model.below, 1), (model.above, -1))
     cubics = [CubicTerm.of(model.cubic, left, sign) for left, sign in sides]
     middle = reach(hessian, geometry) + 2.0 * xp.maximum(model.below, model.above)
+    middle = middle + 2.0 * center.deviation * xp.sqrt(spread) + center.missed
     two = xp.full_like(value, 2.0)
     cubics = [None if cubic is None else cubic.scaled(two) for cubic in cubics]
     return VarianceEnclosure(
         Enclosure.of(geometry, (value, 2.0 * gradient, below), below_error, rate, cubics[0]),
         Enclosure.of(geometry, (-value, -2.0 * gradient, above), above_error, rate, cubics[1]),
         value,
-        error0,
+        up(error0 + center.missed, 1),
         units,
         local,
         expansion,
         operator,
-        step.reach(geometry),
+        spread,
+        lost,
+        error0,
         up(middle + rounding, hessian.shape[-1] ** 2 + 8),
         options.derivatives,
         gained,

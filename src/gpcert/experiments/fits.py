@@ -6,11 +6,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.ndimage import gaussian_laplace
-from sklearn.exceptions import ConvergenceWarning
 
 import gpcert
 from gpcert.arrays import finite_array
@@ -19,7 +17,9 @@ from gpcert.errors import InputError
 from gpcert.experiments.base import SOURCES, Rows, Sources, subset
 from gpcert.experiments.statistics import Estimate, bootstrap
 from gpcert.kernels import SquaredExponential
-from gpcert.models import GPClassifier
+
+if TYPE_CHECKING:
+    from gpcert.models import GPClassifier
 
 SCALES_AN_OCTAVE = 3
 SMALLEST_SCALE = 1.0
@@ -40,6 +40,8 @@ def key_patch(image: np.ndarray, count: int = 10) -> np.ndarray:
     >>> key_patch(image.ravel(), 5).tolist()
     [13, 20, 21, 22, 29]
     """
+    from scipy.ndimage import gaussian_laplace
+
     pixels = finite_array("image", image, ndim=1)
     side = image_shape(pixels.size)[0]
     if not 1 <= count <= pixels.size:
@@ -74,6 +76,10 @@ def fitted(data: Dataset, epochs: int, random_state: int = 0, **options: Any) ->
     scripts, its parameters by maximum likelihood within `epochs` evaluations; `options` are those
     of `GPClassifier`. That few epochs do not converge, or that the variance ends at its bound where
     classes can be separated, is the experiment's own doing: no warning."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    from gpcert.models import GPClassifier
+
     kernel = SquaredExponential(np.ones(data.dim))
     model = GPClassifier(kernel, max_epochs=epochs, random_state=random_state, **options)
     with warnings.catch_warnings():

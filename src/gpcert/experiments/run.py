@@ -23,7 +23,6 @@ from threadpoolctl import threadpool_limits
 import gpcert
 from gpcert.api.running import numbered_results, progress_line
 from gpcert.archive import from_json, to_json
-from gpcert.certificates.io import package_version
 from gpcert.errors import InputError
 from gpcert.experiments.base import (
     SOURCES,
@@ -37,6 +36,7 @@ from gpcert.experiments.base import (
 from gpcert.experiments.pictures import save
 from gpcert.experiments.results import Environment, ExperimentResult, write_whole
 from gpcert.extras import optional
+from gpcert.versions import package_version
 
 FORMAT = "gpcert-part-1"
 LEFT_OUT = ("cli", "plots", "report", "testing")

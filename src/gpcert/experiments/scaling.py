@@ -16,7 +16,6 @@ from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, opposite
 from gpcert.extras import Figure
 from gpcert.kernels import SquaredExponential
-from gpcert.models import GPClassifier
 
 AXES = {"train": "training points N", "features": "features d", "radius": "radius gamma"}
 
@@ -74,7 +73,7 @@ def _model(train: int, features: int, settings: Settings) -> tuple[gpcert.Poster
     X[np.arange(count), labels] += 3.0
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     kernel = SquaredExponential(np.full(features, np.sqrt(features)), 4.0)
-    model = GPClassifier(kernel, max_epochs=0).fit(X[:train], labels[:train])
+    model = gpcert.models.GPClassifier(kernel, max_epochs=0).fit(X[:train], labels[:train])
     return model.posterior_, X[train:]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest
 
 from gpcert.errors import InputError
 
@@ -70,6 +69,8 @@ def share(successes: Any) -> Estimate:
     >>> found.value, round(found.low, 2), round(found.high, 2)
     (0.5, 0.24, 0.76)
     """
+    from scipy.stats import binomtest
+
     flags = np.asarray(successes, dtype=bool)
     if len(flags) == 0:
         raise InputError("successes: expected one or more, got none")

@@ -188,7 +188,7 @@ def features_seen(model: Model) -> np.ndarray:
     seen = np.zeros(model.dim, dtype=bool)
     for member in model.members:
         own = member.kernel.features_seen(member.points.shape[1]) | np.any(member.slope, axis=0)
-        seen |= own if member.features is None else np.any(member.features.matrix[own], axis=0)
+        seen |= own if member.features is None else member.features.sees(own)
     return seen
 
 

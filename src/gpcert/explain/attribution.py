@@ -161,7 +161,8 @@ def lime(
 
     A ridge regression of the predictions at random points around x, near ones weighing more. The
     points are drawn from the spread of `background` (n, d), by default the model's own points, and
-    features are not discretised: a weight is the slope per standard deviation of its feature.
+    features are not discretised: a weight is the slope per standard deviation of its feature, of
+    categories that of being x's own.
     Nothing is proved, and the weights depend on the seed.
 
     Needs the package `lime` 0.2.0.1 (of 2021; it still runs with Python 3.11 and NumPy 2.4):
@@ -185,6 +186,7 @@ def lime(
             mode="regression",
             feature_names=list(names),
             discretize_continuous=False,
+            categorical_features=list(posterior.levels),
             random_state=seed,
         )
         for i, x in enumerate(points):

@@ -13,10 +13,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.api.accuracy import Accuracy
 from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.api.regions import Where
-from gpcert.api.running import progress_line
-from gpcert.api.words import QuantityLike, TableWords, read_tolerance, verb
+from gpcert.api.running import Line, progress_line
+from gpcert.api.words import QuantityLike, TableWords, verb
 from gpcert.certificates import Interval
 from gpcert.certificates.record import Searched
 from gpcert.certificates.text import MOST_ROWS, Shown, above, interval_text
@@ -140,6 +141,10 @@ class Effects(PerFeature, Searched, kind="effects"):
 DEFAULT_TOLERANCE = 1e-3
 """Width of an effect's interval: a probability, or a part of the prior's standard deviation."""
 
+STEP, MOST_SEARCHES = 1.0 / 16.0, 12
+"""Of a width, the least that is tried next where effects are to be known relatively, and how often:
+what is smaller by 16^12 than at first is rounding."""
+
 
 @verb
 def effects(
@@ -154,6 +159,7 @@ def effects(
     quantity: QuantityLike | None = None,
     beta: float | None = None,
     tol: float | None = None,
+    rtol: float | None = None,
     **words: Unpack[TableWords],
 ) -> Effects:
     """The paper's interpretability metric, as intervals that provably contain it.
@@ -177,8 +183,9 @@ def effects(
     features : features to explain, by index or name; all by default.
     domain : (low, high), the valid inputs: a feature does not leave them.
     quantity, beta : as in `prediction_range`, without "band". All outputs or classes are explained.
-    tol : width at which an interval is good enough; by default 0.001 for probabilities, else 0.001
-        prior standard deviations.
+    tol, rtol : width at which an interval is good enough: `tol`, or `rtol` times what is proved of
+        the output's largest effect, whichever is more. By default 0.001 for probabilities, else
+        0.001 prior standard deviations.
     budget : of the whole call, 60 seconds by default; when it ends, or after Ctrl-C, the intervals
         so far are returned: those that were not reached hold, but say little.
     n_jobs : threads.
@@ -210,12 +217,12 @@ def effects(
             "'ucb', 'mean', 'std' or 'variance'"
         )
     question = range_question(posterior, quantity, beta)
-    effort = Effort.read(words, _tolerances(question, posterior, tol) / 4.0, start)
+    widths = _Widths.read(question, posterior, Accuracy.read(tol, rtol))
+    effort = Effort.read(words, widths.first / 4.0, start)
     moving = features_seen(posterior)[chosen]
     intervals = Intervals(points, chosen[moving], radii[..., moving], ends)
     with progress_line(words.get("progress")) as line:
-        sides = one_sided_ranges(question, posterior, intervals, effort, line)
-    found = _differences(sides, question.quantity)
+        sides, found = _near_enough(question, posterior, intervals, effort, widths, line)
     if question.two:  # pi_1 = 1 - pi_2: either class has minus the other's effects
         lower, upper = found
         found = np.concatenate([-upper, lower], axis=2), np.concatenate([-lower, upper], axis=2)
@@ -243,13 +250,66 @@ def effects(
     )
 
 
-def _tolerances(question: RangeQuestion, model: Model, tol: float | None) -> np.ndarray:
-    """Per output that is searched the width that an effect may have."""
+@dataclass(frozen=True, eq=False)
+class _Widths:
+    """How wide effects may be: per output that is searched (C,) `absolute`, or `relative` times the
+    largest one, whichever is more; what is tried `first` is less, or a guess."""
+
+    first: np.ndarray
+    absolute: np.ndarray
+    relative: float
+
+    @staticmethod
+    def read(question: RangeQuestion, model: Model, accuracy: Accuracy) -> _Widths:
+        tol, rtol, count = accuracy.tol, accuracy.rtol, question.searched
+        if tol is None and rtol is None:
+            usual = DEFAULT_TOLERANCE * _sizes(question, model)
+            return _Widths(usual, usual, 0.0)
+        absolute = np.full(count, tol or 0.0)
+        guess = 0.0 if rtol is None else rtol * _sizes(question, model)
+        return _Widths(np.maximum(absolute, guess), absolute, rtol or 0.0)
+
+    def narrower(
+        self, tried: np.ndarray, lower: np.ndarray, upper: np.ndarray
+    ) -> np.ndarray | None:
+        """What to try next, if some of the effects (P, F, C) are wider than they may be."""
+        size = np.maximum(np.maximum(lower, -upper), 0.0).max(axis=(0, 1), initial=0.0)
+        allowed = np.maximum(self.absolute, self.relative * size)
+        wide = (upper - lower).max(axis=(0, 1), initial=0.0) > allowed
+        if self.relative == 0.0 or not wide.any():
+            return None
+        return np.where(wide, np.clip(0.9 * allowed, STEP * tried, 0.5 * tried), tried)
+
+
+def _near_enough(
+    question: RangeQuestion,
+    model: Model,
+    intervals: Intervals,
+    effort: Effort,
+    widths: _Widths,
+    line: Line,
+) -> tuple[Sides, tuple[np.ndarray, np.ndarray]]:
+    """The ranges, and the effects (P, F, C); where these are relative, searched until they are near
+    enough: how large effects are is known only then."""
+    sides = one_sided_ranges(question, model, intervals, effort, line)
+    tried, used, found = widths.first, sides.boxes, _differences(sides, question.quantity)
+    for _ in range(MOST_SEARCHES):
+        narrower = widths.narrower(tried, *found)
+        if narrower is None or sides.reason is not StopReason.CONVERGED:
+            return sides, found
+        tried, effort = narrower, effort.again(narrower / 4.0, used)
+        again = one_sided_ranges(question, model, intervals, effort, line)
+        used, sides = again.boxes, replace(again, boxes=sides.boxes + again.boxes)
+        lower, upper = _differences(sides, question.quantity)  # all that was found holds
+        found = np.maximum(lower, found[0]), np.minimum(upper, found[1])
+    return replace(sides, reason=StopReason.RESOLUTION), found
+
+
+def _sizes(question: RangeQuestion, model: Model) -> np.ndarray:
+    """Per output that is searched about how large its quantity is."""
     count = question.searched
-    if tol is not None:
-        return np.full(count, read_tolerance(tol))
     if question.quantity == "probability":
-        return np.full(count, DEFAULT_TOLERANCE)
+        return np.ones(count)
     power = 2 if question.quantity == "variance" else 1
     found = []  # per member (m,): about the largest prior deviation at the model's points
     with np.errstate(over="ignore", under="ignore"):
@@ -259,7 +319,7 @@ def _tolerances(question: RangeQuestion, model: Model, tol: float | None) -> np.
             found.append(np.ldexp(member.scale * prior, unit.exponent // 2))
         spread = np.broadcast_to(np.concatenate(found) ** power, (count,))
     limits = np.finfo(float)
-    return np.clip(DEFAULT_TOLERANCE * spread, limits.tiny, limits.max)
+    return np.clip(spread, limits.tiny / DEFAULT_TOLERANCE, limits.max)
 
 
 def _differences(sides: Sides, quantity: str) -> tuple[np.ndarray, np.ndarray]:

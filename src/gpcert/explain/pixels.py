@@ -13,10 +13,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.api.accuracy import USUAL, Accuracy
 from gpcert.api.regions import Where
 from gpcert.api.rules import decision_rule
 from gpcert.api.running import Line, margin_text, progress_line
-from gpcert.api.words import Means, RangeWords, read_tolerance, read_x, verb
+from gpcert.api.words import Means, RangeWords, read_x, verb
 from gpcert.attacks import Decision
 from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
 from gpcert.certificates.text import Shown, table_shown
@@ -32,6 +33,7 @@ from gpcert.quantities import Probability, Quantity
 from gpcert.regions import Region
 from gpcert.rounding import down, up
 from gpcert.search import SearchResult, StopReason, Watch, solve, stop_if_interrupted
+from gpcert.search.tolerance import Tolerance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,7 +122,8 @@ def pixel_budget(
     ranking: Any = "effects",
     radius: Any = None,
     region: Region | None = None,
-    tol: float = 0.01,
+    tol: float | None = None,
+    rtol: float | None = None,
     **words: Unpack[RangeWords],
 ) -> PixelBudget:
     """The gap pi_gap when the beta most important pixels take their worst values, for each beta.
@@ -137,8 +140,9 @@ def pixel_budget(
     ranking : "effects" (the paper's metric, proved), "lime", "gradient", "sufficient" (those of a
         sufficient reason first), or the features in order, the most important first.
     radius, relative, norm, features, domain, scale, region : where pixels may go, as in `certify`.
-    tol, budget : of each beta; 60 seconds by default. `least_beta` is bisected between the betas
-        that were asked for.
+    tol, rtol, budget : of each beta: a gap is known to within `tol` (0.01 by default) or `rtol`
+        times its own size, whichever is more; 60 seconds by default. `least_beta` is bisected
+        between the betas that were asked for.
     backend, random_state, method, variance_bound, progress : as in `prediction_range`. After
         Ctrl-C the betas that were reached are returned.
 
@@ -158,7 +162,7 @@ def pixel_budget(
     posterior = as_posterior(model)
     point = read_x(posterior, x, "ask for one point at a time")
     whole = region_around(posterior, point, Where.read(words, radius, region))
-    width, means = read_tolerance(tol), Means.read(words)
+    accuracy, means = Accuracy.read(tol, rtol), Means.read(words)
     gap, wanted = _gap(posterior, point), _betas(betas, len(whole.free))
     order = np.zeros(0, dtype=int)
     if gap.undecided is None:
@@ -166,7 +170,7 @@ def pixel_budget(
     else:
         wanted = []  # there is no decision to flip
     with progress_line(words.get("progress")) as line:
-        search = _Search(gap, point, whole, order, width, means, line)
+        search = _Search(gap, point, whole, order, gap.tolerance(accuracy), means, line)
         least = search.run(wanted)
     rows = {beta: search.known[beta] for beta in wanted if beta in search.known}
     safe = [beta for beta, row in search.known.items() if gap.lower(row) > 0]
@@ -206,6 +210,12 @@ class _Gap:
     factor: float = 1.0
     shift: float = 0.0
 
+    def tolerance(self, accuracy: Accuracy) -> Tolerance:
+        """Of the quantity, from one of the gap."""
+        tol = accuracy.tol if accuracy.given else USUAL
+        zeros = np.array([[-self.shift / self.factor]])
+        return Tolerance((tol or 0.0) / self.factor, accuracy.rtol or 0.0, zeros)
+
     def lower(self, row: SearchResult) -> float:
         return float(down(self.factor * row.goals[0].lower + self.shift, 2))
 
@@ -239,7 +249,7 @@ class _Search:
     x: np.ndarray
     region: Region
     order: np.ndarray
-    tol: float
+    tol: Tolerance
     means: Means
     line: Line
     known: dict[int, SearchResult] = field(default_factory=dict)
@@ -269,7 +279,7 @@ class _Search:
         if beta not in self.known:
             part = with_free(self.region, self.x, [int(j) for j in self.order[:beta]])
             watch = Watch(report=lambda s: self.line.show(f"{beta} pixels: {margin_text(s)}"))
-            stop: dict[str, Any] = {"tol": self.tol / self.gap.factor, "watch": watch}
+            stop: dict[str, Any] = {"tol": self.tol, "watch": watch}
             problem = self.means.problem(self.gap.model, part, [self.gap.quantity], **stop)
             self.known[beta] = solve(problem)
             stop_if_interrupted(self.known[beta].reason)

@@ -9,6 +9,7 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.words import read_x, verb
 from gpcert.arrays import finite_array, whole_number
+from gpcert.choices import Ranking
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import decision_gradient, importance_by_gradient, read_order
@@ -19,8 +20,6 @@ from gpcert.extras import optional
 from gpcert.plots.axes import image_shape
 from gpcert.regions import Region
 from gpcert.search import stop_if_interrupted
-
-Ranking = Literal["effects", "lime", "gradient", "sufficient"]
 
 RANKING_TOLERANCE = 0.01
 """Width of the effects that give an order (probabilities)."""

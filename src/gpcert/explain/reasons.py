@@ -15,7 +15,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_region
-from gpcert.api.levels import read_decision
+from gpcert.api.compared import read_decision
 from gpcert.api.regions import Where
 from gpcert.api.running import Line, progress_line
 from gpcert.api.words import DecisionWords, Means, read_x, verb

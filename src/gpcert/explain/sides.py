@@ -29,7 +29,8 @@ from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.regions import Ball
 from gpcert.rounding import down, up
 from gpcert.search import Budget, SearchState, StopReason, Watch
-from gpcert.search.shared import SharedProblem, SharedResult, nothing_searched, solve_shared
+from gpcert.search.questions import SharedProblem, SharedResult, nothing_searched
+from gpcert.search.shared import solve_shared
 
 NUMBERS_AT_ONCE = 800_000
 """Lines times points of one chunk, the work of one thread: fewer cost more calls per line."""
@@ -55,6 +56,13 @@ class Effort:
         """From the words of a verb."""
         found = search_words(words)
         return Effort(tol, Means.read(found), read_jobs(words["n_jobs"]), found, start)
+
+    def again(self, tol: np.ndarray, boxes: int) -> Effort:
+        """With another tolerance, and so many boxes less."""
+        budget = self.means.budget
+        left = None if budget.boxes is None else max(1, budget.boxes - boxes)
+        means = replace(self.means, budget=replace(budget, boxes=left))
+        return replace(self, tol=tol, means=means)
 
     @property
     def end(self) -> float:

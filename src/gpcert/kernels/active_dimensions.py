@@ -101,6 +101,9 @@ class ActiveDimensions(Kernel):
         part = self.kernel.node(points[:, dimensions], frame.restricted(dimensions))
         return ActiveNode(part, frame.columns(dimensions))
 
+    def sharp_values(self, X: Inputs, Z: Points) -> tuple[np.ndarray, np.ndarray]:
+        return self.kernel.sharp_values(self._seen(X), self._seen(Z))
+
     def in_units(self, points: Points) -> tuple[Kernel, int]:
         part, e = self.kernel.in_units(self._seen(points))
         return self.with_parts((part,)), e
@@ -166,6 +169,9 @@ class ActiveBatch(KnownBatch):
 
     def variations(self) -> tuple[PerCellAndPoint, ...]:
         return self.part.variations()
+
+    def first_and_third(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+        return self.part.first_and_third()
 
     def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
         found = self.part.beyond_second(coefficients, third)

@@ -98,7 +98,7 @@ class Kernel(ABC):
         Plain Taylor expansions of the tree of nodes; a kernel with a better one overrides it.
         """
         frame = Frame.of(region, self.typical_lengths(points.shape[1]), backend)
-        return LocalTaylor.build(self.node(points, frame), frame, region)
+        return LocalTaylor.build(self.node(points, frame), frame, region, len(points))
 
     has_sections: ClassVar[bool] = False
     """Whether the kernel is known on many sections `x + t e_j` at once."""
@@ -128,7 +128,7 @@ class Kernel(ABC):
 
     @property
     def rough(self) -> bool:
-        """Whether the features have no second derivative, those of any part."""
+        """Whether the features have no derivative, those of any part."""
         return any(part.rough for part in self.parts)
 
     def features_seen(self, d: int) -> Annotated[np.ndarray, "d"]:
@@ -316,10 +316,19 @@ class Kernel(ABC):
     ) -> tuple[np.ndarray, np.ndarray]:
         """`k(z_i, z_j)`, i of the rows and j of the columns, and a bound of the absolute error of
         each entry."""
-        X, Z = points[rows], points[columns]
+        return self._node_values(points[rows], points[columns])
+
+    def sharp_values(
+        self, X: Inputs, Z: Points
+    ) -> tuple[Annotated[np.ndarray, "n N"], Annotated[np.ndarray, "n N"]]:
+        """`k(x_i, z_j)` and a bound of the absolute error of each entry, as small as is to be had
+        by several passes over the matrix more."""
+        return self._node_values(X, Z)
+
+    def _node_values(self, X: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         both = np.concatenate([X, Z])
         region = Box(both.min(axis=0), both.max(axis=0))
-        frame = Frame.of(region, self.typical_lengths(points.shape[1]), Backend())
+        frame = Frame.of(region, self.typical_lengths(Z.shape[1]), Backend())
         centers = X[:, frame.free]
         reach = Reach(frame.points(X), centers, np.zeros_like(centers), frame.unit)
         batch = self.node(Z, frame).at(reach)

@@ -18,6 +18,7 @@ from gpcert.kernels.nodes.base import LocalNode
 from gpcert.kernels.nodes.composite import ProductNode, ScaleNode, SumNode, each_answer
 from gpcert.kernels.parameters import POSITIVE, Parameter, even_exponent, exactly_scaled
 from gpcert.regions.frame import Frame
+from gpcert.rounding import TINY, gamma, up
 
 
 def checked_kernel(name: str, kernel: Any) -> Kernel:
@@ -70,6 +71,16 @@ class Composite(Kernel):
 
     def node(self, points: Points, frame: Frame) -> LocalNode:
         return self.local(tuple(self._each("node", points, frame)))
+
+    def sharp_values(self, X: Inputs, Z: Points) -> tuple[np.ndarray, np.ndarray]:
+        """Of the parts' values v_i, off by at most e_i: a sum by the sum of the e_i, a product by
+        `prod (|v_i| + e_i) - prod |v_i|`, and as many roundings as there are parts."""
+        values, errors = zip(*self._each("sharp_values", X, Z), strict=True)
+        value = self.joined.reduce(values, axis=0)
+        sizes = [np.abs(each) for each in values]
+        most = self.joined.reduce([v + e for v, e in zip(sizes, errors, strict=True)], axis=0)
+        size = self.joined.reduce(sizes, axis=0)
+        return value, np.asarray(up((most - size) + gamma(3 * len(values) + 4) * most, 4) + TINY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +193,11 @@ class Scale(Kernel):
     def node(self, points: Points, frame: Frame) -> ScaleNode:
         return ScaleNode(self.kernel.node(points, frame), self.factor)
 
+    def sharp_values(self, X: Inputs, Z: Points) -> tuple[np.ndarray, np.ndarray]:
+        value, error = self.kernel.sharp_values(X, Z)
+        value, error = self.factor * value, self.factor * error
+        return value, np.asarray(up(error + gamma(4) * np.abs(value), 4) + TINY)
+
     def in_units(self, points: Points) -> tuple[Kernel, int]:
         """The factor's power of two goes, its mantissa stays."""
         part, e = self.kernel.in_units(points)
@@ -220,3 +236,6 @@ class Expressed(Kernel):
 
     def node(self, points: Points, frame: Frame) -> LocalNode:
         return self.expression.node(points, frame)
+
+    def sharp_values(self, X: Inputs, Z: Points) -> tuple[np.ndarray, np.ndarray]:
+        return self.expression.sharp_values(X, Z)

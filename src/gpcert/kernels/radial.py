@@ -57,8 +57,8 @@ class RadialKernel(Kernel, RadialProfile):
 
     @property
     def rough(self) -> bool:
-        """Whether F_2(0) is infinite."""
-        return not math.isfinite(self.profile.at_zero[2])
+        """Whether F_1(0) is infinite."""
+        return not math.isfinite(self.profile.at_zero[1])
 
     def _distances(self, X: np.ndarray, Y: np.ndarray, squared: bool = False) -> np.ndarray:
         """(n, p) scaled distances, or their squares."""
@@ -114,22 +114,31 @@ class RadialKernel(Kernel, RadialProfile):
         total = self._squared_distances(points[rows], points[columns])
         rate = gamma(points.shape[1] + 8)
         farthest = float(total.max(initial=0.0))
-        near = farthest <= FARTHEST**2
-        total = total if near else np.minimum(total, FARTHEST**2, out=total)
-        value = self.profile.at_squares(total, self.variance)
-        floor = TINY * max(1.0, self.variance)
-        if near:
+        if farthest <= FARTHEST**2:
             last = np.full(1, math.sqrt(farthest))
             uniform = self.profile.uniform_error(last, rate, np.zeros(1))
             if uniform is not None and uniform[0] <= SMALL_CHANGE:
+                value = self.profile.at_squares(total, self.variance)
                 errors = up_float(float(uniform[0]), 16) * value
-                errors += floor
+                errors += TINY * max(1.0, self.variance)
                 return value, errors
+        return self._entry_errors(total, rate)
+
+    def sharp_values(self, X: Inputs, Z: Points) -> tuple[np.ndarray, np.ndarray]:
+        """Every entry with its own relative error: that of near points is the smallest."""
+        return self._entry_errors(self._squared_distances(X, Z), gamma(X.shape[1] + 8))
+
+    def _entry_errors(self, total: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
+        """Values at squared distances, whose roots are known up to `rate r`, and their errors."""
+        np.minimum(total, FARTHEST**2, out=total)
+        value = self.profile.at_squares(total, self.variance)
         r = np.sqrt(total, out=total)
         relative = self.profile.relative_errors(0, (r, r), rate * r)
         good = np.isfinite(relative) & (r < FARTHEST)
         known = np.where(good, np.where(good, relative, 0.0) * value, self.variance)
-        return value, np.asarray(up(known, 8)) + floor
+        errors = np.asarray(up(known, 8)) + TINY * max(1.0, self.variance)
+        # F_0(0) is 1, so where points are the same a value of s^2 is exact
+        return value, np.where((r == 0.0) & (value == self.variance), 0.0, errors)
 
     def _squared_distances(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Scaled ones, (n, p), with d + 7 relative roundings: differences come first."""

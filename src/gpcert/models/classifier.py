@@ -22,6 +22,7 @@ from gpcert.models.inference.sparse_ep import sparse_ep
 from gpcert.models.links import LINKS
 from gpcert.models.training import Covariances, Infer, Trainable
 from gpcert.posterior import Posterior
+from gpcert.posterior_parts import known_noise
 
 INDUCING = ("random", "kmeans")
 
@@ -252,6 +253,9 @@ class GPClassifier(ClassifierMixin, Trainable):
             factor=factor,
             negative_factor=fit.coupling,
             noise=noise,
+            training_noise=None
+            if fit.noise is None
+            else known_noise(len(X), fit.noise, fit.jitter, noise),
             likelihood=likelihood_from_config(likelihood),
             classes=tuple(self.classes_.tolist()),
             coupled=several,

@@ -15,6 +15,7 @@ from gpcert.models import training
 from gpcert.models.inference import Fit, exact
 from gpcert.models.training import Covariances, Trainable
 from gpcert.posterior import Posterior
+from gpcert.posterior_parts import known_noise
 
 
 class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
@@ -101,6 +102,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
         trained = self._train(X, None, kernel, infer, random, noise, self.noise_bounds)
         assert trained is not None
         self.noise_ = trained
+        white = training.white_noise(self.kernel_, X)
         self.posterior_ = Posterior(
             kernel=self.kernel_,
             points=X,
@@ -108,7 +110,8 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
             factor=self.fit_.factor,
             offset=offset,
             scale=scale,
-            noise=scale**2 * training.white_noise(self.kernel_, X),
+            noise=scale**2 * white,
+            training_noise=known_noise(len(X), self.fit_.noise, self.fit_.jitter, white),
             feature_names=self.__dict__.get("feature_names_in_"),
             spread=spread_of(X),
         )

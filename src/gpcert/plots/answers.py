@@ -10,6 +10,7 @@ import numpy as np
 
 from gpcert.arrays import finite_array
 from gpcert.certificates import Certificate, PredictionRange, Radius, RangeTable, Status
+from gpcert.certificates.text import in_unit
 from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.plots.axes import (
@@ -190,7 +191,8 @@ def plot_radii(ax: Axes | None, radii: Sequence[Radius], labels: Sequence[Any]) 
     ax.set_xlim(0.0, high)
     name_rows(ax, labels)
     norms = {r.norm for r in rows}
-    ax.set_xlabel("radius" + (f" (l_{norms.pop():g})" if len(norms) == 1 else ""))
+    norm = f" (l_{norms.pop():g})" if len(norms) == 1 else ""
+    ax.set_xlabel(f"radius{in_unit(rows)}{norm}")
     legend_above(ax)
     return ax
 

@@ -38,9 +38,10 @@ def plot_accuracy(
     attacked: np.ndarray,
     *,
     label: str = "",
+    unit: str = "",
 ) -> Axes:
     """Solid: right and proved robust. Dashed: right and not known to break; shaded between them is
-    what is undecided. `label` is put before the names in the legend."""
+    what is undecided. `label` is put before the names in the legend, `unit` behind "radius"."""
     ax = axes_or_current(ax)
     start = f"{label}: " if label else ""
     proved = LOOKS[Status.ROBUST]
@@ -52,7 +53,8 @@ def plot_accuracy(
     above = {"color": ACCENT, "linestyle": "--", "linewidth": 1.2}
     ax.plot(radii, attacked, **above, label=f"{start}no attack known")
     ax.set_ylim(-0.02, 1.02)
-    return titled(ax, "radius of the balls", "share of the test points, right and robust")
+    share = "share of the test points, right and robust"
+    return titled(ax, f"radius{unit or ' of the balls'}", share)
 
 
 LOW, ATTACK = "#009E73", "#CC79A7"
@@ -67,6 +69,7 @@ def plot_safety(
     label: str,
     attack: str,
     first_unsafe: float | None,
+    unit: str = "",
 ) -> Axes:
     """Against the radius: bounds of the maximum (blue) and of the minimum (green).
 
@@ -97,7 +100,7 @@ def plot_safety(
         ax.axhline(level, color="black", linestyle=":", linewidth=1.2, label=text)
     if first_unsafe is not None:
         ax.axvline(first_unsafe, color=ACCENT, linestyle="-.", linewidth=1.2, label="first unsafe")
-    return titled(ax, "radius of the ball", label)
+    return titled(ax, f"radius{unit or ' of the ball'}", label)
 
 
 LINES = ((DARK, "o", "-"), (ACCENT, "s", "--"), ("#009E73", "^", "-."), ("#777777", "D", ":"))

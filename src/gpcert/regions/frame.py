@@ -107,6 +107,11 @@ class Reach:
         columns = np.arange(len(frame.unit))
         return Reach((cells.center - origin) / unit, cells.center, half, unit, cells, columns)
 
+    def take(self, rows: slice, cells: Cells | None) -> Reach:
+        """That of some of the cells, which are `cells`."""
+        own = (self.center[rows], self.raw[rows], self.half[rows])
+        return Reach(own[0], own[1], own[2], self.unit, cells, self.columns)
+
     def squared_norm(self, weights: Annotated[Array, "f"]) -> PerCell:
         """Upper bound (B,) of `sum_j weights_j d_j^2` over each cell, weights (f,) >= 0."""
         xp = namespace(self.half)

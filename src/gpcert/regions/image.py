@@ -7,11 +7,15 @@ centre c^, near W c + b, and displacements `e = W d + r` from it, d a displaceme
 `|r_i| <= offset_i` what rounding makes of W c + b. A box around the images is only what remainders
 are bounded by: linear and quadratic functions of e are minimised over d itself.
 
+An input that holds categories must keep its value in a region: its indicators, which stand behind
+the inputs, are then constants, and the map is linear there.
+
 Proofs: docs/mathematics.md, statements 13.7 and 13.8.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple
@@ -23,6 +27,7 @@ from gpcert.arrays import (
     Backend,
     Inputs,
     PerCell,
+    PerFeature,
     PerVector,
     Vectors,
     finite_array,
@@ -30,6 +35,7 @@ from gpcert.arrays import (
     to_numpy,
 )
 from gpcert.errors import InputError
+from gpcert.levels import checked_levels, codes_of, listed
 from gpcert.regions import intersection
 from gpcert.regions.base import Region
 from gpcert.regions.cells import Cells
@@ -37,46 +43,149 @@ from gpcert.regions.shapes import Box
 from gpcert.rounding import TINY, U, down, gamma, nonnegative, root, up
 from gpcert.spectral import largest_eigenvalue
 
+Block = tuple[int, tuple[Any, ...], np.ndarray]
+"""An input that holds categories, their labels, and their columns of a matrix."""
+
 STEPS = 20
 """Steps towards good weights of `|V y|^2 <= largest sum_j weights_j y_j^2`."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """`z = matrix x + shift`: matrix W (q, d), shift b (q,), 0 by default.
+    """`z = matrix (x, i) + shift`: matrix W (q, d + K), shift b (q,), 0 by default.
+
+    `levels` are the labels of the inputs that hold categories, by the inputs' numbers: i, of length
+    K, has an indicator of each, input by input in growing order, 1 where x_j is that category and 0
+    where it is not; their columns of W come last. Categories are the numbers that are their labels
+    or, where these are text, 0, 1, ... in their order. Without levels i has no length.
 
     >>> LinearMap([[1.0, 1.0]], [0.5])(np.array([[1.0, 2.0]])).tolist()
     [[3.5]]
+    >>> coloured = LinearMap([[1.0, 0.0, 5.0, 7.0]], levels={1: ("blue", "red")})
+    >>> coloured(np.array([[0.5, 1.0]])).tolist()
+    [[7.5]]
     """
 
     matrix: Any
     shift: Any = None
+    levels: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         matrix = finite_array("matrix of a linear map", self.matrix, ndim=2)
         shift = np.zeros(len(matrix)) if self.shift is None else self.shift
         shift = finite_array("shift of a linear map", shift, ndim=1)
-        if matrix.size == 0 or len(shift) != len(matrix):
+        levels = checked_levels(self.levels)
+        d = matrix.shape[1] - sum(map(len, levels.values()))
+        if matrix.size == 0 or len(shift) != len(matrix) or d <= max(levels, default=0):
             raise InputError(
-                "linear map: expected a matrix (q, d) and a shift (q,), q, d >= 1, got "
-                f"{matrix.shape} and {shift.shape}"
+                "linear map: expected a matrix (q, d) and a shift (q,), q, d >= 1, with a column "
+                f"more for each level, got {matrix.shape}, {shift.shape} and the levels {levels}"
             )
         for name, value in (("matrix", matrix), ("shift", shift)):
             value.setflags(write=False)
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "levels", levels)
 
-    @property
+    @staticmethod
+    def of_blocks(
+        matrix: Annotated[np.ndarray, "q d"],
+        shift: Annotated[np.ndarray, "q"],
+        blocks: Iterable[Block],
+    ) -> LinearMap:
+        """From the columns (q, d) of the inputs, and those of levels in any order."""
+        levels: dict[int, tuple[Any, ...]] = {}
+        columns: dict[int, np.ndarray] = {}
+        for j, labels, own in blocks:
+            if levels.setdefault(j, labels) != labels:
+                raise InputError(f"feature {j}: expected one set of categories, got two")
+            columns[j] = columns[j] + own if j in columns else own
+        order = sorted(levels)
+        parts = [matrix, *(columns[j] for j in order)]
+        return LinearMap(np.concatenate(parts, axis=1), shift, {j: levels[j] for j in order})
+
+    @staticmethod
+    def stacked(maps: Sequence[LinearMap]) -> LinearMap:
+        """The features of maps of the same inputs, one after another."""
+        ends = np.cumsum([0, *(len(each.matrix) for each in maps)])
+        blocks = []
+        for first, each in zip(ends, maps, strict=False):
+            for j, labels, own in each.blocks:
+                wide = np.zeros((ends[-1], own.shape[1]))
+                wide[first : first + len(own)] = own
+                blocks.append((j, labels, wide))
+        matrix = np.concatenate([each.slopes for each in maps])
+        return LinearMap.of_blocks(matrix, np.concatenate([m.shift for m in maps]), blocks)
+
+    @cached_property
     def inputs(self) -> int:
         """d."""
-        return self.matrix.shape[1]
+        return self.matrix.shape[1] - sum(map(len, self.levels.values()))
+
+    @property
+    def slopes(self) -> Annotated[np.ndarray, "q d"]:
+        """(q, d) the columns of W that belong to x."""
+        return self.matrix[:, : self.inputs]
+
+    def sees(self, features: Annotated[np.ndarray, "q"]) -> PerFeature:
+        """(d,) whether some of these features depend on each input; `features` is a mask (q,)."""
+        found = np.any(self.slopes[features], axis=0)
+        for j, _, own in self.blocks:
+            found[j] |= bool(np.any(own[features]))
+        return found
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The inputs that hold categories, their labels and their columns of W (q, labels)."""
+        first, found = self.inputs, []
+        for j, labels in self.levels.items():
+            found.append((j, labels, self.matrix[:, first : first + len(labels)]))
+            first += len(labels)
+        return found
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Features (n, q) of X (n, d), in plain floating point."""
-        return X @ self.matrix.T + self.shift
+        return self.indicated(X) @ self.matrix.T + self.shift
+
+    def indicated(self, X: Inputs) -> np.ndarray:
+        """(n, d + K): X with the indicators behind it."""
+        parts = [X]
+        for j, labels in self.levels.items():
+            parts.append((X[:, j, None] == codes_of(labels)).astype(np.float64))
+            if not np.all(np.any(parts[-1], axis=1)):
+                raise InputError(
+                    f"feature {j}: expected one of the categories {listed(labels)}, got another"
+                )
+        return np.concatenate(parts, axis=1) if self.levels else X
+
+    def extended(self, region: Region) -> Region:
+        """The region with its indicators: those of one category, which must not change in it."""
+        for j, labels in self.levels.items():
+            if region.lower[j] < region.upper[j]:
+                raise InputError(
+                    f"region: expected feature {j} to stay fixed, as it is one of the categories "
+                    f"{listed(labels)}, got a region that moves it"
+                )
+        if not self.levels:
+            return region
+        fixed = self.indicated(region.center[None])[0, self.inputs :]
+        return Box(*(np.concatenate([end, fixed]) for end in (region.lower, region.upper)))
 
     def then(self, after: LinearMap) -> LinearMap:
         """This map and another after it, its numbers rounded: they define the new map."""
-        return LinearMap(after.matrix @ self.matrix, after.matrix @ self.shift + after.shift)
+        W = after.slopes
+        blocks = [(j, labels, W @ own) for j, labels, own in self.blocks]
+        blocks += [(self._passed(j), labels, own) for j, labels, own in after.blocks]
+        return LinearMap.of_blocks(W @ self.slopes, W @ self.shift + after.shift, blocks)
+
+    def _passed(self, feature: int) -> int:
+        """The input that is this feature, unchanged."""
+        used = np.flatnonzero(self.matrix[feature])
+        same = len(used) == 1 and self.matrix[feature, used[0]] == 1.0 and not self.shift[feature]
+        if not same or used[0] >= self.inputs:
+            raise InputError(
+                f"categories: expected an input as it is, got feature {feature} of a linear map"
+            )
+        return int(used[0])
 
     @cached_property
     def inverse(self) -> Annotated[np.ndarray, "d q"]:
@@ -85,7 +194,13 @@ class LinearMap:
 
     def preimage(self, Z: np.ndarray) -> Inputs:
         """Inputs (n, d) whose features are about Z (n, q), as far as there are any."""
-        return (Z - self.shift) @ self.inverse.T
+        found = (Z - self.shift) @ self.inverse.T
+        X, first = found[:, : self.inputs].copy(), self.inputs
+        for j, labels in self.levels.items():  # the likeliest category
+            codes = codes_of(labels)
+            X[:, j] = codes[np.argmax(found[:, first : first + len(codes)], axis=1)]
+            first += len(codes)
+        return X
 
 
 class _Form(NamedTuple):
@@ -122,6 +237,7 @@ class Image:
         features: LinearMap, region: Region, unit: Annotated[np.ndarray, "f"], backend: Backend
     ) -> Image:
         """Bind a map to a region whose widths are about `unit` (f,), powers of two."""
+        region = features.extended(region)
         free, fixed = region.free, region.fixed
         W = features.matrix
         farthest = np.maximum(np.abs(region.lower), np.abs(region.upper))

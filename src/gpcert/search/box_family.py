@@ -25,9 +25,11 @@ from gpcert.errors import SoundnessError
 from gpcert.fusion import running_on
 from gpcert.regions import Box, Cells, Region
 from gpcert.regions.base import NormConstraint
-from gpcert.search.branch_and_bound import bytes_per_cell, cells_at_once
+from gpcert.search.batches import bytes_per_cell, cells_at_once
 from gpcert.search.problem import Budget, StopReason, bound_of, check_bounds
-from gpcert.search.shared import Attained, Attaining, Boxes, SharedProblem, solve_shared
+from gpcert.search.questions import Attained, Attaining, Boxes, SharedProblem
+from gpcert.search.shared import solve_shared
+from gpcert.search.tolerance import Tolerance
 
 BATCH_BYTES = 5.0e8
 """Most memory of one batch on a CPU."""
@@ -57,13 +59,14 @@ JUMPS = 6
 class Bounded(NamedTuple):
     """`lower` (R, G) bounds of the goals; `affine` (R, G, f + 1), slopes and offsets of affine
     functions below them, if they were asked for; how many of the R were `reached` in time, how many
-    boxes that took, and why it ended."""
+    boxes that took, and why it ended; `met` (R,) says which are bounded as they were asked to."""
 
     lower: np.ndarray
     affine: np.ndarray | None
     reached: int
     boxes: int
     reason: StopReason
+    met: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,17 +124,17 @@ class BoxFamily:
             x = X[start : start + size, self.whole.free]
             yield self.evaluation(np.arange(len(x)), x, None, optional)
 
-    def bounded(self, low: Rows, high: Rows, tol: float | None, budget: Budget) -> Bounded:
+    def bounded(self, low: Rows, high: Rows, tol: Tolerance | None, budget: Budget) -> Bounded:
         """The goals over every box (R, f), bounded once each, or searched to within a tolerance;
         affine functions are of one box."""
         if tol is None:
             return self.bounded_once(low, high)
-        each = np.full(len(self.goals), tol)
-        problem = SharedProblem(self, self.goals, low, high, low, high, each, budget=budget)
+        problem = SharedProblem(self, self.goals, low, high, low, high, tol, budget=budget)
         with running_on(self.backend):
             found = solve_shared(problem)
         reached = min(found.boxes, len(low))  # all are bounded once, in order, before any again
-        refined = Bounded(found.lower, None, reached, found.boxes, found.reason)
+        met = ~np.any(found.lower < tol.needed(found.upper), axis=1)
+        refined = Bounded(found.lower, None, reached, found.boxes, found.reason, met)
         if not self.affine or found.reason is StopReason.INTERRUPTED:
             return refined
         once = self.bounded_once(low, high)
@@ -164,8 +167,10 @@ class BoxFamily:
                         if affine is not None:
                             affine[rows, own] = self._affine(evaluation, own, lower[rows])
                 learnt = evaluation.portfolio
-            return Bounded(lower, affine, len(low), len(low), StopReason.CONVERGED)
-        return Bounded(lower, affine, start, start, StopReason.TIME)
+            start = len(low)
+        late, met = start < len(low), np.arange(len(low)) < start
+        reason = StopReason.TIME if late else StopReason.CONVERGED
+        return Bounded(lower, affine, start, start, reason, met)
 
     def _paying(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """(G,) whether the bounds that may not pay take something off a pair's widths, by trial."""

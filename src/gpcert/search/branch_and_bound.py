@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 
 import numpy as np
 
 from gpcert.arrays import Backend, to_numpy
-from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, until
 from gpcert.enclosures import Evaluation, LocalModel, Portfolio, local_model
-from gpcert.enclosures.goals import Goal
 from gpcert.fusion import running_on
 from gpcert.regions import Cells
+from gpcert.search.batches import bytes_per_cell, cells_at_once
 from gpcert.search.frontier import HALVINGS, Boxes, Frontier, Incumbents, split_order
 from gpcert.search.problem import (
     Clock,
@@ -29,19 +27,10 @@ from gpcert.search.problem import (
     bound_of,
     check_bounds,
 )
-
-LARGEST_BATCH = 8192
-"""Boxes at a time; matrix products no longer gain beyond it on a CPU."""
-
-LARGEST_WORK = 2.0e10
-"""Multiplications a batch may take (about half a second on two cores): what a time budget that ends
-inside a batch throws away. A fixed amount, not a measured time, so that runs repeat exactly."""
+from gpcert.search.tolerance import Resolution, Tolerance
 
 FIRST_BOX_SECONDS = 0.5
 """Time that the first box gets even where the budget has less left."""
-
-GPU_SPEED = 64
-"""How many times more a GPU takes in its stride."""
 
 HOST_SHARE = 0.5
 """Of a CPU's batch: what a search has before it moves to a GPU."""
@@ -64,6 +53,10 @@ SLOWEST = 0.99
 
 POLISH_GAIN = 0.1
 """A new best point is polished when it is better by this part of the tolerance."""
+
+FIRST_LOOK = 64
+"""Boxes after which it is first looked at what rounding alone leaves, and then whenever there are
+twice as many."""
 
 
 def solve(problem: Problem) -> SearchResult:
@@ -104,6 +97,8 @@ class _Search:
         """By how much halving a box lessened its gap when last seen; only guides the search."""
         self.backend = Backend() if problem.backend.gpu else problem.backend
         """Where batches are bounded now: see `_move`."""
+        self.tolerance = Tolerance.of(problem.tol)
+        self.resolution, self.next_look = Resolution(known.shape), FIRST_LOOK
 
     def run(self) -> StopReason:
         """Evaluate the root, then split what is open until nothing is or the budget ends."""
@@ -117,6 +112,7 @@ class _Search:
                 reason = self._finished() or self.clock.exhausted(self.boxes, self.frontier.bytes)
                 if reason is not None:
                     return reason
+                self._look()
                 index = self._select()
                 if len(index) == 0:
                     return StopReason.RESOLUTION
@@ -186,11 +182,8 @@ class _Search:
 
     def _open(self) -> np.ndarray:
         """(n, G): boxes that keep a goal from being finished."""
-        lower, target = self.frontier.boxes.lower, self.problem.target
-        values = self.incumbents.values
-        if target is None:
-            return lower < values - self.problem.tol
-        return (lower <= target) & ~(values < target)
+        left = self.problem.open(self.frontier.boxes.lower, self.incumbents.values)
+        return left & ~self.resolution.reached
 
     def _active(self) -> list[int]:
         return [int(g) for g in np.flatnonzero(self._open().any(axis=0))]
@@ -200,7 +193,33 @@ class _Search:
         if target is not None:
             decided = np.any(values < target) or np.all(bounds > target)
             return StopReason.DECIDED if decided else None
-        return StopReason.CONVERGED if np.all(values - bounds <= self.problem.tol) else None
+        return None if np.any(self.problem.open(bounds, values)) else StopReason.CONVERGED
+
+    def _look(self) -> None:
+        """Find out which goals are kept open by rounding alone: their boxes are set aside."""
+        if self.boxes < self.next_look:
+            return
+        self.next_look = 2 * self.boxes
+        problem, active, values = self.problem, self._active(), self.incumbents.values
+        region, boxes = problem.region, self.frontier.boxes
+        worst = np.argmin(boxes.lower[:, active], axis=0)
+        low, high = boxes.low[worst], boxes.high[worst]
+        # about the point of the least value known, and about the middle of the worst box
+        points = np.tile(self.incumbents.points[active], (2, 1))
+        points[len(active) :, region.free] = 0.5 * low + 0.5 * high
+        inside = np.asarray(region.contains(points))
+        if not inside.any():
+            return
+        ends = region.lower[region.free], region.upper[region.free]
+        widths = np.tile(high - low, (2, 1))[inside]
+        corners = self.resolution.around(points[inside][:, region.free], widths, *ends)
+        evaluation = Evaluation(self.local, Cells(region, *map(self.backend.asarray, corners)))
+        floors = np.full((2, len(values)), np.inf)  # of small boxes and of points
+        for g in active:
+            found = to_numpy(bound_of(problem.goals[g], evaluation, problem.target).lower)
+            floors[:, g] = np.reshape(found, (2, -1)).min(axis=1)
+        open_ = problem.open(floors[0], values)
+        self.resolution.look(self.frontier.bounds(), values, floors[0], floors[1], open_)
 
     def _select(self) -> np.ndarray:
         """The open boxes that matter most, as many as fit a batch."""
@@ -235,7 +254,7 @@ class _Search:
         worst = np.argmax(self._urgency()[index], axis=1)
         levels = self._levels(index, worst)
         cells, parents = self._parts(index, boxes.axes[index, worst], levels)
-        before = self.incumbents.values.copy()
+        before, step = self.incumbents.values.copy(), POLISH_GAIN * self._allowed()
         lower, axes = boxes.lower[index][parents], boxes.axes[index][parents]
         with running_on(self.backend):
             children, points, kept = self._evaluate(cells, lower, axes, active)
@@ -245,7 +264,7 @@ class _Search:
             self.incumbents.offer_points(self.problem.region.project(points), active)
         for g in active:
             gain = before[g] - self.incumbents.values[g]
-            if gain > POLISH_GAIN * self.problem.tol:
+            if gain > step[g]:
                 self.incumbents.polish(g, self.incumbents.points[[g]])
 
     def _levels(self, index: np.ndarray, worst: np.ndarray) -> np.ndarray:
@@ -257,13 +276,19 @@ class _Search:
         if self.problem.budget.boxes is not None:
             return np.ones(len(index), dtype=int)
         value, target = self.incumbents.values, self.problem.target
-        allowed = value - target if target is not None else 0.0 * value + self.problem.tol
+        allowed = self._allowed() if target is None else value - target
         gaps = value[worst] - self.frontier.boxes.lower[index, worst]
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.log(gaps / (HOPELESS * allowed[worst])) / -math.log(self.shrink)
         more = np.clip(np.nan_to_num(np.ceil(room) - 1.0, nan=0.0), 0, HALVINGS - 1)
         most = max(2, min(2 * self._batch_size(), SMALL_BATCH) // len(index))
         return np.minimum(1 + more.astype(int), most.bit_length() - 1)
+
+    def _allowed(self) -> np.ndarray:
+        """(G,) how wide the goals' gaps may be."""
+        values = self.incumbents.values
+        with np.errstate(invalid="ignore"):  # while no value is known
+            return np.nan_to_num(values - self.tolerance.needed(values), nan=0.0)
 
     def _parts(
         self, index: np.ndarray, axes: np.ndarray, levels: np.ndarray
@@ -330,36 +355,10 @@ class _Search:
     def _enough(self, g: int) -> float | None:
         """A lower bound that settles a box for goal g, and a little more: bounds are rounded."""
         value, target = float(self.incumbents.values[g]), self.problem.target
-        settled = value - self.problem.tol if target is None else target
+        settled = float(self.tolerance.needed(self.incumbents.values)[g])
+        settled = settled if target is None else target
         enough = settled + 1e-6 * (value - settled)
         return enough if math.isfinite(enough) else None
 
     def _check(self) -> None:
         check_bounds(self.frontier.bounds(), self.incumbents.values)
-
-
-def bytes_per_cell(model: Model, f: int) -> float:
-    """Memory of one box of f free features while it is bounded."""
-    # kernel rows and their derivatives, second and (for few features) third moments
-    moments = 16 * f * f + (8 * f**3 if f <= 12 else 0)
-    return 8.0 * sum(
-        24 * len(member.points) + 2 * f * len(member.points) + moments for member in model.members
-    )
-
-
-def cells_at_once(model: Model, f: int, goals: Sequence[Goal], backend: Backend) -> int:
-    """Boxes per batch of f free features: as many as a fixed amount of work allows, at least 2."""
-    members = model.members
-    sizes = [len(member.points) for member in members]
-    variance = any(goal.needs_variance for goal in goals)
-    work = sum(N * (f + 3.0) * (N if variance else f) for N in sizes)
-    if variance:
-        # outputs with precisions of their own (several classes) take their time each, and the
-        # eigenvalues of their Hessians too
-        further = sum(member.precision_count - 1 for member in members)
-        work = work + further * (sizes[0] ** 2 * (f + 3.0) + 60.0 * f**3)
-    speed = GPU_SPEED if backend.gpu else 1
-    size = min(LARGEST_BATCH * speed, 2 * int(LARGEST_WORK * speed / (2.0 * max(work, 1.0))))
-    # a goal that is slow on every box asks for small batches: budgets are met between them
-    wishes = (goal.most_cells(model, f) for goal in goals)
-    return max(2, min([size, *(2 * wish for wish in wishes if wish is not None)]))

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from gpcert.arrays import Backend, Reals, number_array, to_numpy
+from gpcert.choices import SECONDS
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint, deadline
 from gpcert.enclosures import Evaluation
 from gpcert.enclosures.goals import Goal, GoalBound
 from gpcert.errors import InputError, SoundnessError
 from gpcert.regions import Region
+from gpcert.search.tolerance import Tolerance
 
 
 class StopReason(Enum):
@@ -32,7 +34,10 @@ class StopReason(Enum):
     BOXES = "the budget of boxes is used up"
     MEMORY = "the memory budget is used up"
     INTERRUPTED = "interrupted by the user"
-    RESOLUTION = "the remaining boxes cannot be split further in float64"
+    RESOLUTION = (
+        "rounding is what is left of the gap: more time would not help, but a larger tolerance, "
+        "more noise in the model (alpha), or a kernel of smaller variance might"
+    )
     UNDECIDED_AT_X = "the decision at x itself lies within the error of its own enclosure"
 
 
@@ -54,7 +59,7 @@ class Budget:
     True
     """
 
-    seconds: float | None = 60.0
+    seconds: float | None = SECONDS
     boxes: int | None = None
     memory: float | None = 2.0e9
 
@@ -169,7 +174,8 @@ class Watch:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Minimise every goal over the region to within `tol`, or decide its `target`.
+    """Minimise every goal over the region to within `tol` (a number, one per goal or a
+    `Tolerance`), or decide its `target`.
 
     With a target T, a goal is *proved* once its lower bound exceeds T, and *refuted* once a point
     with a value below T is known; it needs no tolerance.
@@ -178,7 +184,7 @@ class Problem:
     model: Model
     region: Region
     goals: Sequence[Goal]
-    tol: float = 0.01
+    tol: float | np.ndarray | Tolerance = 0.01
     target: float | None = None
     budget: Budget = field(default_factory=Budget)
     backend: Backend = field(default_factory=Backend)
@@ -190,10 +196,16 @@ class Problem:
             raise InputError(
                 f"region: expected {self.model.dim} features as in the model, got {self.region.dim}"
             )
-        if not (np.isfinite(self.tol) and self.tol >= 0):
-            raise InputError(f"tol: expected a number >= 0, got {self.tol!r}")
+        object.__setattr__(self, "tol", Tolerance.of(self.tol))
         if self.target is not None and not np.isfinite(self.target):
             raise InputError(f"threshold: expected a finite number, got {self.target!r}")
+
+    def open(self, lower: Reals, upper: Reals) -> Reals:
+        """(..., G): whether lower ends (..., G) of boxes keep their goals, whose least known values
+        are the upper ones, from being finished."""
+        if self.target is None:
+            return lower < Tolerance.of(self.tol).needed(upper)
+        return (lower <= self.target) & ~(upper < self.target)
 
 
 @dataclass(frozen=True, eq=False)

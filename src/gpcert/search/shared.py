@@ -1,8 +1,7 @@
 """One search for many questions: the boxes of all of them share batches.
 
-A question is a box of its own; every open box carries the number of its question. What is bounded
-together is decided by the `Family` alone, so a thousand small questions cost a few large batches
-instead of a thousand searches.
+A question is a box of its own; what is bounded together is decided by the `Family` alone, so a
+thousand small questions cost a few large batches instead of a thousand searches.
 
 Proofs: docs/mathematics.md, statement 14.1.
 """
@@ -10,92 +9,28 @@ Proofs: docs/mathematics.md, statement 14.1.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Index, PerCell, PerCellAndFeature, PerRow, Rows, to_numpy
-from gpcert.deadline import OutOfTime, checkpoint, until
-from gpcert.enclosures import Evaluation, Portfolio
-from gpcert.enclosures.goals import Goal
-from gpcert.errors import InputError, SoundnessError
-from gpcert.regions.base import NormConstraint
+from gpcert.arrays import to_numpy
+from gpcert.deadline import OutOfTime, until
+from gpcert.errors import SoundnessError
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
-from gpcert.search.problem import (
-    Budget,
-    Clock,
-    SearchState,
-    StopReason,
-    Watch,
-    bound_of,
-    check_bounds,
+from gpcert.search.problem import SearchState, StopReason, bound_of, check_bounds
+from gpcert.search.questions import (
+    Attained,
+    Attaining,
+    Boxes,
+    SharedProblem,
+    SharedResult,
+    least_of_each,
 )
+from gpcert.search.tolerance import Resolution, Tolerance
 
-
-class Family(Protocol):
-    """Where the questions live: how boxes of any of them are enclosed in one batch."""
-
-    def evaluation(
-        self,
-        question: PerCell,
-        low: PerCellAndFeature,
-        high: PerCellAndFeature | None,
-        optional: bool = True,
-        learnt: Portfolio | None = None,
-    ) -> Evaluation:
-        """Enclosures over boxes [low, high] (B, f), or at the points `low` where `high` is None,
-        each of its question (B,); `learnt` says which optional bounds have paid."""
-        ...
-
-    @property
-    def cells_at_once(self) -> int:
-        """Boxes of one batch."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class SharedProblem:
-    """Minimise every goal over every box `[low, high]` (Q, f) to within `tol` (G,).
-
-    `low`, `high` are outer ends; every float point between the inner ones lies in the real box.
-    `anchors` (Q,), if any, are numbers of groups whose questions all contain the same real point,
-    which lies at `anchor` (f,) in the coordinates of each: it is evaluated once per group.
-    `balls`, if any, are norm constraints of the questions, alike but for their centres (Q, f).
-    """
-
-    family: Family
-    goals: Sequence[Goal]
-    low: np.ndarray
-    high: np.ndarray
-    inner_low: np.ndarray
-    inner_high: np.ndarray
-    tol: np.ndarray
-    anchors: np.ndarray | None = None
-    anchor: np.ndarray | None = None
-    balls: NormConstraint | None = None
-    target: float | None = None
-    """What a bound had better exceed; it steers the enclosures only."""
-    budget: Budget = field(default_factory=Budget)
-    watch: Watch = field(default_factory=Watch)
-
-    def __post_init__(self) -> None:
-        if not np.all(np.isfinite(self.tol) & (self.tol >= 0)):
-            raise InputError(f"tol: expected a number >= 0, got {self.tol!r}")
-
-
-@dataclass(frozen=True, eq=False)
-class SharedResult:
-    """Proved `lower <= min goal <= upper`, (Q, G) each; `upper` is attained at `points` (Q, G, f),
-    NaN where the search ended before any value was known (then upper holds everywhere)."""
-
-    lower: np.ndarray
-    upper: np.ndarray
-    points: np.ndarray
-    reason: StopReason
-    boxes: int
-    seconds: float
+FIRST_LOOK, NEXT_LOOK = 4, 1.5
+"""Times that all open boxes have been halved when it is first looked at what rounding alone leaves,
+and how much later than the last the next look is."""
 
 
 def solve_shared(problem: SharedProblem) -> SharedResult:
@@ -117,148 +52,11 @@ def solve_shared(problem: SharedProblem) -> SharedResult:
     return search.result(reason)
 
 
-def nothing_searched(
-    goals: Sequence[Goal], shape: tuple[int, int], reason: StopReason
-) -> SharedResult:
-    """What is known of (Q, f) questions before any search: the goals' `known` bounds."""
-    Q, f = shape
-    low, high = np.array([goal.known for goal in goals], dtype=float).T
-    lower, upper = np.tile(low, (Q, 1)), np.tile(high, (Q, 1))
-    return SharedResult(lower, upper, np.full((Q, len(goals), f), np.nan), reason, 0, 0.0)
-
-
-class Boxes(NamedTuple):
-    """Open boxes: their questions (n,), corners (n, f) and bounds (n, G)."""
-
-    question: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    lower: np.ndarray
-
-    @property
-    def middle(self) -> Rows:
-        """(n, f) about the centres."""
-        return 0.5 * self.low + 0.5 * self.high
-
-    def take(self, index: Index) -> Boxes:
-        """Some of them."""
-        return Boxes(*(part[index] for part in self))
-
-    def halves(self) -> Boxes:
-        """Each box cut in the middle of its widest axis that has one; both parts share the cut."""
-        rows = np.arange(len(self.question))
-        axis = np.argmax(np.where(self._inside, self.high - self.low, 0.0), axis=1)
-        middle = np.clip(self.middle, self.low, self.high)[rows, axis]
-        first, second = self.high.copy(), self.low.copy()
-        first[rows, axis] = second[rows, axis] = middle
-        parts = zip(self._replace(high=first), self._replace(low=second), strict=True)
-        return Boxes(*map(np.concatenate, parts))
-
-    def splittable(self) -> PerRow:
-        """(n,) whether some axis has a float strictly inside."""
-        return np.any(self._inside, axis=1)
-
-    @property
-    def _inside(self) -> np.ndarray:
-        """(n, f) which axes have one."""
-        return (self.middle > self.low) & (self.middle < self.high)
-
-
 class Cover(NamedTuple):
     """The open boxes, and per question and goal the least bound of those set aside (Q, G)."""
 
     open: Boxes
     settled: np.ndarray
-
-
-class Attained(NamedTuple):
-    """The least values known (Q, G), and where they are attained (Q, G, f)."""
-
-    upper: np.ndarray
-    points: np.ndarray
-
-
-class Attaining:
-    """What every search of many questions does: bounds boxes in batches, and keeps the least values
-    that are attained in each question; `attained` is replaced whole, as in `Frontier`."""
-
-    def __init__(self, problem: SharedProblem) -> None:
-        self.problem = problem
-        self.clock = Clock(problem.budget, problem.watch.start)
-        self.known = nothing_searched(problem.goals, problem.low.shape, StopReason.TIME)
-        self.attained = Attained(self.known.upper, self.known.points)
-        self.boxes = 0
-        self.portfolio = Portfolio()
-
-    @property
-    def upper(self) -> Annotated[np.ndarray, "n G"]:
-        """(Q, G) the least values known."""
-        return self.attained.upper
-
-    def batches(self, count: int) -> list[Annotated[np.ndarray, "_"]]:
-        """Numbers up to `count`, as many at a time as fit a batch."""
-        size = self.problem.family.cells_at_once
-        return [np.arange(k, min(k + size, count)) for k in range(0, count, size)]
-
-    def bounded(
-        self, boxes: Boxes, goals: Sequence[int], optional: bool
-    ) -> tuple[Annotated[np.ndarray, "n G"], Annotated[np.ndarray, "n G f"]]:
-        """Of one batch: bounds (n, G), no worse than those that the boxes have, and where each of
-        the goals may be small (n, G, f); values at the centres are kept."""
-        problem, lower = self.problem, boxes.lower.copy()
-        where = np.repeat(boxes.middle[:, None], lower.shape[1], axis=1)
-        evaluation = problem.family.evaluation(
-            boxes.question, boxes.low, boxes.high, optional, self.portfolio
-        )
-        center = to_numpy(evaluation.cells.center)
-        for g in goals:
-            bound = bound_of(problem.goals[g], evaluation, problem.target)
-            lower[:, g] = np.maximum(lower[:, g], to_numpy(bound.lower))
-            where[:, g] = center + to_numpy(bound.point)
-            self._take(g, boxes.question, to_numpy(problem.goals[g].ceiling(evaluation)), center)
-        self.portfolio = evaluation.portfolio
-        return lower, where
-
-    def offer(self, question: Index, points: Rows, goals: Sequence[int]) -> None:
-        """Evaluate goals at points (n, f), drawn into their questions."""
-        problem = self.problem
-        points = np.clip(points, problem.inner_low[question], problem.inner_high[question])
-        balls = self.balls(question)
-        if balls is not None:
-            points = balls.drawn_in(points)
-        for batch in self.batches(len(question)):
-            if self.boxes and self.clock.exhausted(self.boxes, 0.0) is not None:
-                return
-            q, x = question[batch], points[batch]
-            evaluation = problem.family.evaluation(q, x, None, optional=False)
-            for g in goals:
-                checkpoint()
-                self._take(g, q, to_numpy(problem.goals[g].ceiling(evaluation)), x)
-
-    def balls(self, question: Index) -> NormConstraint | None:
-        """Those of some questions."""
-        balls = self.problem.balls
-        return None if balls is None else balls._replace(center=balls.center[question])
-
-    def _take(self, g: int, question: np.ndarray, values: np.ndarray, points: np.ndarray) -> None:
-        """Keep the smallest certified value of every question among points of its own."""
-        low, high = self.problem.inner_low[question], self.problem.inner_high[question]
-        inside, balls = np.all((points >= low) & (points <= high), axis=1), self.balls(question)
-        if balls is not None:
-            inside &= balls.holds(points)
-        values = np.where(inside, values, np.inf)
-        best = _least_of_each(question, values)
-        better = best[values[best] < self.upper[question[best], g]]
-        upper, where = (part.copy() for part in self.attained)
-        upper[question[better], g] = values[better]
-        where[question[better], g] = points[better]
-        self.attained = Attained(upper, where)
-
-
-def _least_of_each(question: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """For every question (n,) that occurs, the place of its least value."""
-    order = np.lexsort((values, question))
-    return order[np.unique(question[order], return_index=True)[1]]
 
 
 class _Shared(Attaining):
@@ -268,6 +66,8 @@ class _Shared(Attaining):
         super().__init__(problem)
         start = Boxes(np.arange(len(problem.low)), problem.low, problem.high, self.known.lower)
         self.cover = Cover(start, np.full_like(self.known.lower, np.inf))
+        self.tolerance = Tolerance.of(problem.tol)
+        self.resolution = Resolution(self.upper.shape)
 
     @property
     def open(self) -> Boxes:
@@ -286,6 +86,7 @@ class _Shared(Attaining):
             for optional in (False, True):
                 self._bound(self.open, optional)
                 self._set_aside(np.any(self._needed(self.open), axis=1))
+            rounds, next_look = 0, float(FIRST_LOOK)
             while len(self.open.question):
                 memory = self.open.low.nbytes + self.open.high.nbytes
                 reason = self.clock.exhausted(self.boxes, memory)
@@ -296,8 +97,13 @@ class _Shared(Attaining):
                     return StopReason.RESOLUTION
                 self._bound(self.open.halves())
                 self._set_aside(np.any(self._needed(self.open), axis=1))
-        # boxes that could not be split were set aside as they were
-        short = np.any(self._bounds() < self.upper - self.problem.tol)
+                rounds += 1
+                if rounds >= next_look:
+                    next_look *= NEXT_LOOK
+                    self._look()
+                    self._set_aside(np.any(self._needed(self.open), axis=1))
+        # boxes that could not be split, or that rounding keeps open, were set aside as they were
+        short = np.any(self._bounds() < self.tolerance.needed(self.upper))
         return StopReason.RESOLUTION if short else StopReason.CONVERGED
 
     def result(self, reason: StopReason) -> SharedResult:
@@ -319,7 +125,30 @@ class _Shared(Attaining):
 
     def _needed(self, boxes: Boxes) -> np.ndarray:
         """(n, G): boxes that keep a question from being answered."""
-        return boxes.lower < self.upper[boxes.question] - self.problem.tol
+        needed = self.tolerance.needed(self.upper)[boxes.question]
+        return (boxes.lower < needed) & ~self.resolution.reached[boxes.question]
+
+    def _look(self) -> None:
+        """Find out which goals of which questions rounding alone keeps open."""
+        problem, boxes, lower = self.problem, self.open, self._bounds()
+        needed, floors = self._needed(boxes), np.full((2, *lower.shape), np.inf)
+        for g, goal in enumerate(problem.goals):
+            mine = np.flatnonzero(needed[:, g])
+            worst = boxes.take(mine[least_of_each(boxes.question[mine], boxes.lower[mine, g])])
+            # about the point of the least value known, and about the middle of the worst box
+            points = np.concatenate([self.attained.points[worst.question, g], worst.middle])
+            question, widths = np.tile(worst.question, 2), np.tile(worst.high - worst.low, (2, 1))
+            inside = np.flatnonzero(self.inside(question, points))
+            for batch in self.batches(len(inside)):
+                q, own = question[inside[batch]], inside[batch]
+                ends = problem.low[q], problem.high[q]
+                corners = self.resolution.around(points[own], widths[own], *ends)
+                evaluation = problem.family.evaluation(np.tile(q, 2), *corners)
+                found = to_numpy(bound_of(goal, evaluation, problem.target).lower)
+                for floor, part in zip(floors, np.reshape(found, (2, -1)), strict=True):
+                    np.minimum.at(floor[:, g], q, part)
+        open_ = floors[0] < self.tolerance.needed(self.upper)
+        self.resolution.look(lower, self.upper, floors[0], floors[1], open_)
 
     def _set_aside(self, keep: np.ndarray) -> None:
         boxes, settled = self.open, self.cover.settled.copy()
@@ -357,11 +186,11 @@ class _Shared(Attaining):
     def _offer_candidates(self, boxes: Boxes, where: np.ndarray) -> None:
         """Values at the likeliest place of every goal that is still open, one per question."""
         question, lower = boxes.question, boxes.lower
-        unanswered = self._bounds() < self.upper - self.problem.tol
+        unanswered = self._bounds() < self.tolerance.needed(self.upper)
         chosen = []
         for g in np.flatnonzero(unanswered.any(axis=0)):
             mine = np.flatnonzero(unanswered[question, g] & np.isfinite(lower[:, g]))
-            first = mine[_least_of_each(question[mine], lower[mine, g])]
+            first = mine[least_of_each(question[mine], lower[mine, g])]
             chosen.append((question[first], where[first, g]))
         if chosen:
             at, points = map(np.concatenate, zip(*chosen, strict=True))

@@ -26,8 +26,8 @@ from gpcert.adapters.adapter import Conversion, LibraryPrediction, check_adapter
 from gpcert.adapters.measure import check_agreement, probe_points
 from gpcert.adapters.registry import as_posterior
 from gpcert.adapters.registry import convert as registered
-from gpcert.api.words import QuantityName
 from gpcert.certificates import Status
+from gpcert.choices import QuantityName
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.likelihoods import ClassLikelihood

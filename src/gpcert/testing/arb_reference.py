@@ -61,6 +61,7 @@ class ArbPosterior:
         self.factors = [[exact(row) for row in A] for A, _ in both]
         self.negative = [[exact(row) for row in C] for _, C in both]
         self._rows: dict[bytes, list[Any]] = {}
+        self._exact: dict[int, Any] = {}
 
     def row(self, x: Any) -> list[Any]:
         """`k(x, z_i)` for all i; kept, as mean and variance both ask for it."""
@@ -76,7 +77,8 @@ class ArbPosterior:
         if features is None:
             return exact(x)
         rows = zip(features.matrix, exact(features.shift), strict=True)
-        return [dot(exact(row), exact(x)) + shift for row, shift in rows]
+        x = exact(features.indicated(np.asarray(x, dtype=np.float64)[None])[0])
+        return [dot(exact(row), x) + shift for row, shift in rows]
 
     def canonical_mean(self, x: Any, output: int = 0) -> Any:
         """`g_c(x) = sum_i t_i k(x, z_i) + slope_c.z`, z what the kernel sees of x."""
@@ -84,15 +86,36 @@ class ArbPosterior:
         return dot(self.weights[output], self.row(x)) + trend
 
     def canonical_variance(self, x: Any, output: int = 0) -> Any:
-        """`v_c(x) = k(x, x) - |A_c k(Z, x)|^2 + |C_c k(Z, x)|^2`, which may be negative."""
+        """`v_c(x) = k(x, x) - |A_c k(Z, x)|^2 + |C_c k(Z, x)|^2`, which may be negative; where the
+        training noise is known `k(x, x) - k(x, Z) (K + Sigma)^-1 k(Z, x)`."""
         row, at = self.row(x), self.seen(x)
         value = kernel_reference(self.posterior.kernel, at, at)
         index = output if len(self.factors) > 1 else 0
+        if self.posterior.training_noise is not None:
+            return value - self._explained(index, row)
         taken, added = (
             total(dot(part, row) ** 2 for part in parts[index])
             for parts in (self.factors, self.negative)
         )
         return value - taken + added
+
+    def _explained(self, index: int, row: list[Any]) -> Any:
+        """`k (K + Sigma)^-1 k`, of the points with an observation, solved with as many bits as the
+        balls need to be small."""
+        noise = self.posterior.training_noise[index]
+        seen = [i for i in range(len(row)) if np.isfinite(noise[i])]
+        if index not in self._exact:
+            N, kernel = len(seen), self.posterior.kernel
+            matrix = flint().arb_mat(N, N)
+            for i in range(N):
+                for j in range(i + 1):
+                    value = kernel_reference(kernel, self.points[seen[i]], self.points[seen[j]])
+                    matrix[i, j] = matrix[j, i] = value
+                matrix[i, i] += exact([noise[seen[i]]])[0]
+            self._exact[index] = matrix
+        k = [row[i] for i in seen]
+        solved = self._exact[index].solve(flint().arb_mat([[each] for each in k]))
+        return dot(k, [solved[i, 0] for i in range(len(k))])
 
     def mean(self, x: Any, output: int = 0) -> Any:
         """`offset + scale g`."""

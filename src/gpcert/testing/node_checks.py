@@ -184,6 +184,8 @@ def check_variations(case: NodeCase) -> None:
     """`S_n >= |D_d^n k(x, z_i)|` for x, d of the cell, and `S_1 >= |k(x, z_i) - k(c, z_i)|`."""
     arb = flint().arb
     bounds = [case.host(part) for part in case.batch.variations()]
+    for part, bound in zip(case.batch.first_and_third(), bounds[1::2], strict=True):
+        assert np.array_equal(case.host(part), bound), "S_1 and S_3 by themselves"
     for b in range(len(case.cells)):
         rows = case.inside(b, 4)
         for x, end in zip(rows, rows[::-1], strict=True):

@@ -103,6 +103,8 @@ def _covariance(pairs: PairBounds, terms: Terms) -> Covariance | None:
     W, norm, off = latent.once(
         (layout, "form", tuple(sorted(terms.items()))), lambda: _form(local, terms)
     )
+    if not math.isfinite(off):
+        return None
     W = xp.asarray(W, device=expansion.K.device)
     sharp = layout.classes <= FEW_CLASSES and len(expansion.K) == 1
     below, above = form_enclosures(kernel, expansion, W, norm, sharp)
@@ -121,11 +123,12 @@ def _covariance(pairs: PairBounds, terms: Terms) -> Covariance | None:
 
 def _form(local: LocalPosterior, terms: Terms) -> tuple[np.ndarray, float, float]:
     """`W = -sum_o c_o factor_o S_o` (N, N), the form's norm, and what W's rounding is worth: with
-    `|| |A| ||_2 <= size`, S is off by at most gamma size^2 in norm, and `|k(x)|^2 <= N s^4`."""
+    `|| |A| ||_2 <= size`, S is off by at most gamma size^2 in norm, and `|k(x)|^2 <= N s^4`; and
+    what the factors are away from the training noise (`UnitForm.distances`)."""
     unit = local.unit
     N = len(unit.points)
     W = np.zeros((N, N))
-    off = 0.0
+    off = apart = 0.0
     for output, c in terms.items():
         index = output if unit.precision_count > 1 else 0
         factor = local.variance_units(output).factor
@@ -134,8 +137,9 @@ def _form(local: LocalPosterior, terms: Terms) -> tuple[np.ndarray, float, float
         size, other = unit.factor_sizes[index]
         rounding = gamma(len(A) + len(C) + 2 * len(terms) + 16)
         off += abs(c * factor) * rounding * (size * size + other * other)
+        apart += abs(c * factor) * unit.distances[index]
     W = 0.5 * (W + W.T)
-    off = 1.01 * off * N * local.kernel.variance**2
+    off = 1.01 * (off * N * local.kernel.variance**2 + apart * local.kernel.variance)
     key = tuple(sorted(terms.items()))
     if key not in unit.form_norms:
         unit.form_norms[key] = form_norm(unit, W)

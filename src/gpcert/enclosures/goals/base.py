@@ -17,11 +17,13 @@ from gpcert.arrays import Inputs, PerCell, PerCellAndFeature, namespace
 from gpcert.attacks.functions import PlainFunction, plain_function
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.local_posterior import by_residuals
 from gpcert.enclosures.mean import Units
 from gpcert.enclosures.paper.intervals import PaperEnclosures, paper_bound
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.kernels.expansions.base import Geometry
 from gpcert.quantities import Quantity
+from gpcert.unit_form import UnitForm
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,11 @@ class GoalBound:
         """From a minimum in a geometry's displacements, to an output's units."""
         lower = least.lower if units is None else units.below(least.lower)
         return GoalBound(lower, geometry.unscaled(least.point), geometry.split_scores())
+
+
+MOST_FEATURES = 3
+"""Up to so many features, and from two on, the paper's closed forms pay for variances of kernels
+without a derivative: in one, many splits cost less, and in more they are too loose."""
 
 
 @singledispatch
@@ -61,6 +68,8 @@ class QuantityGoal:
     quantity: Quantity
     paper: PaperEnclosures | None = None
     taylor: bool = True
+    where_it_pays: bool = False
+    """Whether the paper's intervals stand beside the Taylor enclosures only where they pay."""
 
     @property
     def needs_variance(self) -> bool:
@@ -78,6 +87,8 @@ class QuantityGoal:
         method bounds variances, as budgets are looked at between batches; None leaves it open."""
         if self.paper is None or not self.needs_variance:
             return None
+        if self.where_it_pays and not _pays(f, [part.unit for part in model.members]):
+            return None
         return self.paper.most_cells(self.quantity, model, f)
 
     @np.errstate(over="ignore", invalid="ignore")  # huge models: bounds become trivial
@@ -86,6 +97,9 @@ class QuantityGoal:
         found = lower_bound(self.quantity, evaluation, target) if self.taylor else None
         if self.paper is None:
             assert found is not None, "bounded by neither method"
+            return found
+        units = [part.unit for part in evaluation.members]
+        if found and self.where_it_pays and not _pays(evaluation.cells.lower.shape[1], units):
             return found
         other = GoalBound(*paper_bound(self.quantity, self.paper, evaluation))
         if found is None:
@@ -107,6 +121,12 @@ class QuantityGoal:
         with np.errstate(all="ignore"):  # extreme models overflow; bounds do not rest on this
             found = self.function(model)(X)[0].tolist()
         return [value if math.isfinite(value) else None for value in found]
+
+
+def _pays(f: int, units: Sequence[UnitForm]) -> bool:
+    """Whether the paper's closed forms pay in f features: their variance is that of the stored
+    factor, so not where that is too far from the training noise."""
+    return 2 <= f <= MOST_FEATURES and not any(map(by_residuals, units))
 
 
 Goal = QuantityGoal

@@ -11,12 +11,13 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpcert.arrays import Array, Backend, PerCell, PerCellAndFeature, namespace, to_numpy
 from gpcert.attacks.functions import plain_function
+from gpcert.choices import VarianceBound
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
@@ -36,8 +37,6 @@ from gpcert.kernels.nodes.base import LocalNode
 from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import down
-
-VarianceBound = Literal["solver", "analytic"]
 
 LARGEST_CHUNK = 4.0e6
 """Slopes (cells x points x lifted coordinates) held at once."""
@@ -163,7 +162,9 @@ class CellIntervals:
             for forms in ((C, A), (A, C))
         )
         prior = self.local.kernel.variance_range(expansion)
-        low, high = variance_interval(prior, least.bound, loss.bound, self.local.operator.gain)
+        index = output if self.local.unit.precision_count > 1 else 0
+        how = (self.local.operator.gain, self.local.unit.distances[index])
+        low, high = variance_interval(prior, least.bound, loss.bound, *how)
         return Side(low, loss.shift), Side(high, least.shift)
 
     def _forms(self, output: int) -> tuple[SquareForm, SquareForm]:

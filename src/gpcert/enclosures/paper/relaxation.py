@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -42,6 +43,24 @@ class Planes:
     intercept: Array
     slopes: Array
     usable: Array
+
+    @cached_property
+    def _columns(self) -> Array:
+        """(B, N, 2K + 2): slopes and intercepts, and their sizes."""
+        xp, ends = namespace(self.slopes), self.intercept[:, :, None]
+        return xp.concat([self.slopes, ends, xp.abs(self.slopes), xp.abs(ends)], axis=2)
+
+    def summed(self, y: Annotated[Array, "... N"]) -> tuple[Array, Array]:
+        """(B, M, K + 1) each: `sum_i y_i` times slopes and intercept, and times their sizes, for y
+        (M, N) or (B, M, N); of the same y for all cells by one product, not a narrow one a cell."""
+        xp, columns = namespace(y), self._columns
+        B, N, width = columns.shape
+        if y.ndim == 2:
+            wide = xp.reshape(xp.permute_dims(columns, (1, 0, 2)), (N, B * width))
+            found = xp.permute_dims(xp.reshape(y @ wide, (-1, B, width)), (1, 0, 2))
+        else:
+            found = y @ columns
+        return found[..., : width // 2], found[..., width // 2 :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,16 +218,16 @@ def dual_bound(
     xp = namespace(relaxation.low)
     under, over, N = relaxation.under, relaxation.over, c.shape[-1]
     y, z = _allowed(multipliers.under, under), _allowed(multipliers.over, over)
-    coefficients = y @ under.slopes - z @ over.slopes
-    sizes = y @ xp.abs(under.slopes) + z @ xp.abs(over.slopes)
+    (below, below_sizes), (above, above_sizes) = under.summed(y), over.summed(z)
+    sums, magnitudes = below - above, below_sizes + above_sizes
+    coefficients, sizes = sums[..., :-1], magnitudes[..., :-1]
     if slope is not None:
         f = relaxation.lifted.features
         trend = xp.zeros_like(coefficients[:, :1])
         trend[:, 0, :f] = slope
         coefficients, sizes = coefficients + trend, sizes + xp.abs(trend)
     errors = up(gamma(2 * N + 4) * sizes, 2 * N + 8) + TINY * N
-    total = _dot(y, under.intercept) - _dot(z, over.intercept)
-    size = _dot(y, xp.abs(under.intercept)) + _dot(z, xp.abs(over.intercept))
+    total, size = sums[..., -1], magnitudes[..., -1]
     least = relaxation.lifted.minimum(coefficients, errors)
     rest, rest_size = _box_part(relaxation, c, y, z)
     total = total + least + rest
@@ -220,10 +239,15 @@ def dual_bound(
 def interval_bound(relaxation: Relaxation, c: Array) -> Annotated[Array, "B M"]:
     """(B, M): `sum_i min(c_i low_i, c_i high_i)`, the bound of multipliers zero."""
     xp = namespace(c)
-    zero = xp.zeros_like(c)
+    low, high, N = relaxation.low, relaxation.high, c.shape[-1]
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        total, size = _box_part(relaxation, c, zero, zero)
-        N = c.shape[-1]
+        if bool(xp.all(xp.isfinite(low) & xp.isfinite(high))):  # two products, no array (B, M, N)
+            falls, rises = nonnegative(c), nonnegative(-c)
+            total = _dot(falls, low) - _dot(rises, high)
+            size = _dot(falls, xp.abs(low)) + _dot(rises, xp.abs(high))
+        else:
+            zero = xp.zeros_like(c)
+            total, size = _box_part(relaxation, c, zero, zero)
         return finite_or_none(total - up(gamma(N + 8) * size, N + 8) - TINY * N)
 
 

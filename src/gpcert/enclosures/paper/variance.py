@@ -242,16 +242,22 @@ def _bounded(programs: ClosedForms, form: LinearForm, multipliers: Multipliers |
 
 
 def variance_interval(
-    prior: tuple[PerCell, PerCell], least: PerCell, greatest_loss: PerCell, gain: float
+    prior: tuple[PerCell, PerCell],
+    least: PerCell,
+    greatest_loss: PerCell,
+    gain: float,
+    distance: float = 0.0,
 ) -> tuple[PerCell, PerCell]:
     """`low <= max(v, 0) <= high` from the prior's range and both least differences.
 
-    `least` bounds |A r|^2 - |C r|^2 from below, `greatest_loss` |C r|^2 - |A r|^2.
+    `least` bounds |A r|^2 - |C r|^2 from below, `greatest_loss` |C r|^2 - |A r|^2; `distance` is
+    that of the factor, see `UnitForm.distances`.
     """
     xp = namespace(least)
     low, high = prior
-    lower = low + greatest_loss - up(gamma(2) * (xp.abs(low) + xp.abs(greatest_loss)), 4)
-    upper = high - least + up(gamma(2) * (xp.abs(high) + xp.abs(least)), 4)
+    apart = up(distance * high, 2) if distance > 0.0 else 0.0 * high
+    lower = low + greatest_loss - up(gamma(3) * (xp.abs(low) + xp.abs(greatest_loss)) + apart, 4)
+    upper = high - least + up(gamma(3) * (xp.abs(high) + xp.abs(least)) + apart, 4)
     cap = up(gain * high, 1) if gain > 1 else high
     upper = xp.where(xp.isnan(upper), cap, xp.minimum(nonnegative(upper), cap))
     lower = xp.where(xp.isfinite(lower), nonnegative(lower), xp.zeros_like(lower))

@@ -215,6 +215,13 @@ class Combination:
         """What the values k(., z_i) are multiplied by."""
         return -self.weights if self.own else self.weights
 
+    def of(self, rows: slice) -> Combination:
+        """Those of some of the cells."""
+        weights = self.weights[rows] if self.weights.ndim > 1 else self.weights
+        norm, slack = self.squared_norm, self.slack
+        norm = norm if isinstance(norm, int | float) or norm.ndim == 0 else norm[rows]
+        return Combination(weights, norm, self.own, None if slack is None else slack[rows])
+
 
 @dataclass(frozen=True, eq=False)
 class FunctionModel:

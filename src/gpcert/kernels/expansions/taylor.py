@@ -13,23 +13,23 @@ Proofs: docs/mathematics.md, statements 2.1, 3.4, 3.5, 6.2 and 16.3.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, Derivatives, PerCell, PerCellAndClass, PerCellAndPoint, namespace
+from gpcert.arrays import Array, Derivatives, PerCell, PerCellAndBin, PerCellAndClass, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import (
     Combination,
-    Expansion,
     FunctionModel,
     Geometry,
     LocalKernel,
     QuadraticForm,
     finite_product,
 )
+from gpcert.kernels.expansions.blocks import TaylorExpansion, joined
 from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.kernels.nodes.base import (
     Beyond,
@@ -48,38 +48,6 @@ from gpcert.rounding import down, gamma, nonnegative, up, up_float
 
 
 @dataclass(frozen=True, eq=False)
-class TaylorExpansion(Expansion):
-    """The kernel's functions at the centres, and how far its features bend over the cells."""
-
-    geometry: Geometry
-    batch: NodeBatch
-    node: LocalNode
-    reach: Reach
-
-    @property
-    def K(self) -> PerCellAndPoint:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """See `Expansion`: not computed before it is asked for."""
-        return self.batch.value
-
-    def spread(self, weights: Array) -> PerCellAndPoint:
-        """Weights (N,) or (B, N), for every cell."""
-        xp, cells = namespace(weights), self.geometry.rho2.shape[0]
-        return xp.broadcast_to(weights, (cells, weights.shape[-1]))
-
-    def roundings(self, points: int) -> int:
-        """Of a sum over so many points, see `NodeBatch.contract`."""
-        return points + 4 * self.geometry.half.shape[1] + 32
-
-    @cached_property
-    def sizes(self) -> FeatureSizes:
-        """How far the features bend; not asked of single points."""
-        return self.node.feature_sizes(self.reach)
-
-    def node_batch(self) -> NodeBatch:
-        return self.batch
-
-
-@dataclass(frozen=True, eq=False)
 class LocalTaylor(LocalKernel[TaylorExpansion]):
     """See the module."""
 
@@ -89,11 +57,13 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     squared_lengths: Array
     unit: Array
     variance: float
+    count: int
+    """N, the node's points."""
     weight_rate: float = 0.0
 
     @staticmethod
-    def build(node: LocalNode, frame: Frame, region: Region) -> LocalTaylor:
-        """Bound k(x, x) over the region."""
+    def build(node: LocalNode, frame: Frame, region: Region, count: int) -> LocalTaylor:
+        """Bound k(x, x) over the region; the node has so many points."""
         backend = frame.backend
         inverse = 1.0 / frame.unit  # exact: powers of two
         root = node.feature_sizes(Reach.of(region.root(backend), frame))
@@ -110,14 +80,21 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             squared_lengths=backend.asarray(np.ones_like(inverse)),
             unit=backend.asarray(frame.unit),
             variance=largest,
+            count=count,
         )
 
     def expand(self, cells: Cells) -> TaylorExpansion:
         reach = Reach.of(cells, self.frame)
-        batch = self.node.at(reach)
-        return TaylorExpansion(self.geometry(cells), batch, self.node, reach)
+        return TaylorExpansion(self.geometry(cells), self.node, reach, self.count)
 
     def model(
+        self, expansion: TaylorExpansion, combination: Combination, pointwise: bool
+    ) -> FunctionModel:
+        """See `_model`, block by block."""
+        blocks = expansion.blocks
+        return joined([self._model(own, combination.of(rows), pointwise) for rows, own in blocks])
+
+    def _model(
         self, expansion: TaylorExpansion, combination: Combination, pointwise: bool
     ) -> FunctionModel:
         """The polynomial of the best degree, and what it leaves, cell by cell; coefficients that
@@ -133,7 +110,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             better = tails[n] <= error
             error = xp.where(better, tails[n], error)
             degree = xp.where(better, xp.full_like(norm, float(n)), degree)
-        binned = batch.binned(combination.signed)
+        binned = batch.binned(combination.signed, pointwise)
         near, gained, cubic = None, False, None
         if pointwise:
             local, left_out = pointwise_remainder(batch, a, combination.slack, binned)
@@ -173,6 +150,12 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         self, expansion: TaylorExpansion, weights: Annotated[Array, "m N"]
     ) -> tuple[PerCellAndClass, PerCellAndClass]:
         """The values of `model`, without derivatives; errors as in `coefficient_errors`."""
+        return expansion.gathered(lambda own: self._center_values(own, weights))
+
+    def _center_values(
+        self, expansion: TaylorExpansion, weights: Array
+    ) -> tuple[PerCellAndClass, PerCellAndClass]:
+        """Of a block."""
         xp, K = namespace(expansion.K), expansion.K
         values = xp.stack([xp.sum(t * K, axis=1) for t in weights], axis=1)
         sizes, errors = expansion.batch.value_accuracy()
@@ -184,8 +167,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         return values, up(xp.stack(found, axis=1) + gamma(4) * xp.abs(values), 8)
 
     def center_variance(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
-        jet, errors = expansion.batch.itself()
-        return jet.value, errors[0]
+        return expansion.gathered(_own_value)
 
     def largest_variance(self, expansion: TaylorExpansion) -> PerCell:
         return up(expansion.sizes.lengths[0] ** 2, 2)
@@ -205,16 +187,19 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         return low, xp.minimum(high, largest)
 
     def row_sizes(self, expansion: TaylorExpansion, order: int) -> tuple[PerCell, PerCell]:
-        xp, batch, shape = namespace(expansion.K), expansion.batch, expansion.K.shape
-        size, error = (xp.broadcast_to(part[order], shape) for part in (batch.sizes, batch.errors))
-        return euclidean(size), euclidean(error)
+        return expansion.gathered(lambda own: _row_sizes(own.batch, order))
 
     def derivatives(self, expansion: TaylorExpansion) -> Derivatives:
-        return expansion.batch.gradients()
+        return expansion.gathered(lambda own: (own.batch.gradients(),))[0]
+
+    def derivative_parts(self, expansion: TaylorExpansion, cells: int) -> Iterator[Derivatives]:
+        """Block by block."""
+        del cells
+        yield from (own.batch.gradients() for _, own in expansion.blocks)
 
     def derivative_covariance(self, expansion: TaylorExpansion) -> QuadraticForm:
         """Mixed derivatives of k at (c, c)."""
-        return QuadraticForm(*expansion.batch.mixed())
+        return QuadraticForm(*expansion.gathered(lambda own: own.batch.mixed()))
 
     def squared_step(self, expansion: TaylorExpansion) -> QuadraticForm:
         covariance = self.derivative_covariance(expansion)
@@ -239,11 +224,29 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     ) -> PerCell:
         """Lines under and over every k(., z_i), see `gpcert.kernels.lines.base`; a slope by its own
         minimum, as the lines of other carriers have theirs."""
-        lower = affine_lower_bound(expansion.batch.enclosed(), weights)
+        (lower,) = expansion.gathered(
+            lambda own: (affine_lower_bound(own.batch.enclosed(), weights),)
+        )
         return lower if slope is None else down(lower + expansion.geometry.least(slope), 1)
 
     def tree(self) -> tuple[LocalNode, Frame]:
         return self.node, self.frame
+
+
+def _own_value(expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
+    """k(c, c) and its error."""
+    jet, errors = expansion.batch.itself()
+    return jet.value, errors[0]
+
+
+def _row_sizes(batch: NodeBatch, order: int) -> tuple[PerCell, PerCell]:
+    """Norms over the points of sizes and errors of the derivatives of an order."""
+    if order == 0:
+        size, error = batch.value_accuracy()
+    else:
+        xp, shape = namespace(batch.value), batch.value.shape
+        size, error = (xp.broadcast_to(part[order], shape) for part in (batch.sizes, batch.errors))
+    return euclidean(size), euclidean(error)
 
 
 LARGEST_VARIANCE = 2.0**100
@@ -303,22 +306,20 @@ def _summed(
     batch, slack = expansion.batch, combination.slack
     a = expansion.spread(combination.signed)
     xp, roundings = namespace(a), expansion.roundings(a.shape[1])
-    if binned is None:
-        errors = coefficient_errors(batch, a, near, slack, roundings)
-    else:
-        errors = binned_errors(binned, slack, roundings)
-    if near is not None:
-        jet = batch.contract(xp.where(near, xp.zeros_like(a), a))
-        return replace(jet, value=xp.sum(a * expansion.K, axis=1)), errors
-    known = None if binned is None else binned.jet()
-    return batch.contract(a) if known is None else known, errors
+    if binned is not None:
+        return binned.jet(near), binned_errors(binned, near, slack, roundings)
+    errors = coefficient_errors(batch, a, near, slack, roundings)
+    if near is None:
+        return batch.contract(a), errors
+    jet = batch.contract(xp.where(near, xp.zeros_like(a), a))
+    return replace(jet, value=xp.sum(a * expansion.K, axis=1)), errors
 
 
 def pointwise_remainder(
     batch: NodeBatch, weights: Array, slack: Array | None, binned: BinnedSums | None = None
-) -> tuple[Beyond, PerCellAndPoint | None]:
-    """What the second degree leaves of `sum_i a_i k(., z_i)`, and the points left out (B, N), None
-    where none is.
+) -> tuple[Beyond, Annotated[Array, "B _"] | None]:
+    """What the second degree leaves of `sum_i a_i k(., z_i)`, and the points left out (B, N), or
+    their bins (B, bins) if they are `binned`; None where none is.
 
     That of the points which are not near is `NodeBatch.beyond_second`; for a point so near that
     `S_3i / 6` is larger than S_1i, its value alone is kept, which leaves at most S_1i. The weights'
@@ -330,7 +331,7 @@ def pointwise_remainder(
             beyond = beyond.raised(finite_product(slack, binned.remainder_norm()))
         return beyond, left_out
     xp = namespace(weights)
-    _, first, _, third = batch.variations()
+    first, third = batch.first_and_third()
     smooth = up(third / 6.0, 1)
     near = ~(smooth <= first)
     left = xp.where(near, first, smooth)
@@ -343,12 +344,14 @@ def pointwise_remainder(
     return batch.beyond_second(xp.where(near, zero, weights), third).raised(total), near
 
 
-def binned_errors(binned: BinnedSums, slack: PerCell | None, roundings: int) -> list[PerCell]:
-    """`coefficient_errors` by bins of distance; near points count as the others."""
-    sizes, errors = binned.accuracy()
+def binned_errors(
+    binned: BinnedSums, near: PerCellAndBin | None, slack: PerCell | None, roundings: int
+) -> list[PerCell]:
+    """`coefficient_errors` by bins of distance, `near` (B, bins)."""
+    sizes, errors = binned.accuracy(near)
     total = errors + gamma(roundings) * sizes
     if slack is not None:
-        norms = binned.size_norms()
+        norms = binned.size_norms(near)
         total = total + finite_product(slack[:, None] + 0.0 * norms, norms)
     return [up(total[:, order], 16) for order in range(3)]
 

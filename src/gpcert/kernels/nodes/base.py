@@ -288,6 +288,11 @@ class NodeBatch(ABC):
         `|k(x, z_i) - k(c, z_i)|` also where k is only Lipschitz continuous.
         """
 
+    def first_and_third(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+        """S_1 and S_3 of `variations`, all that remainders point by point ask for."""
+        _, first, _, third = self.variations()
+        return first, third
+
     def beyond_second(self, coefficients: Array, third: PerCellAndPoint) -> Beyond:
         """What degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
 
@@ -299,10 +304,10 @@ class NodeBatch(ABC):
         left = xp.where(sizes > 0, up(third / 6.0, 1), xp.zeros_like(sizes))
         return Beyond(up(xp.sum(sizes * left, axis=1), coefficients.shape[1] + 4))
 
-    def binned(self, weights: Annotated[Array, "... N"]) -> BinnedSums | None:
+    def binned(self, weights: Annotated[Array, "... N"], pointwise: bool) -> BinnedSums | None:
         """Sums over many points by their distances, where a node has them; weights (N,) or
-        (B, N)."""
-        del weights
+        (B, N). `pointwise`: with what degree 2 leaves point by point."""
+        del weights, pointwise
         return None
 
     def own_beyond_second(self) -> PerCell | None:

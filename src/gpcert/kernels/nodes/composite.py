@@ -84,10 +84,15 @@ class SumBatch(KnownBatch):
         return tuple(total([v[n] for v in each]) for n in range(4))
 
     @np.errstate(over="ignore")
+    def first_and_third(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+        first, third = zip(*(part.first_and_third() for part in self.parts), strict=True)
+        return total(first), total(third)
+
+    @np.errstate(over="ignore")
     def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
         """Sum of the parts', each by its own third derivatives."""
         del third
-        each = [part.beyond_second(coefficients, part.variations()[3]) for part in self.parts]
+        each = [part.beyond_second(coefficients, part.first_and_third()[1]) for part in self.parts]
         return Beyond.of_sum(each)
 
     @np.errstate(over="ignore")
@@ -173,10 +178,14 @@ class ScaleBatch(KnownBatch):
     def variations(self) -> tuple[PerCellAndPoint, ...]:
         return _scaled(self.part.variations(), self.factor)
 
+    def first_and_third(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+        first, third = self.part.first_and_third()
+        return scaled(first, self.factor), scaled(third, self.factor)
+
     def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
         """Scaled; the part's own third derivatives."""
         del third
-        found = self.part.beyond_second(coefficients, self.part.variations()[3])
+        found = self.part.beyond_second(coefficients, self.part.first_and_third()[1])
         return found.scaled(self.factor)
 
     @np.errstate(over="ignore")

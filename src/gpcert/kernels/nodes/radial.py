@@ -35,7 +35,7 @@ from gpcert.errors import InputError
 from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, Triple, spectral_gram
 from gpcert.kernels.nodes.moments import MomentTable
 from gpcert.kernels.nodes.radial_batch import RadialBatch
-from gpcert.kernels.nodes.radial_bins import FINENESS, MOST_BINS, BinTables
+from gpcert.kernels.nodes.radial_bin_tables import FINENESS, MOST_BINS, BinTables
 from gpcert.kernels.nodes.radial_profiles import SMALL_CHANGE, RadialProfile, infinite_beyond_zero
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import TINY, U, gamma, nonnegative, root, up, up_float
@@ -274,32 +274,50 @@ class LocalRadial(LocalNode):
         floor = TINY * max(1.0, self.variance)
         return 1.5 * value + floor, (1.05 * relative) * value + floor
 
+    def general_values(
+        self, r: PerCellAndPoint, distance_error: PerCellAndPoint, value: PerCellAndPoint
+    ) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+        """Sizes and errors of `s F_0` alone, as `accuracy` has them."""
+        error = self._value_error((r, r), distance_error, value, self.variance)
+        floor = TINY * max(1.0, self.variance)
+        return 1.01 * (value + error) + floor, 1.01 * error + floor
+
+    def _value_error(
+        self, ends: tuple[Reals, Reals], distance_error: Reals, value: Reals, most: float
+    ) -> Reals:
+        """Of values of at most `most`, where distances lie between two ends."""
+        xp = namespace(distance_error)
+        relative = self.profile.relative_errors(0, ends, distance_error)
+        known = xp.isfinite(relative)
+        loose = xp.where(known, relative, xp.zeros_like(relative))
+        return xp.where(known, loose * value, xp.full_like(loose, most))
+
     @np.errstate(over="ignore", invalid="ignore")
     def accuracy(
         self,
-        r: PerCellAndPoint,
-        distance_error: PerCellAndPoint,
-        factors: tuple[Array, Array, Array],
-    ) -> tuple[Accuracy, tuple[Array, Array]]:
+        ends: tuple[Reals, Reals],
+        distance_error: Reals,
+        extents: Reals,
+        factors: tuple[Reals, Reals, Reals],
+    ) -> tuple[Accuracy, tuple[Reals, Reals]]:
         """The errors in general, near points of kernels with an infinite F_1(0) or F_2(0) too, and
-        F_1 and F_2 (B, N) as they may be used.
+        F_1 and F_2 as they may be used: of points of these extents at distances between two ends,
+        the factors those at the lower one.
 
         Where F_1 is not known to a part in ten, 0 stands for it, with its whole size as error. The
         same for `F_2 u u^T` where the roundings of the moments would exceed its size, `F_2 r^2 =
         F_1 w_1`. Gradients of a kernel without F_1(0) do not exist where r may be 0.
         """
-        xp = namespace(r)
-        profile, E = self.profile, self.extents
+        xp = namespace(distance_error)
+        profile, E, r = self.profile, extents, ends[0]
         value, first, second = factors
-        relative = [profile.relative_errors(n, (r, r), distance_error) for n in range(3)]
-        high, zero = up(r + distance_error, 2), xp.zeros_like(r)
+        relative = [profile.relative_errors(n, ends, distance_error) for n in (1, 2)]
+        high, zero = up(ends[1] + distance_error, 2), xp.zeros_like(r)
         moved, summed = COORDINATE * E, self.sum_roundings * E
+        error0 = self._value_error(ends, distance_error, value, 1.0)
 
-        known = xp.isfinite(relative[0])
-        error0 = xp.where(known, xp.where(known, relative[0], zero) * value, 1.0 + zero)
-
-        known = xp.isfinite(relative[1]) & xp.isfinite(first)
-        first, loose = xp.where(known, first, zero), xp.where(known, relative[1], zero)
+        known = xp.isfinite(relative[0]) & xp.isfinite(first)
+        first, loose = xp.where(known, first, zero), xp.where(known, relative[0], zero)
         most = (1.0 + loose) * first
         steepest = profile.steepness(0, zero, high)  # F_1 r = F_0 w_0 / r
         if not math.isfinite(profile.at_zero[1]):
@@ -311,8 +329,8 @@ class LocalRadial(LocalNode):
 
         growth = up(profile.growth(1, high), 64)
         whole = most * growth  # F_2 r^2
-        known = xp.isfinite(relative[2]) & xp.isfinite(second)
-        second, loose = xp.where(known, second, zero), xp.where(known, relative[2], zero)
+        known = xp.isfinite(relative[1]) & xp.isfinite(second)
+        second, loose = xp.where(known, second, zero), xp.where(known, relative[1], zero)
         drift = (loose * high + 2.0 * (1.0 + loose) * (moved + COORDINATE * high)) * high
         kept = second * (drift + (1.0 + loose) * moved**2 + summed * E)
         keep = known & (kept <= whole)  # not where kept is 0 times infinity

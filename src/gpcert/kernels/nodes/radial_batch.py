@@ -75,7 +75,7 @@ class RadialBatch(NodeBatch):
     def value_accuracy(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
         """See `NodeBatch`."""
         if not self.regular:
-            return super().value_accuracy()
+            return self.node.general_values(self.r, self.distance_error, self.value)
         return self.node.regular_values(self.r, self.value)
 
     @cached_property
@@ -89,7 +89,8 @@ class RadialBatch(NodeBatch):
         if self.regular:
             found = self.node.regular_accuracy(self.r, self.node.extents, self.profile)
             return found, self._factors
-        return self.node.accuracy(self.r, self.distance_error, self.profile)
+        ends = (self.r, self.r)
+        return self.node.accuracy(ends, self.distance_error, self.node.extents, self.profile)
 
     @property
     def sizes(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -105,8 +106,12 @@ class RadialBatch(NodeBatch):
     def _factors(self) -> tuple[Array, Array]:
         return (self.profile[1], self.profile[2]) if self.regular else self._accuracy[1]
 
-    def binned(self, weights: Annotated[Array, "... N"]) -> BinnedSums | None:
-        return BinnedSums(self, weights) if serves(self) else None
+    def binned(self, weights: Annotated[Array, "... N"], pointwise: bool) -> BinnedSums | None:
+        """Of rough kernels where each cell has weights of its own: those of a variance are many
+        and of both signs, but a mean lives by its nearest points, of which bins say less."""
+        if not (self.regular or weights.ndim > 1) or not serves(self):
+            return None
+        return BinnedSums(self, weights, pointwise)
 
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """First moments of a F_1 and second moments of a F_2: two matrix products."""
@@ -169,6 +174,13 @@ class RadialBatch(NodeBatch):
         """Sup of each derivative over the distances of the cell, times powers of rho."""
         node = self.node
         return radial_variations(node.profile, node.variance, self.distance_range, self.rho)
+
+    def first_and_third(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+        node, orders = self.node, (1, 3)
+        first, third = radial_variations(
+            node.profile, node.variance, self.distance_range, self.rho, orders
+        )
+        return first, third
 
     def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
         """Degrees 3 and 4 as tensors of all points, see `radial_remainder`."""

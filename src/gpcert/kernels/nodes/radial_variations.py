@@ -68,23 +68,28 @@ class DistanceRange(NamedTuple):
 
 
 def radial_variations(
-    profile: RadialProfile, variance: float, distances: DistanceRange, rho: Array
+    profile: RadialProfile,
+    variance: float,
+    distances: DistanceRange,
+    rho: Array,
+    orders: tuple[int, ...] = (0, 1, 2, 3),
 ) -> tuple[PerCellAndPoint, ...]:
-    """S_n (B, N), n = 0, ..., 3, of `gpcert.kernels.nodes.NodeBatch.variations`."""
+    """S_n (B, N) of the orders n asked for, of `gpcert.kernels.nodes.NodeBatch.variations`."""
     xp = namespace(rho)
     low = distances.low
     high = xp.minimum(distances.high, xp.full_like(low, FAR))
-    shapes = (
-        _inflated(profile.terms(low, (0, 0))[0]),
-        first(profile, low, high),
-        _second(profile, low, high),
-        xp.minimum(third(profile, low, high), xp.full_like(low, largest_third(profile))),
-    )
-    found = [up(variance * shapes[0], 4)]
-    for n in (1, 2, 3):
+    found = []
+    for n in orders:
+        if n == 0:
+            found.append(up(variance * _inflated(profile.terms(low, (0, 0))[0]), 4))
+            continue
+        if n == 3:
+            shape = xp.minimum(third(profile, low, high), xp.full_like(low, largest_third(profile)))
+        else:
+            shape = (first if n == 1 else _second)(profile, low, high)
         with np.errstate(over="ignore"):
             # `up` keeps the power positive: 0 times infinity is not a number
-            size = up(variance * (up(rho**n, n)[:, None] * shapes[n]), 8)
+            size = up(variance * (up(rho**n, n)[:, None] * shape), 8)
         moving = rho[:, None] + 0.0 * low > 0  # without displacement there is no derivative
         found.append(xp.where(moving, size, xp.zeros_like(low)))
     return tuple(found)

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gpcert.models.inference import fit as fitting
 from gpcert.models.inference.fit import EvidenceGradient, Fit
 from gpcert.models.links import Link, Moments
+from gpcert.posterior_parts import noise_of_sites
 from gpcert.rounding import U
 from gpcert.triangular import square, triangular_inverse
 
@@ -28,6 +29,7 @@ class _State:
     """The Gaussian for the current sites, `factor` = L^-1 T^1/2, and its marginals."""
 
     factor: np.ndarray
+    precision: np.ndarray
     half_log_determinant: float
     weights: np.ndarray
     mean: np.ndarray
@@ -76,7 +78,10 @@ def ep(
         state, found = propagate("EP", len(y), start, at, tolerance, max_sweeps)
         W = 0.5 * (np.outer(state.weights, state.weights) - square(state.factor))
         gradient = EvidenceGradient(square=W)
-        return Fit(state.weights, state.factor, gradient=gradient, jitter=jitter, **found)
+        noise = noise_of_sites(state.precision)
+        return Fit(
+            state.weights, state.factor, gradient=gradient, jitter=jitter, noise=noise, **found
+        )
 
     return fitting.with_jitter(K, fit)
 
@@ -188,6 +193,7 @@ def _posterior(K: np.ndarray, sites: np.ndarray) -> _State:
     cavity_variance = variance / b
     return _State(
         factor=inverse,
+        precision=precision,
         half_log_determinant=float(np.log(np.diag(L)).sum()),
         weights=weights,
         mean=mean,

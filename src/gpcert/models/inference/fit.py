@@ -42,8 +42,9 @@ class Fit:
     `factor` A: (r, N) with `S = A^T A`; softmax: (m, r, N) with `S_cc' = A_c^T A_c'` (r is shared,
     so the outputs are coupled), or None where only the evidence was asked for; `coupling` C:
     (m, r, N) where many classes are coupled by it, `S_cc' = [c = c'] A_c^T A_c - C_c^T C_c'`;
-    `jitter`: what was added to the covariance's diagonal (part of the model); `start`: what the
-    next call may take as its `start`.
+    `jitter`: what was added to the covariance's diagonal (part of the model); `noise`: a number, or
+    one per point, with `S = (K + jitter I + diag noise)^-1`, None where S has no such form;
+    `start`: what the next call may take as its `start`.
     """
 
     weights: np.ndarray
@@ -55,6 +56,7 @@ class Fit:
     converged: bool = True
     iterations: int = 0
     jitter: float = 0.0
+    noise: Any = None
     start: Any = None
 
     def light(self) -> Fit:
@@ -163,6 +165,7 @@ def exact(K: Any, y: Any, noise: float) -> Fit:
             evidence=-0.5 * (size + m * log_determinant + m * N * math.log(2.0 * math.pi)),
             gradient=EvidenceGradient(square=W, noise=noise * float(np.trace(W))),
             jitter=jitter,
+            noise=noise,
         )
 
     return with_jitter(checked_covariance(K, (N, N)), fit)

@@ -22,6 +22,7 @@ from gpcert.errors import InputError
 from gpcert.models.inference import fit as fitting
 from gpcert.models.inference.fit import EvidenceGradient, Fit
 from gpcert.models.links import Derivatives, Link, softmax_log_likelihood
+from gpcert.posterior_parts import noise_of_sites
 from gpcert.rounding import U
 from gpcert.triangular import square, triangular_inverse
 
@@ -120,7 +121,8 @@ def laplace(K: Any, y: Any, link: Link, start: Any = None, *, max_iterations: in
         factor, W, half_log_determinant = _at_mode(covariance, local)
         found["evidence"] -= half_log_determinant
         t, gradient = local.first, EvidenceGradient(square=W)
-        return Fit(t, factor, gradient=gradient, jitter=jitter, start=t, **found)
+        noise = noise_of_sites(local.curvature)
+        return Fit(t, factor, gradient=gradient, jitter=jitter, noise=noise, start=t, **found)
 
     return fitting.with_jitter(K, fit)
 

@@ -1,0 +1,67 @@
+"""scikit-learn's encoders of categories as linear maps of indicators, and points as they take them.
+
+Each output of a `OneHotEncoder` or `OrdinalEncoder` is a function of one column, which a region
+keeps fixed: what the encoder computes for each category is all there is to know.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+
+from gpcert.adapters import adapter
+from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.extras import optional
+from gpcert.levels import Levels, checked_levels
+from gpcert.regions import LinearMap
+
+
+def categories(name: str, step: OneHotEncoder | OrdinalEncoder, inputs: int) -> LinearMap:
+    """Each output depends on one input, and is what the step computes for each category of it."""
+    levels: dict[int, tuple[Any, ...]] = {}
+    for j, labels in enumerate(step.categories_):
+        try:
+            levels |= checked_levels({j: list(labels)})
+        except InputError as error:
+            raise UnsupportedModelError(
+                f"pipeline step {name!r}: expected categories that are all text or all finite "
+                f"numbers, got {list(labels)[:9]}; fill in missing values before the fit"
+            ) from error
+    first = np.array([labels[0] for labels in step.categories_], dtype=object)
+
+    def encoded(j: int) -> np.ndarray:
+        rows = np.tile(first, (len(step.categories_[j]), 1))
+        rows[:, j] = step.categories_[j]
+        found: Any = step.transform(_named(rows, adapter.fitted_names(step)))
+        return np.asarray(found.toarray() if issparse(found) else found, dtype=np.float64)
+
+    outputs = [encoded(j) for j in range(inputs)]
+    varies = np.array([np.any(each != each[0], axis=0) for each in outputs])
+    blocks = [(j, levels[j], (outputs[j] * varies[j]).T) for j in range(inputs)]
+    shift = np.where(varies.any(axis=0), 0.0, outputs[0][0])
+    return LinearMap.of_blocks(np.zeros((len(shift), inputs)), shift, blocks)
+
+
+def _named(rows: np.ndarray, names: tuple[str, ...] | None) -> Any:
+    """Rows as a step was fitted: in columns by name, if it was."""
+    if names is None:
+        return rows
+    pandas = optional("pandas", "a pipeline fitted on columns by name")
+    return pandas.DataFrame(rows, columns=list(names))
+
+
+def decoded(X: np.ndarray, levels: Levels, names: tuple[str, ...] | None) -> Any:
+    """X (n, d) as a step takes it: labels of categories, and columns by name if it was fitted on
+    them."""
+    text = {j: labels for j, labels in levels.items() if isinstance(labels[0], str)}
+    found = _named(X.astype(object) if text and names is None else X, names)
+    for j, labels in text.items():
+        column = np.array(labels, dtype=object)[X[:, j].astype(int)]
+        if names is None:
+            found[:, j] = column
+        else:
+            found[names[j]] = column
+    return found

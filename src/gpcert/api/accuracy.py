@@ -1,0 +1,127 @@
+"""How accurate a range is to be: `tol` and `rtol` of the verbs, and what they are by default.
+
+Proofs: docs/mathematics.md, statement 14.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpcert.api.words import read_tolerance
+from gpcert.committee import Committee
+from gpcert.posterior import Posterior
+from gpcert.search.tolerance import Tolerance
+from gpcert.several import Outputs
+
+if TYPE_CHECKING:
+    from gpcert.api.questions import RangeQuestion
+    from gpcert.api.ranges import RangeGoals
+
+USUAL = 0.01
+"""By default: of a probability; of the outputs' spread, for a mean or a band; of a variance or a
+standard deviation itself."""
+
+IN_OUTPUT_UNITS = ("mean", "band", "lcb", "ucb")
+"""Quantities with a mean in them."""
+
+NEGLIGIBLE = 1e-4
+"""Of the outputs' spread: what standard deviations are known to by default. About points of nearly
+noiseless data they are smaller in tiny places only, which takes many boxes to bound relatively."""
+
+MOST_PLACES = 64
+"""Points at which the means are looked at for their spread."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The words `tol` (absolute) and `rtol` (relative), read; None where they are not given."""
+
+    tol: float | None = None
+    rtol: float | None = None
+
+    @staticmethod
+    def read(tol: Any, rtol: Any) -> Accuracy:
+        """From the words of a verb."""
+        return Accuracy(
+            None if tol is None else read_tolerance(tol),
+            None if rtol is None else read_tolerance(rtol, below=1.0, name="rtol"),
+        )
+
+    @property
+    def given(self) -> bool:
+        """Whether any of them is."""
+        return self.tol is not None or self.rtol is not None
+
+    def tolerance(self, zeros: np.ndarray | None = None) -> Tolerance:
+        """What was given; what was not is 0."""
+        return Tolerance(self.tol or 0.0, self.rtol or 0.0, zeros)
+
+    def of(self, goals: RangeGoals) -> Tolerance:
+        """Of the goals of one search, by default that of their quantity."""
+        if self.given:
+            return self.tolerance(zeros_of(goals))
+        outputs = [0] * len(goals.quantities)
+        for index, numbers in goals.rows:
+            for number in numbers.values():
+                outputs[number] = index
+        return usual(goals.question, outputs)
+
+    def of_output(self, question: RangeQuestion, index: int) -> Tolerance:
+        """Of one output, as its range is told."""
+        return self.tolerance() if self.given else usual(question, [index])
+
+
+def usual(question: RangeQuestion, outputs: Sequence[int]) -> Tolerance:
+    """The default for goals that are of these outputs."""
+    name, model = question.quantity, question.model
+    if name not in {*IN_OUTPUT_UNITS, "std", "variance"} or isinstance(model, Committee):
+        return Tolerance(USUAL)
+    spread = spreads(model)[list(outputs)]
+    if name in IN_OUTPUT_UNITS:
+        return Tolerance(USUAL * spread)
+    power = 2 if name == "variance" else 1
+    with np.errstate(over="ignore", under="ignore"):
+        negligible = np.minimum((NEGLIGIBLE * spread) ** power, np.finfo(float).max)
+    return Tolerance(negligible, USUAL)
+
+
+def spreads(model: Outputs) -> np.ndarray:
+    """(m,) about the standard deviation of each output's mean over its own points; of one point the
+    mean's size. It sets accuracies only, and is no part of a bound.
+
+    >>> from gpcert import Posterior
+    >>> from gpcert.kernels import SquaredExponential
+    >>> spreads(Posterior(SquaredExponential(1.0), [[0.0], [9.0]], [1.0, -1.0])).round(6).tolist()
+    [1.0]
+    """
+    return np.concatenate([_spread(member) for member in model.members])
+
+
+def _spread(member: Posterior) -> np.ndarray:
+    places = member.places
+    some = places[np.linspace(0, len(places) - 1, min(MOST_PLACES, len(places))).astype(int)]
+    with np.errstate(all="ignore"):  # extreme models overflow
+        means = member.mean(some)
+        found = [np.std(means, axis=0), np.max(np.abs(means), axis=0)]
+    spread, size = (np.where(np.isfinite(each), each, 0.0) for each in found)
+    largest = np.where(size > 0, size, 1.0)
+    return np.where(spread > 1e-9 * largest, spread, largest)
+
+
+def zeros_of(goals: RangeGoals) -> np.ndarray:
+    """(G, 2): values of the goals at which one of the ranges that are told would be 0.
+
+    Of two classes one probability F is searched, as F and as -F: of the first class 1 - F is told,
+    which is 0 where these are 1 and -1.
+    """
+    zeros = np.zeros((len(goals.quantities), 2))
+    second = any(index > 0 for index, _ in goals.rows)
+    for index, numbers in goals.rows:
+        for sign, number in numbers.items() if goals.question.two and index == 0 else ():
+            zeros[number, 0] = sign
+            zeros[number, 1] = 0.0 if second else sign
+    return zeros

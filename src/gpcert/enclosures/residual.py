@@ -1,0 +1,415 @@
+"""The posterior variance of an exact Gaussian process as a minimum over weights.
+
+With M = K + Sigma, Sigma the training noise, and p = Psi - sum_i w_i k(., z_i):
+
+    v(x) = min over w of J(w),   J(w) = |p|^2 + w.Sigma w = k(x, x) - 2 w.k(x) + w.M w,
+    J(w) - v(x) = r.M^-1 r <= |Sigma^-1/2 r|^2,   r = M w - k(x).
+
+So any float weights give an upper bound, their error enters squared, and one product more, for the
+residual r, proves how near it is. Rounding is counted by the weights that were computed, which are
+small where the posterior is sure; bounds from the norm of a factor of M^-1 are not.
+
+Proofs: docs/mathematics.md, statements 6.12 and 6.13.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from array_api_compat import is_numpy_namespace
+
+from gpcert.arrays import Array, Backend, PerRow, namespace
+from gpcert.deadline import checkpoint
+from gpcert.enclosures.precision import (
+    NEAR_NUMBERS,
+    CenterVariance,
+    Degree,
+    DerivativeCovariance,
+    ExplainedForms,
+    Precision,
+    through_factor,
+)
+from gpcert.kernels import Kernel
+from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
+from gpcert.rounding import TINY, U, gamma, root, up, up_float
+from gpcert.unit_form import UnitForm
+
+LARGEST_NOISE = 2.0**200
+"""In units of the kernel: observations with more get no weight, which is a valid choice."""
+
+REFINED = 1e11
+"""`|| |A| ||^2`, about 1 / noise, from which the weights are refined once: below, their error is
+far below the rounding of the result already."""
+
+EXPECTED_SUM = 32.0
+"""About |w|_1^2: says only when sums are to be exact."""
+
+SMALLEST = 2.0**-900
+"""Rows of smaller entries are split as if their largest were this."""
+
+EXACT_SUMS = 1e-3
+"""Sums are exact but for the last rounding where those in plain floats may cost a larger part of
+the smallest variance at the points."""
+
+
+class Weights(NamedTuple):
+    """Rows w (n, N) of weights for rows k (n, N), and what is known of them, each (n,).
+
+    `residual` (n, N): r = M w - k; `one`, `two`: the norms |w|_1, |w|_2; `noisy` |Sigma^1/2 w|;
+    `left` |Sigma^-1/2 r| of the computed residual; `rounding` the largest error of an entry of the
+    residual, but for that of k itself and a few roundings of entries of Sigma w and r; `plain` the
+    same without errors of K.
+    """
+
+    value: Array
+    residual: Array
+    one: PerRow
+    two: PerRow
+    noisy: PerRow
+    left: PerRow
+    rounding: PerRow
+    plain: PerRow
+
+
+class Sizes(NamedTuple):
+    """Bounds (B,) for all unit vectors a of `sum_j a_j w_j`, rows w_j of one degree: as `Weights`;
+    `rows` and `error`: |k|_2 and the length of its error dk, `rooted` that of Sigma^-1/2 dk;
+    `far` the length of r."""
+
+    one: Array
+    two: Array
+    noisy: Array
+    left: Array
+    rounding: Array
+    rows: Array
+    error: Array
+    rooted: Array
+    far: Array
+
+
+@dataclass(frozen=True, eq=False)
+class SplitGram:
+    """K_ZZ on a backend: `high` has so few digits that sums of its products with as short weights
+    are exact, `both` is `low` below `high`; None where plain sums do."""
+
+    value: Annotated[Array, "N N"]
+    size: float
+    """The largest entry."""
+    bits: int
+    high: Array | None = None
+    both: Array | None = None
+    grid: float = 0.0
+
+    @staticmethod
+    def of(K: np.ndarray, exact: bool, backend: Backend) -> SplitGram:
+        """Of the computed matrix."""
+        N, size = len(K), float(np.abs(K).max())
+        # N products of two integers of at most 2^b stay below 2^53
+        bits = (53 - math.ceil(math.log2(N + 1))) // 2
+        if not exact:
+            return SplitGram(backend.asarray(K), size, bits)
+        grid = 2.0 ** (math.frexp(size)[1] - bits)
+        high = np.round(K / grid) * grid
+        both = np.concatenate([high, K - high])
+        return SplitGram(
+            backend.asarray(K), size, bits, backend.asarray(high), backend.asarray(both), grid
+        )
+
+    def times(self, W: Array, one: PerRow) -> tuple[Array, PerRow]:
+        """`W K` (n, N) of the computed K, and a bound (n,) of the error of every entry but for two
+        roundings of its own size; `one` is |w|_1.
+
+        Exact sums: with w = w_h + w_l, w_h a multiple of a power of two, likewise K, all partial
+        sums of `w_h K_h` are integers below 2^53 of a common unit (Statement 16.12).
+        """
+        xp, N = namespace(W), W.shape[1]
+        if self.high is None or self.both is None:
+            return W @ self.value, gamma(N + 2) * self.size * one
+        high, low = split(W, self.bits)
+        rest = xp.concat([low, W], axis=1) @ self.both
+        small = xp.sum(xp.abs(low), axis=1) * (1.0 + gamma(N))
+        size = (self.size + self.grid) * small + self.grid * one
+        return high @ self.high + rest, gamma(2 * N + 4) * size
+
+    def dots(self, first: Array, second: Array) -> tuple[Array, Array]:
+        """`first second^T` (B, a, b) for (B, a, N) and (B, b, N), and a bound of the error of every
+        entry but for two roundings of its own size."""
+        xp, N = namespace(first), first.shape[2]
+        lengths = tuple(root(xp.sum(rows * rows, axis=2)) for rows in (first, second))
+        if self.high is None:
+            error = gamma(N + 2) * (1.0 + gamma(2 * N + 8))
+            turned = xp.matrix_transpose(second)
+            return first @ turned, error * lengths[0][:, :, None] * lengths[1][:, None, :]
+        (high, low), (H, L) = split(first, self.bits), split(second, self.bits)
+        rest = low @ xp.matrix_transpose(H) + first @ xp.matrix_transpose(L)
+        small = tuple(root(xp.sum(rows * rows, axis=2)) for rows in (low, L))
+        error = small[0][:, :, None] * (lengths[1] + small[1])[:, None, :]
+        error = error + lengths[0][:, :, None] * small[1][:, None, :]
+        return high @ xp.matrix_transpose(H) + rest, up(gamma(N + 4) * error, 2 * N + 16)
+
+
+def split(rows: Array, bits: int) -> tuple[Array, Array]:
+    """Rows (..., N) as whole multiples, at most 2^bits, of a power of two of each row, and the
+    rest; both exact.
+
+    The power of two is that of the largest entry (Rump, Zimmermann, Boldo & Melquiond 2009,
+    *Computing predecessor and successor in rounding to nearest*, Algorithm 3.5), from basic
+    operations alone: a library's `pow` may round.
+    """
+    xp = namespace(rows)
+    largest = xp.max(xp.abs(rows), axis=-1)[..., None]
+    largest = xp.maximum(largest, xp.full_like(largest, SMALLEST))
+    q = largest * (2.0**52 + 1.0)
+    grid = xp.abs(q - (1.0 - U) * q) * 2.0 ** (2 - bits)
+    high = xp.round(rows / grid) * grid
+    return high, rows - high
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualPrecision(Precision):
+    """`S = (K + Sigma)^-1` of one output, by weights and what they leave; see the module."""
+
+    factor: Array
+    triangular: bool
+    gram: SplitGram
+    gram_error: float
+    """The largest error of an entry of the computed K."""
+    gram_errors: Annotated[Array, "N N"] | None
+    """All of them, where sums are exact."""
+    noise: Annotated[Array, "N"]
+    """Zero where there is no observation."""
+    roots: Annotated[Array, "N"]
+    """At least `Sigma^-1/2`; zero where there is no observation."""
+    seen: Annotated[Array, "N"]
+    """1, or 0 where there is no observation."""
+    steps: int
+    """Of refinement."""
+    kernel: Kernel
+    points: np.ndarray
+
+    @property
+    def has_forms(self) -> bool:
+        """Of every such precision."""
+        return True
+
+    @staticmethod
+    def build(unit: UnitForm, index: int, backend: Backend) -> ResidualPrecision:
+        """Of an output with training noise."""
+        checkpoint()
+        assert unit.training_noise is not None, "asked only where it is known"
+        A, noise = unit.factor[index], unit.training_noise[index]
+        size = unit.factor_sizes[index][0]
+        seen = noise < LARGEST_NOISE
+        noise = np.where(seen, noise, 0.0)
+        # none of Sigma^-1/2 of a point that counts for nothing: its entry of r meets 1 / noise
+        roots = up(1.0 / np.sqrt(unit.training_noise[index]), 4)
+        K, errors = unit.kernel.sharp_values(unit.points, unit.points)
+        plain = gamma(len(K)) * EXPECTED_SUM * float(K.max())
+        exact = plain > EXACT_SUMS * unit.smallest_variances[index]
+        return ResidualPrecision(
+            backend.asarray(A),
+            unit.is_triangular(index),
+            SplitGram.of(K, exact, backend),
+            float(errors.max()),
+            backend.asarray(errors) if exact else None,
+            backend.asarray(noise),
+            backend.asarray(roots),
+            backend.asarray(seen.astype(np.float64)),
+            1 if size * size > REFINED else 0,
+            unit.kernel,
+            unit.points,
+        )
+
+    @cached_property
+    def _root_sum(self) -> float:
+        """Upper bound of |Sigma^-1/2 (1, ..., 1)|."""
+        xp, N = namespace(self.roots), self.roots.shape[0]
+        return up_float(float(root(xp.sum(self.roots**2))), N + 8)
+
+    @cached_property
+    def _largest_root(self) -> float:
+        return float(namespace(self.roots).max(self.roots))
+
+    def weights(self, rows: Annotated[Array, "n N"]) -> Weights:
+        """About S times the rows, and the residuals of what that is."""
+        xp, N = namespace(rows), rows.shape[1]
+        W = self._solved(rows)
+        for _ in range(self.steps):
+            W = W - self._solved(self._residual(W, rows)[0])
+        W = xp.where(xp.isfinite(W), W, xp.zeros_like(W))
+        R, plain = self._residual(W, rows)
+        one, two, noisy, left = _weight_sizes(W, R, self.noise, self.roots, N)
+        rounding = up(plain + self.gram_error * one, 2)
+        return Weights(W, R * self.seen, one, two, noisy, left, rounding, plain)
+
+    def _solved(self, rows: Array) -> Array:
+        return through_factor(rows, self.factor, self.triangular) * self.seen
+
+    def _residual(self, W: Array, rows: Array) -> tuple[Array, PerRow]:
+        """r, and the largest error of its entries but for those of K and of the rows and a few
+        roundings of entries of Sigma w and r: `w K` is about `r + k - Sigma w`."""
+        xp, N = namespace(W), W.shape[1]
+        one = xp.sum(xp.abs(W), axis=1) * (1.0 + gamma(N))
+        product, error = self.gram.times(W, one)
+        R = (product - rows) + self.noise * W
+        largest = xp.max(xp.abs(rows), axis=1)
+        return R, up(error + gamma(2) * largest + TINY, 8)
+
+    def _sizes(self, weights: Weights, degree: Degree) -> Sizes:
+        """Of the rows of a degree, for all unit vectors."""
+        xp, B, N = namespace(degree.size), degree.size.shape[0], weights.value.shape[1]
+
+        def length(each: Array) -> Array:
+            each = xp.reshape(each, (B, -1))[:, degree.rows]
+            return up(root(xp.sum(degree.often * each * each, axis=1)), each.shape[1] + 8)
+
+        one, two, noisy, left, rounding = (length(part) for part in weights[2:7])
+        far = length(_lengths(weights.residual)) * (1.0 + gamma(2 * N))
+        rooted = degree.error * self._largest_root
+        return Sizes(one, two, noisy, left, rounding, degree.size, degree.error, rooted, far)
+
+    def _residual_rounding(self, first: Sizes, second: Sizes) -> Array:
+        """What `w.r'` of computed residuals may be off by, errors of the rows and rounding of the
+        product apart."""
+        return up(first.one * second.rounding + self._few_roundings(first, second), 8)
+
+    def _few_roundings(self, first: Sizes, second: Sizes) -> Array:
+        """Of entries of Sigma w and r, that meet w."""
+        return gamma(8) * (first.noisy * second.noisy + first.two * second.far)
+
+    def _lost(self, first: Sizes, second: Sizes) -> Array:
+        """What `k.w' - w.r'` of computed rows and residuals may be off by, roundings of the
+        products apart: the errors of the rows meet w and w', those of the residuals w."""
+        rows = first.two * second.error + first.error * second.two
+        return up(self._residual_rounding(first, second) + rows, 4)
+
+    def _miss(self, sizes: Sizes) -> Array:
+        """Upper bound of `|Sigma^-1/2 r|`, r the true residual."""
+        rounding = sizes.rounding * self._root_sum + sizes.rooted
+        return up(sizes.left + rounding + gamma(8) * (sizes.left + sizes.noisy), 16)
+
+    def center(
+        self, local: LocalKernel, expansion: Expansion, points: np.ndarray | None = None
+    ) -> CenterVariance:
+        """See `Precision`: `P e0 = p + Phi S r` for p = k(., c) - sum w_i k(., z_i), and
+        `|Phi S r| <= |Sigma^-1/2 r|`; `|p|^2 = J(w) - w.Sigma w` (Statement 6.12)."""
+        xp, N = namespace(expansion.K), expansion.K.shape[1]
+        rows, (size, error) = expansion.K, local.row_sizes(expansion, 0)
+        errors = None
+        if points is not None and self.gram.high is not None and is_numpy_namespace(xp):
+            rows, errors = self.kernel.sharp_values(points, self.points)
+            error = up(_lengths(errors), N + 8)
+        weights = self.weights(rows)
+        sizes = self._sizes(weights, Degree(slice(0, 1), 1.0 + 0.0 * self.noise[:1], size, error))
+        lost, miss = self._lost(sizes, sizes), self._miss(sizes)
+        if errors is not None:
+            assert self.gram_errors is not None, "kept where sums are exact"
+            # entry by entry: errors of the rows meet w twice, those of the residual once
+            size = xp.abs(weights.value)
+            off = up(size @ self.gram_errors + weights.plain[:, None] + errors, N + 8)
+            lost = xp.sum(size * (off + errors), axis=1) + self._few_roundings(sizes, sizes)
+            lost = up(lost, N + 16)
+            off = up(_lengths(self.roots * off), N + 8)
+            miss = up(sizes.left + off + gamma(8) * (sizes.left + sizes.noisy), 16)
+        w, r = weights.value[:, None, :], weights.residual[:, None, :]
+        (first, first_error), (second, second_error) = (
+            self.gram.dots(pair, w) for pair in (rows[:, None, :], r)
+        )
+        rounding = first_error + second_error + gamma(8) * (xp.abs(first) + xp.abs(second))
+        error = up(lost + rounding[:, 0, 0], 8)
+        noisy = sizes.noisy * (1.0 - gamma(6 * N + 64))
+        explained = (first - second)[:, 0, 0]
+        parts = (weights.value, miss, explained, error, up(miss * miss, 1), noisy * noisy)
+        return CenterVariance(*parts, (weights.residual, sizes))
+
+    def derivative_covariance(
+        self, local: LocalKernel, expansion: Expansion, center: CenterVariance
+    ) -> DerivativeCovariance:
+        """`G0 - D k S (D k)^T` and its error, infinite where that of the derivatives is."""
+        xp = namespace(expansion.K)
+        N, f = expansion.K.shape[1], expansion.geometry.half.shape[1]
+        size, size_error = local.row_sizes(expansion, 1)
+        known = xp.isfinite(size) & xp.isfinite(size_error)
+        size, size_error = (xp.where(known, x, xp.zeros_like(x)) for x in (size, size_error))
+        most = max(1, NEAR_NUMBERS // max(1, f * N)) if is_numpy_namespace(xp) else len(known)
+        ones, found, start = 1.0 + 0.0 * expansion.geometry.half[0], [], 0
+        for rows in local.derivative_parts(expansion, most):
+            part = slice(start, start + len(rows))
+            degree = Degree(slice(0, f), ones, size[part], size_error[part])
+            found.append(self.explained_forms(rows, [degree], center, part))
+            start = part.stop
+        explained, error, missed, crossed = (
+            xp.concat(list(parts), axis=0)
+            for parts in zip(
+                *((e.matrix, e.errors[0, 0], e.missed[0, 0], e.crossed[0]) for e in found),
+                strict=True,
+            )
+        )
+        prior = local.derivative_covariance(expansion)
+        spread = root(xp.sum(prior.matrix**2, axis=(1, 2)))
+        spread = spread + root(xp.sum(explained**2, axis=(1, 2)))
+        error = up(error + gamma(8) * spread + prior.error, 8)
+        usable = known & xp.isfinite(error) & xp.isfinite(missed)
+        matrix = xp.where(usable[:, None, None], prior.matrix - explained, xp.zeros_like(explained))
+        form = QuadraticForm(matrix, xp.where(usable, error, xp.full_like(error, math.inf)))
+        return DerivativeCovariance(form, xp.where(usable, missed, 0.0 * error), crossed)
+
+    def explained_forms(
+        self,
+        rows: Annotated[Array, "B c N"],
+        degrees: Sequence[Degree],
+        center: CenterVariance,
+        cells: slice = slice(None),
+    ) -> ExplainedForms:
+        """See `Precision`: `k.w' - w.r' = k.S k' - r.S r'`, and `|r.S r'|` is at most
+        `|Sigma^-1/2 r| |Sigma^-1/2 r'|` (Statement 6.12)."""
+        xp, (B, c, N) = namespace(rows), rows.shape
+        weights = self.weights(xp.reshape(rows, (B * c, N)))
+        W, R = (xp.reshape(part, (B, c, N)) for part in weights[:2])
+        first, first_error = self.gram.dots(rows, W)
+        second, second_error = self.gram.dots(W, R)
+        explained = first - second
+        rounding = first_error + second_error + gamma(8) * (xp.abs(first) + xp.abs(second))
+        sizes = [self._sizes(weights, degree) for degree in degrees]
+        errors, missed = {}, {}
+        for b, j in enumerate(degrees):
+            for a, i in enumerate(degrees[: b + 1]):
+                part = rounding[:, i.rows, j.rows] ** 2 * i.often[:, None] * j.often
+                other = rounding[:, j.rows, i.rows] ** 2 * j.often[:, None] * i.often
+                length = root(xp.sum(part, axis=(1, 2))) + root(xp.sum(other, axis=(1, 2)))
+                lost = xp.maximum(self._lost(sizes[a], sizes[b]), self._lost(sizes[b], sizes[a]))
+                errors[a, b] = up(lost + 0.5 * length, c * c + 16)
+                missed[a, b] = up(self._miss(sizes[a]) * self._miss(sizes[b]), 1)
+        residual, whole = center.residual
+        at_center = Sizes(*(part[cells] for part in whole))
+        met = (W @ residual[cells][:, :, None])[:, :, 0]
+        crossed = []
+        for degree, own in zip(degrees, sizes, strict=True):
+            length = root(xp.sum(degree.often * met[:, degree.rows] ** 2, axis=1))
+            error = self._residual_rounding(own, at_center) + own.two * at_center.error
+            error = error + gamma(N + 2) * own.two * at_center.far
+            crossed.append(up(length + error, c + 16))
+        matrix = 0.5 * (explained + xp.matrix_transpose(explained))
+        return ExplainedForms(matrix, errors, missed, crossed)
+
+
+def _lengths(rows: Array) -> Array:
+    return root(namespace(rows).sum(rows * rows, axis=-1))
+
+
+def _weight_sizes(
+    W: Array, R: Array, noise: Array, roots: Array, N: int
+) -> tuple[Array, Array, Array, Array]:
+    """|w|_1, |w|_2, |Sigma^1/2 w| and |Sigma^-1/2 r| (n,), rounded up; the third to a few
+    roundings both ways."""
+    xp = namespace(W)
+    one = up(xp.sum(xp.abs(W), axis=1), N + 2)
+    two = up(_lengths(W), N + 8)
+    noisy = up(root(xp.sum(noise * W * W, axis=1)), N + 8)
+    left = up(_lengths(roots * R), N + 8)
+    return one, two, noisy, left

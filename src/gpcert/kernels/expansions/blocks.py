@@ -1,0 +1,118 @@
+"""Plain Taylor expansions in blocks of cells, so that what is computed of each (cell, point) stays
+in a processor's cache.
+
+Bounds of rough kernels take some hundred elementwise passes over arrays (cells, points), a dozen or
+two of which are alive at a time. Where those of a whole batch leave the cache, every pass waits for
+the memory, and new arrays of more than 32 MB for the system's pages. A tensor is one block: a GPU
+wants few and large steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from gpcert.arrays import Array, PerCellAndPoint, namespace
+from gpcert.kernels.expansions.base import Expansion, FunctionModel, Geometry
+from gpcert.kernels.nodes.base import CubicPart, FeatureSizes, LocalNode, NodeBatch
+from gpcert.regions.frame import Reach
+
+T = TypeVar("T", bound=tuple[Any, ...])
+
+BLOCK = 2**17
+"""Numbers (1 MB) of one array of a block."""
+
+FEWEST_CELLS = 64
+"""Of a block: what is done once a block must not cost more than its cells."""
+
+
+@dataclass(frozen=True, eq=False)
+class TaylorExpansion(Expansion):
+    """A kernel's functions of N points at the centres, and how far its features bend over the
+    cells."""
+
+    geometry: Geometry
+    node: LocalNode
+    reach: Reach
+    count: int
+
+    @cached_property
+    def batch(self) -> NodeBatch:
+        """The functions at the centres; of many cells those of the blocks are used instead."""
+        return self.node.at(self.reach)
+
+    @cached_property
+    def K(self) -> PerCellAndPoint:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """See `Expansion`: not computed before it is asked for."""
+        return self.gathered(lambda own: (own.batch.value,))[0]
+
+    def spread(self, weights: Array) -> PerCellAndPoint:
+        """Weights (N,) or (B, N), for every cell."""
+        xp, cells = namespace(weights), self.geometry.rho2.shape[0]
+        return xp.broadcast_to(weights, (cells, weights.shape[-1]))
+
+    def roundings(self, points: int) -> int:
+        """Of a sum over so many points, see `NodeBatch.contract`."""
+        return points + 4 * self.geometry.half.shape[1] + 32
+
+    @cached_property
+    def sizes(self) -> FeatureSizes:
+        """How far the features bend; not asked of single points."""
+        return self.node.feature_sizes(self.reach)
+
+    def node_batch(self) -> NodeBatch:
+        return self.batch
+
+    @property
+    def blocks(self) -> list[tuple[slice, TaylorExpansion]]:
+        """The cells in blocks, each with an expansion of its own."""
+        return self._parts or [(slice(None), self)]
+
+    @cached_property
+    def _parts(self) -> list[tuple[slice, TaylorExpansion]]:
+        """None where one block holds all (it would refer to itself)."""
+        cells, on_host = self.geometry.rho2.shape[0], isinstance(self.geometry.rho2, np.ndarray)
+        most = max(FEWEST_CELLS, BLOCK // max(1, self.count)) if on_host else max(1, cells)
+        number = -(-cells // most)
+        if number <= 1:
+            return []
+        step = -(-cells // number)
+        return [(rows, self._part(rows)) for rows in _slices(cells, step)]
+
+    def _part(self, rows: slice) -> TaylorExpansion:
+        geometry = self.geometry.take(np.arange(rows.start, rows.stop))
+        reach = self.reach.take(rows, None if self.reach.cells is None else geometry.cells)
+        return TaylorExpansion(geometry, self.node, reach, self.count)
+
+    def gathered(self, compute: Callable[[TaylorExpansion], T]) -> T:
+        """A tuple of arrays of all cells, from those of each block."""
+        found = [compute(own) for _, own in self.blocks]
+        if len(found) == 1:
+            return found[0]
+        concat = namespace(self.geometry.rho2).concat
+        return cast("T", tuple(concat(list(each), axis=0) for each in zip(*found, strict=True)))
+
+
+def _slices(count: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
+
+
+def joined(parts: Sequence[FunctionModel]) -> FunctionModel:
+    """The model of all cells, from those of each block; degree 3 where it is known of all."""
+    if len(parts) == 1:
+        return parts[0]
+    concat = namespace(parts[0].value).concat
+
+    def each(records: Sequence[object], *names: str) -> list[Array]:
+        return [concat([getattr(own, name) for own in records], axis=0) for name in names]
+
+    names = ("value", "gradient", "hessian", "errors", "below", "above", "linear_error")
+    cubics = [own.cubic for own in parts if own.cubic is not None]
+    known = len(cubics) == len(parts)
+    cubic = CubicPart(*each(cubics, "tensor", "rest", "absolute")) if known else None
+    arrays = dict(zip(names, each(parts, *names), strict=True))
+    return FunctionModel(**arrays, gained=any(own.gained for own in parts), cubic=cubic)

@@ -1,0 +1,273 @@
+"""Columns of categories behind encoders: certified where a region keeps them, else refused."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, Matern
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.svm import SVC, SVR
+
+import gpcert
+from gpcert import explain
+from gpcert.adapters import as_posterior
+from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.kernels import SquaredExponential
+from gpcert.levels import checked_levels
+from gpcert.regions import Ball, Box, LinearMap
+from gpcert.testing.arb_reference import ArbPosterior
+from gpcert.testing.effort import examples, variants
+
+rng = np.random.default_rng(3)
+N = 60
+FRAME = pd.DataFrame(
+    {
+        "age": rng.normal(50.0, 10.0, N),
+        "colour": rng.choice(["red", "green", "blue"], N),
+        "bmi": rng.normal(25.0, 3.0, N),
+        "site": rng.choice([1, 4, 9], N),
+    }
+)
+Y = np.sin(FRAME["age"] / 10) + (FRAME["colour"] == "red") + FRAME["site"] / 20 + FRAME["bmi"] / 30
+NUMBERS, CATEGORIES = ["age", "bmi"], ["colour", "site"]
+LEVELS = {1: ("blue", "green", "red"), 3: (1.0, 4.0, 9.0)}
+BALL = {"age": 1.0, "bmi": 0.4}
+IMPUTED = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder())
+
+
+def columns(encoder, **options):
+    parts = [("numbers", StandardScaler(), NUMBERS), ("categories", encoder, CATEGORIES)]
+    return ColumnTransformer(parts, sparse_threshold=0.0, **options)
+
+
+def gp(kernel=None):
+    kernel = RBF(1.5) if kernel is None else kernel
+    return GaussianProcessRegressor(kernel, alpha=1e-2, optimizer=None)
+
+
+MODELS = {
+    "one-hot": make_pipeline(columns(OneHotEncoder()), gp()),
+    "dropped": make_pipeline(columns(OneHotEncoder(drop="first")), SVR()),
+    "imputed": make_pipeline(columns(IMPUTED), gp(RBF(2.0) + Matern(1.0, nu=1.5))),
+    "ordinal": make_pipeline(columns(OrdinalEncoder()), StandardScaler(), gp()),
+    "rare": make_pipeline(columns(OneHotEncoder(min_frequency=15)), SVR()),
+    "sparse": make_pipeline(
+        ColumnTransformer([("c", OneHotEncoder(), CATEGORIES)], remainder="passthrough"), SVR()
+    ),
+    "components": make_pipeline(columns(OneHotEncoder()), PCA(4), SVR()),
+}
+
+
+def moved(x, count):
+    """Rows of a frame with the numbers of x moved within `BALL`, as the pipeline takes them."""
+    found = pd.DataFrame([x] * count).astype(FRAME.dtypes.to_dict())
+    for name, radius in BALL.items():
+        found[name] = x[name] + rng.uniform(-radius, radius, count)
+    return found
+
+
+@variants("name", list(MODELS))
+def test_ranges_hold_what_the_pipeline_predicts(name, tmp_path):
+    model = MODELS[name].fit(FRAME, Y)
+    posterior = as_posterior(model)
+    assert posterior.levels == LEVELS
+    np.testing.assert_allclose(
+        posterior.mean(posterior.check_inputs(FRAME))[:, 0], model.predict(FRAME), atol=1e-8
+    )
+    posterior.save(tmp_path / "model.npz")
+    again = gpcert.load(tmp_path / "model.npz")
+    assert (again.levels, again.fingerprint) == (LEVELS, posterior.fingerprint)
+    for k in (0, 1):
+        x = FRAME.iloc[k]
+        found = gpcert.prediction_range(again, x, BALL, tol=1e-3)
+        values = model.predict(moved(x, 300))
+        assert found.minimum.lower - 1e-9 <= values.min()
+        assert values.max() <= found.maximum.upper + 1e-9
+        # the attained ends are attained: text is its number among the levels
+        argmin = dict(zip(FRAME.columns, found.argmin, strict=True))
+        argmin["colour"] = LEVELS[1][int(argmin["colour"])]
+        assert argmin["colour"] == x["colour"]
+        assert argmin["site"] == x["site"]
+        assert abs(model.predict(pd.DataFrame([argmin]))[0] - found.minimum.upper) < 1e-8
+
+
+@variants("kind", [SVC(), GaussianProcessClassifier(RBF(1.0), optimizer=None)])
+@variants("several", [False, True])
+def test_decisions_are_those_of_the_pipeline(kind, several):
+    labels = np.digitize(Y, np.quantile(Y, [1 / 3, 2 / 3])) if several else (Y > 2.0).to_numpy()
+    model = make_pipeline(columns(OneHotEncoder()), kind).fit(FRAME, labels)
+    table = gpcert.certify_many(model, FRAME[:3], 0.1, scale="std")
+    assert [row.decision for row in table] == list(model.predict(FRAME[:3]))
+    for row, (_, x) in zip(table, FRAME[:3].iterrows(), strict=True):
+        single = gpcert.certify(model, x, 0.1, scale="std")
+        assert (single.status, single.decision) == (row.status, row.decision)
+        radius = [0.1 * FRAME["age"].std(ddof=0), 0.0, 0.1 * FRAME["bmi"].std(ddof=0), 0.0]
+        np.testing.assert_allclose(row.region["radius"], radius, rtol=1e-12)
+    found = gpcert.certified_radius(model, FRAME.iloc[0], features=NUMBERS, norm=2, rtol=0.1)
+    assert 0 < found.lower <= found.upper
+    attacks = gpcert.attack(model, FRAME[:3], 1.0, scale="std", method="pgd", iterations=5)
+    for row, certificate in zip(
+        attacks, gpcert.certify_many(model, FRAME[:3], 1.0, scale="std"), strict=True
+    ):
+        assert not (row.confirmed and certificate.robust)
+        assert row.point[1] == row.x[1]
+        assert row.point[3] == row.x[3]
+
+
+def test_a_region_that_moves_a_column_of_categories_names_it():
+    model = MODELS["one-hot"].fit(FRAME, Y)
+    x = FRAME.iloc[0]
+    held = r"expected column 'colour', which holds categories \(blue, green, red\), to stay fixed"
+    X = as_posterior(model).check_inputs(FRAME[:3])
+    asked = [
+        lambda: gpcert.certify(model, x, 0.1, delta=0.5),
+        lambda: gpcert.certify(model, x, {"colour": 1.0}, delta=0.5),
+        lambda: gpcert.certify_many(model, FRAME[:3], 0.1, delta=0.5),
+        lambda: gpcert.certified_radius(model, x, delta=0.5),
+        lambda: gpcert.prediction_range(model, Box(X[0] - 0.1, X[0] + 0.1)),
+        lambda: gpcert.prediction_range_many(model, [Ball(X[0], 0.1)]),
+        lambda: gpcert.attack(model, FRAME[:3], 0.1, delta=0.5),
+        lambda: gpcert.bound_boxes(model, X - 0.1, X + 0.1),
+        lambda: explain.effects(model, FRAME[:2], 0.1),
+    ]
+    for ask in asked:
+        with pytest.raises(InputError, match=held):
+            ask()
+    half = np.array([0.5, 0.0, 0.1, 0.0])
+    with pytest.raises(InputError, match="several categories ask in a call for each"):
+        gpcert.bound_boxes(model, X - half, X + half)
+    bounds = gpcert.bound_boxes(model, X[:1] - half, X[:1] + half)
+    assert np.diff(bounds["mean"][0, 0]) < 1.0
+    # below the verbs, too
+    features = LinearMap(np.ones((1, 4)), levels={0: ("a", "b")})
+    with pytest.raises(InputError, match="expected feature 0 to stay fixed"):
+        features.extended(Box([0.0, 0.0], [1.0, 1.0]))
+
+
+def test_points_of_other_categories_are_refused_by_name():
+    model = MODELS["one-hot"].fit(FRAME, Y)
+    posterior = as_posterior(model)
+    for name, value in (
+        ("colour", "pink"),
+        ("colour", 3.0),
+        ("site", 2),
+        ("site", "4"),
+        ("colour", None),
+    ):
+        x = FRAME.iloc[0].copy()
+        x[name] = value
+        with pytest.raises(
+            InputError, match=f"expected one of the categories .* in column '{name}'"
+        ):
+            gpcert.certify(model, x, BALL, delta=0.5)
+        with pytest.raises(
+            InputError, match=f"expected one of the categories .* in column '{name}'"
+        ):
+            gpcert.certify_many(model, pd.DataFrame([x]), BALL, delta=0.5)
+    with pytest.raises(InputError, match="expected one of the categories"):
+        posterior.mean(np.array([[50.0, 0.5, 25.0, 4.0]]))
+    mixed = {"bmi": 25.0, "site": 4, "age": 50.0, "colour": "red"}  # names in any order
+    assert gpcert.certify(model, mixed, BALL, delta=5.0).robust
+    assert gpcert.certify(model, [50.0, 2.0, 25.0, 4.0], BALL, delta=5.0).robust  # text by number
+
+
+def test_arrays_of_any_kind_without_names():
+    data = FRAME.to_numpy(dtype=object)
+    parts = [("n", StandardScaler(), [0, 2]), ("c", OneHotEncoder(), [1, 3])]
+    model = make_pipeline(ColumnTransformer(parts, sparse_threshold=0), gp()).fit(data, Y)
+    posterior = as_posterior(model)
+    assert (posterior.levels, posterior.feature_names) == (LEVELS, None)
+    np.testing.assert_allclose(
+        posterior.mean(posterior.check_inputs(data))[:, 0], model.predict(data)
+    )
+    found = gpcert.prediction_range(model, list(data[0]), [1.0, 0.0, 0.4, 0.0])
+    assert found.minimum.lower <= model.predict(data[:1])[0] <= found.maximum.upper
+    with pytest.raises(InputError, match="feature 1, which holds categories"):
+        gpcert.prediction_range(model, data[0], 0.1)
+
+
+def test_what_cannot_be_certified_is_said():
+    only = make_pipeline(OneHotEncoder(), SVR()).fit(FRAME[CATEGORIES], Y)
+    with pytest.raises(UnsupportedModelError, match="got categories only"):
+        as_posterior(only)
+    gaps = FRAME.assign(colour=FRAME["colour"].where(FRAME["colour"] != "red", None))
+    with pytest.raises(UnsupportedModelError, match="fill in missing values before the fit"):
+        as_posterior(make_pipeline(columns(OneHotEncoder()), SVR()).fit(gaps, Y))
+    scaled = ColumnTransformer(
+        [("s", make_pipeline(StandardScaler(), OneHotEncoder()), ["site"])], remainder="drop"
+    )
+    with pytest.raises(InputError, match="categories: expected an input as it is"):
+        as_posterior(make_pipeline(scaled, SVR()).fit(FRAME, Y))
+    with pytest.raises(InputError, match="not known for a model behind linear features"):
+        gpcert.prediction_range(
+            MODELS["one-hot"].fit(FRAME, Y), FRAME.iloc[0], BALL, method="paper"
+        )
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [{0: ()}, {0: ("a", 1)}, {0: ("a", "a")}, {-1: ("a",)}, {0: "ab"}, {0: (np.nan,)}, [1]],
+)
+def test_wrong_levels_are_refused(levels):
+    with pytest.raises(InputError, match="levels: expected distinct labels"):
+        checked_levels(levels)
+
+
+def test_a_map_has_a_column_for_each_level():
+    with pytest.raises(InputError, match="with a column more for each level"):
+        LinearMap(np.ones((1, 3)), levels={0: ("a", "b"), 1: (7.0,)})
+    with pytest.raises(InputError, match="expected one set of categories, got two"):
+        LinearMap.of_blocks(
+            np.ones((1, 1)),
+            np.zeros(1),
+            [(0, (1.0,), np.ones((1, 1)))] * 2 + [(0, (2.0,), np.ones((1, 1)))],
+        )
+
+
+def test_a_file_with_other_levels_is_refused(tmp_path):
+    posterior = as_posterior(MODELS["one-hot"].fit(FRAME, Y))
+    posterior.save(tmp_path / "model.npz")
+    arrays = dict(np.load(tmp_path / "model.npz"))
+    header = json.loads(str(arrays["header"]))
+    for levels in (
+        {"1": ["blue"]},
+        {"x": ["a"]},
+        {"9": ["a", "b", "c"], "3": [1, 2, 3]},
+        [1],
+        {"1": "abc"},
+    ):
+        changed = {**arrays, "header": np.array(json.dumps({**header, "levels": levels}))}
+        np.savez(tmp_path / "other.npz", **changed)
+        with pytest.raises(InputError, match=r"other\.npz"):
+            gpcert.load(tmp_path / "other.npz")
+
+
+@settings(max_examples=examples(10), deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_bounds_hold_in_ball_arithmetic(seed):
+    """Two inputs of numbers, one of categories, mixed by a matrix: means and variances over balls
+    lie in what is proved."""
+    random = np.random.default_rng(seed)
+    q, labels = int(random.integers(1, 4)), ("a", "b", "c")
+    matrix = random.normal(size=(q, 6)) * 10.0 ** random.uniform(-3, 3, size=6)
+    features = LinearMap(matrix, random.normal(size=q), {1: labels})
+    X = random.normal(size=(5, 3))
+    X[:, 1] = random.integers(0, 3, 5)
+    factor = 0.3 * random.normal(size=(2, 5))
+    kernel = SquaredExponential(float(np.abs(matrix).max()))
+    model = gpcert.Posterior(kernel, features(X), random.normal(size=5), factor, features=features)
+    reference = ArbPosterior(model)
+    ball = Ball(X[0], [0.3, 0.0, 0.1], norm=random.choice([1, 2, np.inf]))
+    for quantity, value in (("mean", reference.mean), ("variance", reference.variance)):
+        found = gpcert.prediction_range(model, ball, quantity=quantity, tol=1e-2)
+        for x in [X[0], *ball.sample(5, seed)]:
+            assert value(x) >= found.minimum.lower
+            assert value(x) <= found.maximum.upper
