@@ -7,7 +7,7 @@ import pytest
 
 import gpcert
 from gpcert.cli.files import read_points
-from gpcert.cli.options import radius_of
+from gpcert.cli.reading import radius_of
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit

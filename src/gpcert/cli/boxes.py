@@ -12,6 +12,7 @@ import typer
 import gpcert
 from gpcert.cli import options
 from gpcert.cli.files import load_model, read_points
+from gpcert.cli.reading import parts_of
 from gpcert.cli.terminal import ExitCode, check_folder, console, option, say, say_written, table
 from gpcert.errors import InputError
 
@@ -163,7 +164,7 @@ class Places:
 def boxes(corners: Corners, asked: Asked, effort: Effort, places: Places) -> None:
     """Bound means, standard deviations and probabilities over each of many boxes."""
     models, lower, upper = corners.read()
-    names: Any = options.parts_of(asked.quantity)
+    names: Any = parts_of(asked.quantity)
     found = gpcert.bound_boxes(
         models,
         lower,

@@ -15,7 +15,7 @@ import gpcert
 from gpcert.choices import QuantityName, Ranking
 from gpcert.cli import options
 from gpcert.cli.files import Points, read_points
-from gpcert.cli.options import features_of, named, parts_of
+from gpcert.cli.reading import features_of, named, parts_of
 from gpcert.cli.results import Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, option, say, say_written, table
 from gpcert.errors import InputError

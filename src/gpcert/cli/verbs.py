@@ -12,6 +12,7 @@ import gpcert
 from gpcert.choices import AttackName, QuantityName, Sides
 from gpcert.cli import options
 from gpcert.cli.files import Points, load_model, read_labels
+from gpcert.cli.reading import label_of, named, radii_of
 from gpcert.cli.results import ENDS, Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, exit_code, option
 from gpcert.errors import InputError
@@ -102,7 +103,7 @@ def ranges(
         rtol=rtol,
         quantity=quantity,
         beta=beta,
-        output=options.label_of(label, model, quantity),
+        output=label_of(label, model, quantity),
         sides=sides,
         all_outputs=label is None and sides == "both",
         **words,
@@ -236,13 +237,13 @@ def safety(
     model, points, words = inputs.read(ball, decision, search)
     row = 0
     if point is not None:
-        row = points.labels.index(options.named("--point", point, points.labels))
+        row = points.labels.index(named("--point", point, points.labels))
     del words["n_jobs"]
     result = gpcert.safety_curve(
         model,
         model.check_inputs(points.X)[row],
-        options.radii_of(radii),
-        output=options.label_of(label, model),
+        radii_of(radii),
+        output=label_of(label, model),
         attack=attack,
         tol=tol,
         rtol=rtol,
@@ -303,9 +304,9 @@ def robustness(
     found = gpcert.robustness(
         None if others else model,
         points.X,
-        radii=None if radii is None else options.radii_of(radii),
+        radii=None if radii is None else radii_of(radii),
         compare={inputs.model.stem: model, **others} if others else None,
-        output=options.label_of(label, model),
+        output=label_of(label, model),
         tol=tol,
         rtol=rtol,
         **words,
@@ -349,7 +350,7 @@ def accuracy(
     """Find the share of the points that are right and proved robust, for every radius."""
     model, points, words = inputs.read(ball, decision, search)
     given = None if labels is None else _labels(labels, model, points)
-    words |= {"radii": options.radii_of(radii), "rtol": rtol}
+    words |= {"radii": radii_of(radii), "rtol": rtol}
     found = gpcert.certified_accuracy(model, points.X, given, **words)
     summary = f"{len(found)} points: {found.shares() or 'none was reached'}"
     title = f"Certified accuracy, {ball.told()}"
@@ -365,7 +366,7 @@ def _labels(path: Path, model: Model, points: Points) -> list[Any]:
             return [float(label) for label in found]
         except ValueError as error:
             raise InputError(f"{path}: expected numbers, one per line ({error})") from error
-    return [options.named("--labels", label, model.labels) for label in found]
+    return [named("--labels", label, model.labels) for label in found]
 
 
 def _test_point(row: TestPoint) -> list[RenderableType]:
@@ -397,7 +398,7 @@ def worst_case(
     """Bound a regression's least and greatest mean, and its credible band, around each point."""
     reach.required()
     model, points, words = inputs.read(reach, ball, search)
-    words["output"] = options.label_of(label, model, "mean")
+    words["output"] = label_of(label, model, "mean")
     found = gpcert.worst_case(model, points.X, beta=beta, tol=tol, rtol=rtol, **words)
     summary = f"{len(found)} points: a mean moves by at most {above(found.widest)}"
     title = f"Worst predictions, {ball.told(reach)}"
