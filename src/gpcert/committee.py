@@ -155,6 +155,11 @@ def is_several(model: Model) -> bool:
     return isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood)
 
 
+def is_classifier(model: Model) -> bool:
+    """Whether the model decides between classes."""
+    return isinstance(model, Committee) or model.likelihood.classifies
+
+
 def vote_scores(means: np.ndarray, m: int, F: np.ndarray | None = None) -> np.ndarray:
     """(n, m): votes less c / m from the means (n, pairs) of all pairs; with their probabilities F
     (n, pairs) ties are broken by confidences instead. See `Committee`.

@@ -25,5 +25,9 @@ class ModelWarning(UserWarning):
     """The certified function is not quite what the user's model computes; the message says why."""
 
 
+class RegionWarning(UserWarning):
+    """A region is smaller than its words may seem to say; the message says where."""
+
+
 class SoundnessError(GPCertError, ArithmeticError):
     """A bound came out NaN or crossed: a defect or an overflow, never turned into a verdict."""

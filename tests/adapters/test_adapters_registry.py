@@ -40,6 +40,23 @@ def test_other_types_are_refused_by_name(model):
     assert "Posterior(kernel, points, weights, factor" in str(caught.value)
 
 
+class AcquisitionFunction:
+    """What BoTorch's derive from; other libraries have names with the same word."""
+
+
+class UpperConfidenceBound(AcquisitionFunction):
+    pass
+
+
+def test_acquisition_functions_are_refused_in_words_of_their_own():
+    with pytest.raises(UnsupportedModelError) as caught:
+        as_posterior(UpperConfidenceBound())
+    message = str(caught.value)
+    assert "UpperConfidenceBound is an acquisition function, not a model" in message
+    assert "acquisition.model" in message
+    assert "quantity='ucb'" in message
+
+
 def test_probes_are_fixed_and_leave_the_points(posterior):
     probes = probe_points(posterior)
     assert probes.shape == (200, 2)

@@ -8,13 +8,14 @@ import pytest
 
 import gpcert
 from gpcert.adapters.libraries import BOTORCH as adapter
-from gpcert.errors import ModelWarning
+from gpcert.errors import ModelWarning, UnsupportedModelError
 from gpcert.testing.adapter_contract import AdapterContract
 
 torch = pytest.importorskip("torch")
 models = pytest.importorskip("botorch.models")
 inputs = pytest.importorskip("botorch.models.transforms.input")
 outcomes = pytest.importorskip("botorch.models.transforms.outcome")
+acquisition = pytest.importorskip("botorch.acquisition")
 kernels = pytest.importorskip("gpytorch.kernels")
 means = pytest.importorskip("gpytorch.means")
 
@@ -70,6 +71,10 @@ class TestBoTorch(AdapterContract):
             "MultiTaskGP is not supported",
         ),
         "derived": (lambda: single(kind=Derived), "Derived is not supported"),
+        "variational": (
+            lambda: models.SingleTaskVariationalGP(X),
+            r"SingleTaskVariationalGP is not supported.*\(model.model, likelihood\)",
+        ),
     }
 
 
@@ -154,3 +159,21 @@ def test_a_range_is_in_raw_units():
     mean = model.posterior(torch.as_tensor(rows)).mean.detach().numpy()
     assert found.minimum.lower <= mean.min()
     assert mean.max() <= found.maximum.upper
+
+
+def test_an_upper_confidence_bound_is_a_quantity_of_its_model():
+    """BoTorch's `UpperConfidenceBound` is mean + sqrt(beta) std of the model it holds."""
+    found = acquisition.UpperConfidenceBound(single(), beta=4.0)
+    with pytest.raises(UnsupportedModelError, match=r"an acquisition function.*acquisition\.model"):
+        gpcert.as_posterior(found)
+    box = gpcert.Box(torch.tensor([[8.0, 5.01], [9.0, 5.05]]))
+    bounds = gpcert.prediction_range(found.model, box, quantity="ucb", beta=2.0, tol=1.0)
+    sample = torch.as_tensor(box.sample(300, 0))
+    with torch.no_grad():
+        values = found(sample[:, None]).numpy()
+    assert bounds.minimum.lower <= values.min()
+    assert values.max() <= bounds.maximum.upper
+    limit = bounds.maximum.upper + 1.0
+    cert = gpcert.certify(found.model, sample[0], region=box, quantity="ucb", threshold=limit)
+    assert cert.robust
+    assert "mean + 2 std below" in cert.rule

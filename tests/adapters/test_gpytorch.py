@@ -227,6 +227,34 @@ def test_a_forward_that_does_more_than_its_parts_is_refused():
         gpcert.as_posterior(like_exact(Stretched))
 
 
+def test_errors_about_a_model_without_its_likelihood_name_the_pair():
+    """A stranger's first call: a classifier's model without its likelihood is a regression."""
+    model, likelihood = variational(), gl.BernoulliLikelihood()
+    x = [0.5, 0.5]
+    wrong = {
+        "certify": lambda: gpcert.certify(model, x, 0.1),
+        "radius": lambda: gpcert.certified_radius(model, x),
+        "many": lambda: gpcert.certify_many(model, [x], 0.1),
+        "weights": lambda: gpcert.certify(model, x, 0.1, class_weight=[1.0, 2.0]),
+        "range": lambda: gpcert.prediction_range(model, x, 0.1, quantity="probability"),
+        "accuracy": lambda: gpcert.certified_accuracy(model, [x], [1], [0.1]),
+        "pixels": lambda: gpcert.explain.pixel_budget(model, x, radius=0.1),
+        "gradient": lambda: gpcert.predict_gradient(model, [x], "probability"),
+        "list": lambda: gpcert.certify([model, likelihood], x, 0.1),
+        "swapped": lambda: gpcert.certify((likelihood, model), x, 0.1),
+        "likelihood": lambda: gpcert.certify(likelihood, x, 0.1),
+    }
+    for name, call in wrong.items():
+        with pytest.raises(InputError) as caught:
+            call()
+        assert "(model, likelihood)" in str(caught.value), name
+    assert gpcert.certify((model, likelihood), x, 0.1).decision is not None
+    # an exact regression has nothing to add
+    with pytest.raises(InputError) as caught:
+        gpcert.certify(exact(), x, 0.1)
+    assert "(model, likelihood)" not in str(caught.value)
+
+
 def test_nan_is_refused():
     model = exact()
     model.train_targets[0] = float("nan")

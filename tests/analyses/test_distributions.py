@@ -37,7 +37,7 @@ def test_robustness_contains_the_sampled_differences(binary, regression, softmax
 
 
 def test_robustness_says_what_is_missing(binary, X):
-    with pytest.raises(InputError, match="radius= and radii="):
+    with pytest.raises(InputError, match="radius=, radii= and relative="):
         gpcert.robustness(binary, X)
     with pytest.raises(InputError, match="compare"):
         gpcert.robustness(None, X, 0.1)

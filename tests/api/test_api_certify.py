@@ -198,8 +198,8 @@ BOX = gpcert.Box([0.0, 0.0], [1.0, 1.0])
         (X0, {"radius": 0.1, "norm": "two"}, "norm: expected a number"),
         (X0, {"radius": 0.1, "features": [2]}, "features: expected indices in 0..1"),
         (X0, {"radius": 0.1, "domain": (0.6, 1.0)}, "inside the domain"),
-        (X0, {"radius": 0.1, "region": BOX}, "exactly one of radius= and region="),
-        (X0, {}, "exactly one of radius= and region="),
+        (X0, {"radius": 0.1, "region": BOX}, "exactly one of radius=, relative= and region="),
+        (X0, {}, "exactly one of radius=, relative= and region="),
         ([2.0, 0.5], {"region": BOX}, "x: expected a point of the region"),
         (X0, {"region": gpcert.Box([0.0], [1.0])}, "region: expected 2 features"),
         (X0, {"region": np.zeros((2, 2))}, r"region: expected a gpcert\.Box"),
@@ -234,7 +234,7 @@ def test_bad_inputs(classifier, x, options, message):
 def test_bad_inputs_in_regression(regressor, many_outputs, options, message):
     with pytest.raises(InputError, match=message):
         gpcert.certify(regressor, X0, 0.1, **options)
-    with pytest.raises(InputError, match="threshold: expected one output, got 3; use delta="):
+    with pytest.raises(InputError, match="threshold: expected output=, which of 3 targets"):
         gpcert.certify(many_outputs, X0, 0.1, threshold=1.0)
 
 

@@ -139,7 +139,7 @@ def test_no_points(classifier):
         ([0.0, 0.0], {}, "X: expected 2 dimension"),
         ([[0.0]], {}, "X: expected 2 features"),
         ([[0.0, 0.0]], {"radius": -1.0}, "radius: expected numbers >= 0"),
-        ([[0.0, 0.0]], {"radius": None}, "exactly one of radius= and region="),
+        ([[0.0, 0.0]], {"radius": None}, "exactly one of radius=, relative= and region="),
         ([[0.0, 0.0]], {"delta": 0.1}, "use threshold="),
         ([[0.0, 0.0]], {"domain": (1.0, 2.0)}, "inside the domain"),
     ],

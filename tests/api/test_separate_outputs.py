@@ -141,7 +141,7 @@ def test_mistakes_are_named():
     classes = gpcert.SeparateOutputs(MEMBERS, Softmax())
     with pytest.raises(InputError, match="kernels of their own use method='taylor'"):
         gpcert.certify(classes, X, 0.1, method="paper")
-    with pytest.raises(InputError, match="one output"):
+    with pytest.raises(InputError, match="threshold: expected output="):
         gpcert.certify(MODEL, X, 0.1, threshold=0.5)
     with pytest.raises(InputError, match="no probability"):
         gpcert.prediction_range(MODEL, REGION, quantity="probability")

@@ -7,7 +7,7 @@ import pytest
 
 import gpcert
 from gpcert.cli.files import read_points
-from gpcert.cli.options import radius_of
+from gpcert.cli.reading import radius_of
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
@@ -155,12 +155,95 @@ def test_domain_by_name(run, named, csv, tmp_path):
 
 def test_radius_by_name(named):
     model = gpcert.load(named)
-    assert radius_of("bmi=0.5", model) == [0.0, 0.5]
+    assert radius_of("bmi=0.5", model) == {1: 0.5}
     assert radius_of("0.5,1", model) == [0.5, 1.0]
     assert radius_of("2", model) == 2.0
     for wrong in ("", "a", "weight=1", "bmi=", "=1", "bmi=x", "bmi=1,2", "bmi=1,bmi=0"):
         with pytest.raises(InputError, match="--radius"):
             radius_of(wrong, model)
+
+
+def test_radii_of_each_point_from_a_file(run, named, csv, tmp_path):
+    output, radii = tmp_path / "results.json", tmp_path / "radii.csv"
+    points = csv("id,age,bmi\nAnn,1.0,0.0\nBob,-1.0,0.2\n")
+    arguments = [named, points, "--radius", radii, "--output", output]
+    radii.write_text("id,bmi,age\nAnn,0.1,0.2\nBob,0.0,0.3\n")
+    for command in ("certify", "range", "attack"):
+        result = run(command, *arguments)
+        assert result.exit_code in {0, 1, 2}, result.stderr
+        found = gpcert.load(output)
+        assert {tuple(row.region["radius"]) for row in found} == {(0.2, 0.1), (0.3, 0.0)}
+        assert "radii of radii.csv" in result.stdout
+    assert run("explain", *arguments).exit_code == 0
+    assert gpcert.load(output).radius.tolist() == [[0.2, 0.1], [0.3, 0.0]]
+    assert run("explain", *arguments, "--what", "sufficient").exit_code == 0
+    assert [row.region["radius"] for row in gpcert.load(output)] == [[0.2, 0.1], [0.3, 0.0]]
+    for text, message in {
+        "id,bmi,age\nBob,0.1,0.2\nAnn,0.0,0.3\n": "expected the ids of POINTS",
+        "id,bmi,age\nAnn,0.1,0.2\n": "a row for each of 2 points, got 1",
+        "bmi,weight\n0.1,0.2\n0.1,0.2\n": "missing: 'age'",
+        "bmi,age\n0.1,-0.2\n0.1,0.2\n": "radius: expected numbers >= 0",
+        "bmi,age\n0.1,nan\n0.1,0.2\n": "radius: expected",
+    }.items():
+        radii.write_text(text)
+        wrong = run("certify", *arguments)
+        assert wrong.exit_code == 3
+        assert message in wrong.stderr
+    radii.write_text("0.1,0.2\n0.0,0.3\n")  # by position, as points are
+    assert run("certify", *arguments).exit_code in {0, 1, 2}
+    assert run("certify", named, points, "--radius", "nowhere.csv").exit_code == 3
+
+
+@pytest.mark.filterwarnings("default::gpcert.errors.RegionWarning")
+def test_radii_in_parts_of_each_value(run, named, csv, tmp_path):
+    output = tmp_path / "results.json"
+    points = csv("age,bmi\n1.0,0.0\n-1.0,0.5\n")
+    arguments = ["certify", named, points, "--output", output, "--relative"]
+    result = run(*arguments, 0.25)
+    assert result.exit_code == 0, result.stderr
+    assert [row.region["radius"] for row in gpcert.load(output)] == [[0.25, 0.0], [0.25, 0.125]]
+    warned = result.stderr.replace("\n", " ")
+    assert "warning: relative: 1 of 4 values are 0 and stay fixed" in warned
+    assert "radius 0.25 of each value" in result.stdout
+    assert run(*arguments, "bmi=0.5", "--features", "bmi").exit_code == 0
+    assert gpcert.load(output)[1].region["radius"] == [0.0, 0.25]
+    for wrong in ("a", "5%", "bmi=0.5,bmi=1", "weight=0.1", "-0.1"):
+        assert run(*arguments, wrong).exit_code == 3
+    fixed = run(*arguments, "bmi=0.5", "--features", "age")
+    assert fixed.exit_code == 3
+    assert "features= leaves it out" in fixed.stderr
+
+
+def test_what_a_threshold_is_compared_with(run, csv, tmp_path):
+    """The second output's mean + 2 std stays below the limit."""
+    model = gpcert.Posterior(
+        SquaredExponential(1.0), [[-1.0, 0.0], [1.0, 0.0]], [[1.0, -1.0], [0.5, 0.5]], np.eye(2)
+    )
+    path, output = tmp_path / "two.npz", tmp_path / "results.json"
+    model.save(path)
+    points = csv("1.0,0.0\n-1.0,0.2\n")
+    asked = ["--target", 1, "--quantity", "ucb", "--beta", 2, "--threshold", 3, "--output", output]
+    result = run("certify", path, points, "--radius", 0.1, *asked)
+    assert result.exit_code == 0, result.stderr
+    direct = gpcert.certify_many(
+        model, [[1.0, 0.0], [-1.0, 0.2]], 0.1, output=1, quantity="ucb", beta=2, threshold=3.0
+    )
+    found = gpcert.load(output)
+    assert [row.rule for row in found] == [row.rule for row in direct]
+    assert found[0].rule == "mean + 2 std of target 1 below 3.0"
+    assert run("radius", path, points, "--rtol", 0.2, *asked).exit_code == 0
+    assert gpcert.load(output)[0].rule == found[0].rule
+    assert run("attack", path, points, "--radius", 0.1, *asked).exit_code == 2
+    explained = ["--what", "sufficient", "--radius", 0.1, *asked]
+    assert run("explain", path, points, *explained).exit_code == 0
+    assert gpcert.load(output)[0].rule == found[0].rule
+    ranged = ["--radius", 0.1, "--target", 1, "--quantity", "lcb", "--beta", 2, "--output", output]
+    assert run("range", path, points, *ranged).exit_code == 0
+    assert gpcert.load(output)[0].quantity == "lcb"
+    bounds = tmp_path / "bounds.npz"
+    boxes = ["boxes", path, points, points, "--quantity", "lcb,ucb", "--output", bounds]
+    assert run(*boxes).exit_code == 0
+    assert set(gpcert.load(bounds).ranges) == {"lcb", "ucb"}
 
 
 def test_points_from_standard_input_and_results_to_standard_output(run, named):

@@ -1,6 +1,6 @@
 """`gpcert reproduce`: the list, a run, and what it refuses."""
 
-from gpcert.experiments import names
+from gpcert.experiments import ExperimentResult, names
 
 
 def test_the_list_names_every_experiment(run):
@@ -13,6 +13,12 @@ def test_a_run_says_its_findings_and_where_they_are(run, tmp_path):
     result = run("reproduce", "scaling", "--smallest", "--output", tmp_path)
     assert result.exit_code == 0
     assert "third power" in result.stdout
+    # two sizes and two points settle nothing, whatever their intervals say
+    assert result.stdout.count("not judged") == 2
+    assert " yes" not in result.stdout
+    assert {each.agrees for each in ExperimentResult.read(tmp_path / "scaling").findings} == {
+        "not judged"
+    }
     assert (tmp_path / "scaling" / "result.json").is_file()
     (tmp_path / "scaling" / "times.svg").unlink()
     again = run("reproduce", "scaling", "--redraw", "--output", tmp_path)

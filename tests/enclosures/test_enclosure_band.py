@@ -20,7 +20,7 @@ from gpcert.testing.effort import crossed, examples
 from tests.enclosures.enclosure_checks import arb, below, check_goal, evaluation_of
 from tests.strategies import Case, any_kernels, cases, ill_conditioned
 
-betas = st.sampled_from([2.0, 0.3, 1e-6, 50.0, 1e12])
+betas = st.sampled_from([2.0, -2.0, 0.3, -0.3, 1e-6, -1e-6, 50.0, 1e12, -1e12])
 
 
 def check(case, beta, evaluation, make=lambda goal: [goal]):
@@ -78,10 +78,10 @@ def test_bands_where_the_variance_vanishes(name, size):
 @crossed(
     {
         "scale": [1e-140, 1e-8, 1e120],
-        "beta": [5e-324, 1e-318, 1e-290, 2.0, 1e150, sys.float_info.max],
+        "beta": [5e-324, 1e-318, 1e-290, 2.0, -2.0, 1e150, -1e150, sys.float_info.max],
         "weight": [0.0, 1.0],
     },
-    quick=12,
+    quick=16,
 )
 def test_bands_of_extreme_sizes(scale, beta, weight):
     """What overflows or vanishes makes a bound weaker, never wrong, and warns nobody."""
@@ -135,6 +135,23 @@ def test_the_minimum_along_a_line_is_exact():
     np.testing.assert_allclose(found, true, atol=1e-13)
 
 
+def test_the_minimum_of_an_upper_bound_lies_at_an_end():
+    """Concave in the variance, whatever the slope of the line."""
+    slope, low, high = np.array([1.0, -1.0, -0.1, 0.0]), np.full(4, 1.0), np.full(4, 9.0)
+    found = Band(0, 1, -2.0).lowest(np.zeros(4), slope, low, high)
+    true = [1.0 + 2.0, -9.0 + 6.0, -0.1 + 2.0, 2.0]
+    assert np.all(found <= true)
+    np.testing.assert_allclose(found, true, atol=1e-13)
+
+
+def test_a_negative_is_minus_the_bound():
+    q, v = np.array([0.3, -1.2]), np.array([0.25, 4.0])
+    for beta in (2.0, -0.5):
+        band = Band(0, 1, beta)
+        np.testing.assert_array_equal(band.negative.value(-q, v), -band.value(q, v))
+        assert band.negative.negative == band
+
+
 def model():
     rng = np.random.default_rng(3)
     points = rng.normal(size=(15, 2))
@@ -142,9 +159,10 @@ def model():
     return regression_posterior(kernel, points, rng.normal(size=(1, 15)), 0.1)
 
 
+@pytest.mark.parametrize("beta", [2.0, -2.0])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_the_joint_bound_is_of_second_order_and_tighter_than_both_apart(sign):
-    posterior, center, beta = model(), np.array([0.3, -0.2]), 2.0
+def test_the_joint_bound_is_of_second_order_and_tighter_than_both_apart(sign, beta):
+    posterior, center = model(), np.array([0.3, -0.2])
     region = Box(center - 1.0, center + 1.0)
     local = LocalPosterior.build(posterior, region, Backend(), variance=True)
     halves = 0.2 * 0.5 ** np.arange(5)
@@ -161,10 +179,12 @@ def test_the_joint_bound_is_of_second_order_and_tighter_than_both_apart(sign):
     assert np.all(np.asarray(slack) > 0)
     assert np.polyfit(np.log(halves), np.log(slack), 1)[0] >= 1.8
     mean = to_numpy(QuantityGoal(Mean(0, sign)).bound(evaluation, None).lower)
-    largest = -to_numpy(QuantityGoal(Variance(0, -1)).bound(evaluation, None).lower)
-    apart = mean - beta * np.sqrt(largest)
+    side = 1 if beta < 0 else -1
+    worst = side * to_numpy(QuantityGoal(Variance(0, side)).bound(evaluation, None).lower)
+    apart = mean - beta * np.sqrt(worst)
     assert np.all(lower >= apart - 1e-12)
-    assert np.all((lower - apart)[2:] > 5.0 * np.asarray(slack)[2:])
+    if beta > 0:  # of an upper bound the parts apart are nearly as good here
+        assert np.all((lower - apart)[2:] > 5.0 * np.asarray(slack)[2:])
 
 
 def test_torch_has_the_same_bounds():

@@ -101,7 +101,18 @@ def draw_case(seed: int) -> Case:
     case.search = _search(rng, case)
     if not verb.startswith("prediction"):
         case.decision = _decision(rng, case)
+    _ask_of_bounds(np.random.default_rng([seed, 1]), case)  # of its own: seeds keep their cases
     return case
+
+
+def _ask_of_bounds(rng: Rng, case: Case) -> None:
+    """Some of the questions become ones of a confidence bound, or of another compared value."""
+    if rng.random() < 0.5:
+        return
+    if case.search.get("quantity") == "band":
+        case.search["quantity"] = one_of(rng, ("lcb", "ucb"))
+    if case.decision and case.kind in {"regression", "targets"} and case.constant is None:
+        case.decision = _compared(rng, case)
 
 
 def _point(rng: Rng, model: Any, unit: float, probes: list[np.ndarray]) -> np.ndarray:
@@ -178,7 +189,7 @@ def _search(rng: Rng, case: Case) -> dict[str, Any]:
             quantities += ["probability"] * 3
         chosen["quantity"] = one_of(rng, quantities)
         if chosen["quantity"] == "band":
-            chosen["beta"] = float(one_of(rng, (0.0, 1e-9, 0.5, 2.0, 2.0, 2.0, 40.0, 1e9)))
+            chosen["beta"] = _beta(rng)
     if case.verb == "prediction_range":
         chosen["sides"] = one_of(rng, ("both", "both", "both", "minimum", "maximum"))
         chosen |= _output(rng, case)
@@ -193,6 +204,25 @@ def _output(rng: Rng, case: Case) -> dict[str, Any]:
     if is_class_model(case.model):
         return {"output": one_of(rng, case.model.labels)}
     return {}
+
+
+def _beta(rng: Rng) -> float:
+    return float(one_of(rng, (0.0, 1e-9, 0.5, 2.0, 2.0, 2.0, 40.0, 1e9)))
+
+
+def _compared(rng: Rng, case: Case) -> dict[str, Any]:
+    """A value of a regression against a threshold near it."""
+    output = int(rng.integers(case.model.outputs))
+    quantity = one_of(rng, ("mean", "variance", "std", "lcb", "ucb", "ucb"))
+    bound = {"beta": _beta(rng)} if quantity in {"lcb", "ucb"} else {}
+    beta = bound.get("beta", 0.0)
+    mean, variance = (part[0, output] for part in case.model.predict(case.x[None]))
+    std = float(np.sqrt(variance))
+    plain = {"mean": mean, "variance": variance, "std": std, "lcb": mean - beta * std}
+    level = float(plain.get(quantity, mean + beta * std))
+    step = one_of(rng, (0.0, 1e-15, 1e-9, 1e-3, 0.3, 1.0)) * one_of(rng, (-1, 1))
+    level = level + step * max(1.0, abs(level)) if np.isfinite(level) else 0.0
+    return {"threshold": level, "quantity": quantity, "output": output, **bound}
 
 
 def _decision(rng: Rng, case: Case) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from tests.hunt.hunt_links import NoReferenceError
 from tests.hunt.hunt_numbers import above, below, precise, shown
 from tests.hunt.hunt_regions import BallSet, RegionSet, candidates, corners, inside, pulled
 from tests.hunt.hunt_rules import Rule, label_index
-from tests.hunt.hunt_truth import Truth, is_class_model, is_committee
+from tests.hunt.hunt_truth import Truth, ends_of, is_class_model, is_committee
 
 Finding = str
 CHEAP_POINTS, COSTLY_POINTS = 10, 3
@@ -65,13 +65,13 @@ class Checker:
     def range(self, item: Any, output: int) -> Iterator[Finding]:
         """Bounds hold at every point; attained values are attained, at points of the region."""
         quantity, region = item.quantity, self.case.region
-        reach = item.beta or 0.0
+        reaches = ends_of(quantity, item.beta or 0.0)
 
         def least(x: np.ndarray) -> arb:
-            return self.truth.quantity(quantity, output, x, -reach)
+            return self.truth.quantity(quantity, output, x, reaches[0])
 
         def most(x: np.ndarray) -> arb:
-            return self.truth.quantity(quantity, output, x, reach)
+            return self.truth.quantity(quantity, output, x, reaches[1])
 
         for low, high in ((item.minimum, item.maximum),):
             numbers = (low.lower, low.upper, high.lower, high.upper)
@@ -81,7 +81,7 @@ class Checker:
                 or high.lower > high.upper
             ):
                 yield f"bounds {numbers} are NaN or crossed"
-        ends = (-reach, reach) if reach else (0.0,)
+        ends = sorted(set(reaches))
         points = [self._points(self._function(quantity, output, end), region) for end in ends]
         for x in (x for some in points for x in some):
             low, high = self._ball(least, x), self._ball(most, x)
@@ -275,7 +275,7 @@ class Checker:
         if quantity == "probability":
             return lambda X: self._rough_scores(X)[:, min(output, self._scores - 1)]
         member = self.truth.members[0]
-        if quantity == "band":
+        if quantity in {"band", "lcb", "ucb"}:
 
             def end(X: np.ndarray) -> np.ndarray:
                 mean, variance = member.floats(X)
@@ -295,6 +295,10 @@ class Checker:
             )
         if not rule.several:
             sign = 1.0 if claimed == 1 else -1.0
+            if rule.labels() is None and "quantity" in rule.options:
+                asked = rule.options["quantity"], rule.options["output"]
+                function = self._function(*asked, ends_of(asked[0], rule.beta)[0])
+                return lambda X: sign * function(X)
             if rule.labels() is None or not rule.options:
                 return lambda X: sign * self.truth.members[0].floats(X)[0][:, 0]
             return lambda X: sign * self._rough_scores(X)[:, 0]

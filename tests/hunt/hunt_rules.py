@@ -10,7 +10,7 @@ import numpy as np
 from flint import arb
 
 from tests.hunt.hunt_numbers import Balls
-from tests.hunt.hunt_truth import Truth, is_class_model, is_committee
+from tests.hunt.hunt_truth import Truth, ends_of, is_class_model, is_committee
 
 
 class Rule:
@@ -20,6 +20,11 @@ class Rule:
     def __init__(self, truth: Truth, options: dict[str, Any], x: np.ndarray) -> None:
         self.truth, self.model, self.options, self.x = truth, truth.model, options, x
         self.several = is_committee(self.model) or is_class_model(self.model)
+
+    @property
+    def beta(self) -> float:
+        """How far a confidence bound reaches."""
+        return self.options.get("beta", 0.0)
 
     def labels(self) -> tuple[Any, ...] | None:
         """Names of the decisions; None in regression."""
@@ -71,7 +76,9 @@ class Rule:
         if level is None:
             return self.truth.moments(x)[0][0]
         if type(self.model.likelihood).__name__ == "Gaussian":
-            return self.truth.moments(x)[0][0] - level
+            name = self.options.get("quantity", "mean")
+            reach = ends_of(name, self.beta)[0]
+            return self.truth.quantity(name, self.options.get("output", 0), x, reach) - level
         return self.truth.probabilities(x)[0] - level
 
     def _threshold(self) -> arb | None:

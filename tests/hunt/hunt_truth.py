@@ -102,6 +102,13 @@ def _dot(left: list[arb], right: list[arb]) -> arb:
     return total
 
 
+def ends_of(quantity: str, beta: float) -> tuple[float, float]:
+    """How many standard deviations above the mean the least and the greatest end of a range of the
+    quantity lie."""
+    ends = {"band": (-beta, beta), "lcb": (-beta, -beta), "ucb": (beta, beta)}
+    return ends.get(quantity, (0.0, 0.0))
+
+
 class Truth:
     """A posterior or a committee as its definition."""
 

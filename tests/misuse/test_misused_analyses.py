@@ -22,7 +22,7 @@ SEARCH = {
     "progress": False,
 }
 AROUND = {"norm": 2, "features": [0, 1], "domain": (-9.0, 9.0), "scale": [1.0, 1.0]}
-RULE = {"threshold": None, "class_weight": None, "output_norm": 2}
+RULE = {"threshold": None, "class_weight": None, "output_norm": "inf"}
 POINTS = {"X": X[:1], "radius": 0.1}
 VERBS = {
     "certified_radius_many": {"X": X[:1], **AROUND, **RULE, "max_radius": 0.5, **SEARCH},
@@ -32,7 +32,7 @@ VERBS = {
         "all_outputs": False, **SEARCH,
     },
     "attack": {
-        **POINTS, "region": None, **AROUND, **RULE, "restarts": 0, "iterations": 1,
+        **POINTS, "region": None, **AROUND, **RULE, "restarts": 3, "iterations": 40,
         "confirm": False, "random_state": 0, "method": "gpfgs",
     },
     "safety_curve": {
@@ -45,6 +45,10 @@ VERBS = {
     },
     "worst_case": {**POINTS, "region": None, "beta": 2.0, **AROUND, "tol": 0.5, **SEARCH},
     "predict_gradient": {"X": X[:1], "quantity": None},
+    "certify_many": {
+        "X": X[1:2], "relative": 0.1, "threshold": 0.5, "quantity": "lcb", "output": None,
+        "beta": 1.0, "output_norm": "inf", **SEARCH,
+    },
 }  # fmt: skip
 LONG = {"prediction_range_many", "safety_curve", "worst_case"}
 """What they read, `robustness` and `certified_accuracy` read too."""

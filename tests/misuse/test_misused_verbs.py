@@ -44,7 +44,7 @@ SEARCH = {
     "variance_bound": None,
 }
 AROUND = {"norm": 2, "features": [0, 1], "domain": (-9.0, 9.0), "scale": [1.0, 1.0]}
-RULE = {"threshold": None, "class_weight": None, "delta": None, "output_norm": 2}
+RULE = {"threshold": None, "class_weight": None, "delta": None, "output_norm": "inf"}
 POINT = {"x": [0.1, 0.2], "radius": 0.1, "region": None}
 RANGE = {"region": gpcert.Ball([0.1, 0.2], 0.1), "tol": 0.5, "quantity": None, "beta": None}
 
@@ -70,7 +70,7 @@ CHEAP = [("certify", "regression"), *((verb, "binary") for verb in VERBS)]
 def _good(verb, model):
     call, good = VERBS[verb]
     if model in ("regression", "two targets") and "delta" in good:
-        good = {**good, "delta": 1.0}
+        good = {**good, "delta": 1.0, "output_norm": 2}
     if model == "three classes" and "output" in good:
         good = {**good, "output": "b"}
     return call, {"model": MODELS[model], **good}
@@ -145,7 +145,7 @@ def test_words():
     _says("output: expected one of", verb="prediction_range", output=np.array([0, 1]))
     _says("budget: expected a positive number of seconds", budget=-1)
     _says("budget: expected a positive number of seconds", budget="5")
-    _says("exactly one of radius= and region=, got neither", radius=None)
+    _says("exactly one of radius=, relative= and region=, got none", radius=None)
     _says("x: expected finite numbers, got 1 NaN", x=[0.0, np.nan])
     _says("n_jobs: expected a whole number", verb="certify_many", X=X, n_jobs=0)
     _says("progress: expected True, False or None", verb="certify_many", X=X, progress="yes")

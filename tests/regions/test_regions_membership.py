@@ -181,3 +181,41 @@ def test_mask_and_text_norm():
 def test_wrong_arguments_are_named(make, words):
     with pytest.raises(InputError, match=words):
         make()
+
+
+def test_bounds_of_a_box_are_rows():
+    bounds = np.array([[0.0, 2.0, -1.0], [1.0, 2.0, 3.0]])
+    box = Box(bounds)
+    assert box.describe() == Box(*bounds).describe()
+    assert Box([[0.0, 2.0, -1.0], [1.0, 2.0, 3.0]]).describe() == box.describe()
+    square = Box(np.array([[0.0, 5.0], [1.0, 10.0]]))
+    assert square.upper.tolist() == [1.0, 10.0]
+    assert Box(np.array([[0.0], [1.0]])).dim == 1
+    torch = pytest.importorskip("torch")
+    tensor = torch.tensor(bounds.tolist(), requires_grad=True)
+    assert Box(tensor).describe() == box.describe()
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        (np.zeros((3, 2)), r"shape \(2, d\), rows lower and upper, got shape \(3, 2\).*its \.T"),
+        (np.zeros((1, 2)), r"got shape \(1, 2\).*its \.T"),
+        (np.zeros((3, 3)), r"got shape \(3, 3\)"),
+        ([0.0, 1.0], r"got shape \(2,\) and no upper"),
+        (np.zeros((2, 2, 2)), r"got shape \(2, 2, 2\)"),
+        (np.zeros((2, 0)), "length >= 1"),
+        ([(0.0, 1.0), (5.0, 10.0)], "two corners or the ends of two features"),
+        (np.array([[1.0, 0.0], [0.0, 1.0]]), "the box is empty"),
+        (5.0, r"got shape \(\)"),
+        (None, "bounds: expected"),
+    ],
+)
+def test_bounds_of_other_shapes_are_refused(bounds, message):
+    with pytest.raises(InputError, match=message):
+        Box(bounds)
+
+
+def test_a_record_of_a_box_has_both_ends():
+    with pytest.raises(InputError, match="no upper"):
+        region_from_dict({"kind": "box", "lower": [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]})

@@ -41,7 +41,10 @@ MODELS = (SingleTaskGP, ModelListGP)
 def convert(model: Any) -> Conversion:
     """Convert a BoTorch model; the result predicts in the units of the user."""
     if type(model) not in MODELS:
-        raise unsupported("model", model, MODELS, "; classes derived from them neither")
+        why = "; classes derived from them neither"
+        if "Variational" in type(model).__name__:
+            why = "; a variational one is passed with its likelihood, as (model.model, likelihood)"
+        raise unsupported("model", model, MODELS, why)
     copy = read_only_copy(model)
     each = list(copy.models) if type(copy) is ModelListGP else [copy]
     posterior = join_outputs([output for one in each for output in _outputs(one)])

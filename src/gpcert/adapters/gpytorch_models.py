@@ -56,6 +56,12 @@ DISTRIBUTIONS = (
 )
 
 
+ALONE = (
+    "; a variational GPyTorch model alone is its latent function: for the classes of a likelihood "
+    "pass the pair (model, likelihood)"
+)
+"""What errors say of a model that came without its likelihood."""
+
 EXACT_LIKELIHOODS = (
     gl.GaussianLikelihood,
     gl.FixedNoiseGaussianLikelihood,
@@ -262,7 +268,7 @@ def _output(model: Any, strategy: Any, output: int | None) -> Posterior:
 def _likelihood(likelihood: Any) -> Likelihood:
     """Ours for the library's."""
     if likelihood is None:
-        return Gaussian()
+        return Gaussian(advice=ALONE)
     link = LIKELIHOODS.get(type(likelihood))
     if link is None:
         why = "; pass the model without it to certify the latent function"

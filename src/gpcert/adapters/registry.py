@@ -17,6 +17,7 @@ from typing import Any
 
 from gpcert.adapters.adapter import Adapter, Conversion, Supported, check_adapter
 from gpcert.adapters.kept import Kept
+from gpcert.adapters.libraries import LibraryAdapter
 from gpcert.adapters.measure import Agreement, measured
 from gpcert.committee import Model
 from gpcert.errors import InputError, ModelWarning, UnsupportedModelError
@@ -144,6 +145,19 @@ def convert(model: Any) -> Conversion:
         if adapter.accepts(model):
             return adapter.to_posterior(model)
     kind = f"{type(model).__module__}.{type(model).__qualname__}"
+    if any("Acquisition" in base.__name__ for base in type(model).__mro__):
+        raise UnsupportedModelError(
+            f"model: {kind} is an acquisition function, not a model: pass its model, mostly "
+            "acquisition.model; mean + beta std and the like are asked of it by quantity='ucb' "
+            "(or 'lcb', 'mean', 'std') and beta="
+        )
+    pair = _pair_of(model)
+    if pair is not None:
+        parts = model if isinstance(model, tuple | list) else (model,)
+        raise UnsupportedModelError(
+            f"model: expected a model, or a {pair} and its likelihood as the tuple (model, "
+            f"likelihood), got {kind}: {', '.join(type(part).__name__ for part in parts)}"
+        )
     models: dict[str, list[str]] = {}
     for library, row in supported().rows:
         models.setdefault(library, []).append(row.model)
@@ -153,6 +167,20 @@ def convert(model: Any) -> Conversion:
         "gpcert.adapters.supported() says more; else write the model's numbers as "
         "Posterior(kernel, points, weights, factor, ...), or an adapter (docs/models.md)"
     )
+
+
+def _pair_of(model: Any) -> str | None:
+    """The models that are passed with their likelihood, where one is among these parts, or where
+    this is a likelihood alone."""
+    parts = model if isinstance(model, tuple | list) else (model,)
+    bases = [base for part in parts for base in type(part).__mro__]
+    known = {(base.__module__.partition(".")[0], base.__name__) for base in bases}
+    for adapter in built_in():
+        if isinstance(adapter, LibraryAdapter) and adapter.pair:
+            module, name = adapter.module, adapter.pair[0]
+            if {(module, name), (module, "Likelihood")} & known:
+                return f"{adapter.LIBRARY} {name}"
+    return None
 
 
 def _candidates(packages: set[str]) -> Iterator[Adapter]:

@@ -10,9 +10,10 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api import certified_radius_many
+from gpcert.api.compared import read_decision
 from gpcert.api.regions import Where
-from gpcert.api.rules import decision_rule, read_decision
-from gpcert.api.words import DecisionTableWords, read_radii, search_words, verb
+from gpcert.api.rules import decision_rule
+from gpcert.api.words import AccuracyWords, read_radii, search_words, verb
 from gpcert.arrays import finite_array
 from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Radius
@@ -25,6 +26,7 @@ from gpcert.extras import Axes, DataFrame, optional
 from gpcert.frames import labels_of
 from gpcert.plots.curves import plot_accuracy, step_radii
 from gpcert.regions.shapes import check_norm
+from gpcert.rounding import norm as norm_of
 from gpcert.search import StopReason
 from gpcert.several import Outputs
 
@@ -139,7 +141,7 @@ def certified_accuracy(
     radii: Any,
     *,
     rtol: float = 0.01,
-    **words: Unpack[DecisionTableWords],
+    **words: Unpack[AccuracyWords],
 ) -> CertifiedAccuracy:
     """Share of the test points that are right and proved robust, as a function of the radius.
 
@@ -151,7 +153,8 @@ def certified_accuracy(
     Parameters
     ----------
     X, y : test points and their labels. In regression a point is right where its mean is within
-        `delta` of y, in plain floating point; None for y counts all points as right.
+        `delta` of y (in `output_norm`), in plain floating point; None for y counts all points as
+        right.
     radii : where the curves are reported; the largest ends the search (radii beyond need another
         run), other values between may be asked of the result, `result.curve(radii)`.
     norm, features, domain, scale, threshold, class_weight, delta, output_norm : as in `certify`.
@@ -173,10 +176,10 @@ def certified_accuracy(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    options = read_decision(words)
+    options = read_decision(words, posterior)
     grid = read_radii(radii)
     decided = decision_margins(posterior, points, options).decided(points)
-    labels, right = _right(posterior, points, y, decided, options.delta)
+    labels, right = _right(posterior, points, y, decided, options)
     effort = {**words, **search_words(words)}
     searched = right
     if not _regressor(posterior):
@@ -232,7 +235,7 @@ def _regressor(model: Model) -> Outputs | None:
 
 
 def _right(
-    model: Model, points: np.ndarray, y: Any, decided: list[Any], delta: float | None
+    model: Model, points: np.ndarray, y: Any, decided: list[Any], options: Decision
 ) -> tuple[list[Any], np.ndarray]:
     """Labels as plain numbers or text, and which computed decisions agree with them."""
     n = len(points)
@@ -247,6 +250,7 @@ def _right(
             if not (single and label in model.labels):
                 raise InputError(f"y: expected labels among {list(model.labels)}, got {label!r}")
         return labels, np.array([a == b for a, b in zip(labels, decided, strict=True)], dtype=bool)
+    delta = options.delta
     if delta is None:
         raise InputError(
             "y: a regression's point is right where its mean is within delta= of y; got no delta "
@@ -258,7 +262,7 @@ def _right(
     if targets.shape != mean.shape:
         raise InputError(f"y: expected shape {mean.shape}, got {targets.shape}")
     single = targets[:, 0].tolist() if targets.shape[1] == 1 else [None] * n
-    return single, np.all(np.abs(mean - targets) <= delta, axis=1)
+    return single, norm_of(mean - targets, options.output_norm) <= delta
 
 
 def _one_each(y: Any, n: int) -> list[Any]:

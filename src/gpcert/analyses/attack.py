@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Unpack, get_args
 
@@ -10,9 +10,10 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_rule
+from gpcert.api.compared import read_decision
 from gpcert.api.radius import ONE_BOX
 from gpcert.api.regions import Where
-from gpcert.api.rules import decision_candidates, decision_rule, read_decision
+from gpcert.api.rules import decision_candidates, decision_rule
 from gpcert.api.words import AttackWords, Means, one_of, read_flag, read_seed, verb
 from gpcert.attacks import (
     AttackName,
@@ -26,6 +27,7 @@ from gpcert.attacks import (
 from gpcert.certificates import Record, Status
 from gpcert.certificates.record import RecordTable
 from gpcert.committee import Model
+from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.frames import labels_of
 from gpcert.plots.curves import plot_attacks
@@ -123,14 +125,15 @@ def attack(
     ----------
     model : a `Posterior`, or a fitted model that an adapter converts.
     X : points (n, d), also a data frame; all are attacked in one batch.
-    radius, norm, features, domain, scale : the balls around the points, as in `certify`.
+    radius, relative, norm, features, domain, scale : the balls around the points, as in
+        `certify_many`.
     region : one region for all points, or one each, which contain them, instead of `radius`.
     method : "gpfgs", one step along the gradient of the latent mean (Grosse et al. 2017; its sign
         in l_inf balls), the paper's baseline; "gpfgs_probability", along that of the prediction;
         "pgd", projected gradient from both, from x and from random points; "square", random search
         without gradients, after the Square attack; "best" of all.
-    threshold, class_weight, delta, output_norm : the decision, as in `certify`; a regression needs
-        `delta` or `threshold`.
+    threshold, quantity, output, beta, class_weight, delta, output_norm : the decision, as in
+        `certify`; a regression needs `delta` or `threshold`.
     restarts, iterations : random starts of "pgd", and steps from each start; "square" makes ten
         times as many proposals.
     random_state : seed; the same seed finds the same points.
@@ -148,16 +151,39 @@ def attack(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    options = read_decision(words)
+    options = read_decision(words, posterior)
     method = one_of("method", method, get_args(AttackName))
-    regions = Where.read(words, radius, region).around_each(posterior, points)
+    regions = Where.read(words, radius, region).around_each(posterior, points, X)
     effort, seed = Effort(restarts, iterations), read_seed(random_state)
+    _refuse_unused(method, {"restarts": restarts, "iterations": iterations, "random_state": seed})
     sure = bool(read_flag("confirm", confirm))
     if not len(points):
         return AttackTable(())
     _ = decision_candidates(posterior, points[0], options).guess  # refuses what `certify` does
     table = attack_regions(posterior, points, regions, options, method, effort, sure, seed)
     return replace(table, labels=labels_of(X, range(len(points))))
+
+
+USES: Mapping[str, tuple[str, ...]] = {
+    "gpfgs": (),
+    "gpfgs_probability": (),
+    "pgd": ("restarts", "iterations", "random_state"),
+    "square": ("iterations", "random_state"),
+    "best": ("restarts", "iterations", "random_state"),
+}
+"""Options that the methods look at."""
+
+
+def _refuse_unused(method: AttackName, given: Mapping[str, Any]) -> None:
+    """An `InputError` for an option that the method has no use for."""
+    usual = {"restarts": Effort().restarts, "iterations": Effort().iterations, "random_state": 0}
+    for name, value in given.items():
+        if name not in USES[method] and value != usual[name]:
+            others = ", ".join(repr(other) for other in USES if name in USES[other])
+            raise InputError(
+                f"{name}: has no effect on method={method!r}; leave it out, or choose one of "
+                f"{others}"
+            )
 
 
 def attack_regions(

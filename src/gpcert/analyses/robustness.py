@@ -11,7 +11,7 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api import prediction_range_many
 from gpcert.api.accuracy import Accuracy
-from gpcert.api.ranges import range_question
+from gpcert.api.questions import range_question
 from gpcert.api.regions import Where
 from gpcert.api.words import RangeTableWords, search_words, verb
 from gpcert.attacks import Decision, decision_margins
@@ -109,13 +109,14 @@ def robustness(
     Parameters
     ----------
     model : a model, or None where `compare` gives several.
-    radius : of the balls; `radii`, a list, for box plots by radius.
+    radius : of the balls, also a row of radii per point, or `relative`; `radii`, a list, for box
+        plots by radius.
     compare : models by name, for box plots by model or training, as in
         `{"Laplace": m1, "EP": m2}`; `model`, if given, is called "model".
     output : of several classes, the class whose probability is meant; by default that decided on at
         each point. In a regression with several targets the number of the target.
-    norm, features, domain, scale, n_jobs, progress : as in `certify_many`; Ctrl-C returns what is
-        done. With `scale="std"` each model's own training data are the unit.
+    norm, features, domain, scale, relative, n_jobs, progress : as in `certify_many`; Ctrl-C returns
+        what is done. With `scale="std"` each model's own training data are the unit.
     tol, rtol, backend, random_state, method, variance_bound : as in `prediction_range`; `budget`,
         of one range, is 60 seconds by default.
 
@@ -137,25 +138,30 @@ def robustness(
         models = {"model": model, **models}
     if not models:
         raise InputError("expected a model, or several in compare={name: model}")
-    if (radius is None) == (radii is None):
-        raise InputError("expected exactly one of radius= and radii=")
+    given = {"radius": radius, "radii": radii, "relative": words.get("relative")}
+    if sum(value is not None for value in given.values()) != 1:
+        got = " and ".join(f"{name}=" for name, value in given.items() if value is not None)
+        raise InputError(
+            f"expected exactly one of radius=, radii= and relative=, got {got or 'none'}"
+        )
     several = isinstance(radii, Iterable | None) and getattr(radii, "ndim", 1) > 0
     if isinstance(radii, str | bytes | Mapping) or not several:
         raise InputError(f"radii: expected a list of radii, got {radii!r}")
     settings = [radius] if radii is None else list(radii)
     if not settings:
         raise InputError("radii: expected one or more, got none")
-    effort = {**words, **search_words(words), "tol": tol, "rtol": rtol}
+    effort = {**search_words(words, "n_jobs", "progress"), "tol": tol, "rtol": rtol}
     rows: list[Robustness] = []
     labels: list[int] = []
     for name, one in models.items():
         posterior = as_posterior(one)
         points = posterior.check_inputs(X)
         for setting in settings:
+            regions = Where.read(words, setting).around_each(posterior, points, X)
             for chosen, which in _outputs(posterior, points, output):
-                places = (posterior, points[chosen], setting)
-                table = prediction_range_many(*places, output=which, **effort)
-                about = {"group": str(name), "setting": _text(setting, effort["scale"])}
+                places = [regions[k] for k in chosen]
+                table = prediction_range_many(posterior, places, output=which, **effort)
+                about = {"group": str(name), "setting": _text(setting, words)}
                 for row, found in zip(table.labels, table, strict=True):
                     labels.append(int(chosen[row]))
                     own = {"delta": difference(found), "x": points[labels[-1]], **about}
@@ -168,6 +174,8 @@ def robustness(
 def _outputs(model: Model, points: np.ndarray, output: Any) -> list[tuple[np.ndarray, Any]]:
     """Rows, and the output that is ranged there."""
     every = np.arange(len(points))
+    if not len(points):
+        return []
     if output is not None:
         return [(every, output)]
     if not is_several(model):
@@ -191,13 +199,20 @@ def difference(found: PredictionRange) -> Interval:
     return Interval(lower, upper)
 
 
-def _text(setting: Any, scale: Any) -> str:
+def _text(setting: Any, words: Mapping[str, Any]) -> str:
     """A radius in words: a number, one per feature, or by name; of which unit, if it has one.
 
-    >>> _text(0.1, None), _text([0.1, 0], [2, 3]), _text({"age": 2.0}, "std")
+    >>> _text(0.1, {}), _text([0.1, 0], {"scale": [2, 3]}), _text({"age": 2.0}, {"scale": "std"})
     ('0.1', '0.1, 0 (scaled)', 'age=2 std')
+    >>> _text([[0.1, 0.2], [0.1, 0.3]], {}), _text(None, {"relative": 0.05})
+    ('per point', '0.05 of each value')
     """
+    scale, relative = words.get("scale"), words.get("relative")
     unit = "" if scale is None else " std" if isinstance(scale, str) else " (scaled)"
+    if relative is not None:
+        setting, unit = relative, " of each value"
+    if np.ndim(setting) == 2:
+        return f"per point{unit}"
     if hasattr(setting, "items"):
         return ", ".join(f"{name}={float(value):g}" for name, value in setting.items()) + unit
     return ", ".join(f"{float(value):g}" for value in np.atleast_1d(setting)) + unit
@@ -294,8 +309,8 @@ def worst_case(
 
     Parameters
     ----------
-    radius, norm, features, domain, scale : the regions are balls around the rows of X, as in
-        `certify`; `region` instead is one region that contains all of them, or one each.
+    radius, relative, norm, features, domain, scale : the regions are balls around the rows of X, as
+        in `certify_many`; `region` instead is one region that contains all of them, or one each.
     beta : how many standard deviations the band reaches; 2 by default.
     output : the number of the target, if there are several.
     tol, rtol : of mean and band, as in `prediction_range`.
@@ -320,7 +335,7 @@ def worst_case(
             "prediction_range_many"
         )
     points = posterior.check_inputs(X)
-    regions = Where.read(words, radius, region).around_each(posterior, points)
+    regions = Where.read(words, radius, region).around_each(posterior, points, X)
     question = range_question(posterior, "band", beta)
     target = question.index(output)
     effort = {**search_words(words, "n_jobs", "progress"), "output": target}

@@ -11,12 +11,13 @@ from gpcert.adapters import as_posterior
 from gpcert.analyses.attack import attack_regions
 from gpcert.api import certify, prediction_range, prediction_range_many
 from gpcert.api.accuracy import Accuracy
-from gpcert.api.ranges import RangeQuestion, range_question
+from gpcert.api.compared import read_decision
+from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.api.regions import Where
-from gpcert.api.rules import decision_candidates, read_decision
+from gpcert.api.rules import decision_candidates
 from gpcert.api.running import progress_line
 from gpcert.api.words import (
-    DecisionWords,
+    CurveWords,
     RuleWords,
     one_of,
     read_radii,
@@ -30,7 +31,7 @@ from gpcert.certificates import Interval, PredictionRange, Status
 from gpcert.certificates.record import COST, BoundTable, Searched
 from gpcert.certificates.schema import ADDED, like
 from gpcert.certificates.text import in_unit
-from gpcert.committee import Model, is_several
+from gpcert.committee import Model, is_classifier, is_several
 from gpcert.extras import Axes
 from gpcert.plots.curves import plot_safety
 from gpcert.regions import Ball, Box
@@ -125,13 +126,14 @@ def safety_curve(
     attack: AttackName = "gpfgs",
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[DecisionWords],
+    **words: Unpack[CurveWords],
 ) -> SafetyCurve:
     """Bounds on the least and the greatest prediction for growing radii, beside an attack's.
 
     The paper's analysis of local adversarial safety: the probability of the second of two classes,
     of several that of the class decided on at x, in regression the mean of the first target; or
-    that of `output`, the label of a class or the number of a target.
+    that of `output`, the label of a class or the number of a target (of which a `threshold` is then
+    a level).
 
     The balls are nested, so every search helps the others: a lower bound of the minimum at one
     radius holds at all smaller ones, and a value attained at one radius is attained at all larger
@@ -163,7 +165,10 @@ def safety_curve(
     """
     posterior = as_posterior(model)
     point = read_x(posterior, x, "call safety_curve once per row")
-    options, work = read_decision(words), search_words(words)
+    rule: dict[str, Any] = {name: words.get(name) for name in RuleWords.__annotations__}
+    if output is not None and rule["threshold"] is not None and not is_classifier(posterior):
+        rule["output"] = output  # its level is that of the target which is shown
+    options, work = read_decision(rule, posterior), search_words(words)
     attack = one_of("attack", attack, get_args(AttackName))
     accuracy = Accuracy.read(tol, rtol)
     shape = Where.read(words).shape(posterior)
@@ -181,7 +186,6 @@ def safety_curve(
     search = _Curve(posterior, point, balls, choices)
     with progress_line(words.get("progress")) as line:
         try:
-            rule = {name: words.get(name) for name in RuleWords.__annotations__}
             search.verdicts([row.confirmed for row in attacks], {**rule, **work})
             line.show("verdicts are known")
             search.bound(accuracy.of_output(question, index))
@@ -328,6 +332,8 @@ class _Curve:
             if not minimum.upper <= values[k] <= maximum.lower and self.balls[k].contains(points[k])
         ]
         places = [Box(points[k], points[k]) for k in beyond]
+        if not places:
+            return
         found = prediction_range_many(self.model, places, progress=False, **self.choices)
         self.attacks = {beyond[row]: own for row, own in zip(found.labels, found, strict=True)}
         if not found.complete:

@@ -18,7 +18,8 @@ from gpcert.search.tolerance import Tolerance
 from gpcert.several import Outputs
 
 if TYPE_CHECKING:
-    from gpcert.api.ranges import RangeGoals, RangeQuestion
+    from gpcert.api.questions import RangeQuestion
+    from gpcert.api.ranges import RangeGoals
 
 USUAL = 0.01
 """By default: of a probability; of the outputs' spread, for a mean or a band; of a variance or a

@@ -17,6 +17,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy, zeros_of
+from gpcert.api.questions import BOUNDS, read_beta
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import check_held, held_by
 from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
@@ -33,7 +34,7 @@ from gpcert.errors import InputError
 from gpcert.frames import common_names, read_points
 from gpcert.regions import Box
 from gpcert.rounding import down, up
-from gpcert.search import Budget, StopReason, stop_if_interrupted
+from gpcert.search import DEFAULT_BUDGET, Budget, StopReason, stop_if_interrupted
 from gpcert.search.batches import cells_at_once
 from gpcert.search.box_family import BoxFamily
 from gpcert.versions import package_version
@@ -76,14 +77,14 @@ def bound_boxes(
     model : a model as in `prediction_range`, or a list of them (outputs with kernels of their own):
         their outputs stand one after another.
     lower, upper : (R, d), the corners of the boxes, in the units of the model's inputs.
-    quantity : "mean", "std", "variance", "band" or "probability", or several of them.
-    beta : how many standard deviations a band reaches; see `prediction_range`.
+    quantity : "mean", "std", "variance", "lcb", "ucb", "band" or "probability", or several of them.
+    beta : how many standard deviations bounds and band reach; see `prediction_range`.
     affine : also find, for every box, an affine function that the mean, std or variance is proved
         to lie above in the whole box, and one that it lies below: `BoxBounds.affine`.
     tol, rtol : without them every box is bounded once, which is tight on small boxes; with one or
         both, boxes are split until every end is known as well as `prediction_range` says of them.
-    budget : seconds or a `Budget` for the whole call. By default 60 seconds with `tol` or `rtol`,
-        and no limit without.
+    budget : seconds or a `Budget` for the whole call (its `boxes` and `memory` with `tol` or `rtol`
+        only). By default 60 seconds with them, and no limit without.
     backend : "numpy", "torch", "torch:cuda" or, for long work, "torch:cuda:compiled".
     out : where the ranges go instead of new arrays: an array (R, outputs, 2), such as a memory map,
         a path ending in `.npy`, or `{quantity: array or path}`. Paths are written block by block,
@@ -114,6 +115,11 @@ def bound_boxes(
     accuracy = Accuracy.read(tol, rtol)
     free = budget is None and not accuracy.given
     limit = Budget(seconds=None) if free else read_budget(budget)
+    if not accuracy.given and (limit.boxes, limit.memory) != (None, DEFAULT_BUDGET.memory):
+        raise InputError(
+            "budget: boxes and memory limit how often boxes are split, got no tol= and rtol=, so "
+            "that each box is bounded once; give one of them, or seconds only"
+        )
     whole, wanted = Box(low.min(axis=0), high.max(axis=0)), bool(read_flag("affine", affine))
     work = BoxWork.of(questions, whole, backend_from_name(backend), accuracy, wanted)
     _check_affine(work)
@@ -209,9 +215,8 @@ def _questions(
     names: tuple[Any, ...] = tuple(quantity) if several else (quantity,)
     if not names or not all(isinstance(n, str) for n in names) or len(set(names)) < len(names):
         raise InputError(f"quantity: expected one or several different ones, got {quantity!r}")
-    if beta is not None and "band" not in names:
-        raise InputError(f"beta: belongs to quantity='band', got quantity={quantity!r}")
-    own = {name: beta if name == "band" else None for name in names}
+    read_beta(beta, *names)
+    own = {name: beta if name in BOUNDS else None for name in names}
     return {name: [RangeGoals.of(each, name, own[name]) for each in models] for name in names}
 
 

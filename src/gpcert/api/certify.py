@@ -12,8 +12,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.api.compared import read_decision
 from gpcert.api.regions import Where
-from gpcert.api.rules import Rule, decision_candidates, margin_of, read_decision
+from gpcert.api.rules import Rule, decision_candidates, margin_of
 from gpcert.api.running import margin_text, progress_line
 from gpcert.api.words import DecisionWords, Means, read_x, verb
 from gpcert.attacks import Decision
@@ -43,6 +44,9 @@ def certify(
         l_inf ball by default. `radius` is a number, one per feature (0: fixed), or `{name: number}`
         (features left out are fixed); `features` are names, numbers or a mask; `domain` is
         `(low, high)` or `{name: (low, high)}`.
+    relative : instead of `radius`, in parts of the size of each value of x: 0.05 lets every feature
+        move by 5 % of its value; also one per feature or `{name: number}`. The product is rounded
+        up. A feature whose value is 0 stays fixed, and a `RegionWarning` says so.
     scale : the unit of the radius. "std": each feature's standard deviation in the training data,
         in the model's own units (a feature that was constant there is fixed); or one positive
         number per feature, (d,) or `{name: number}` (features left out are fixed). Multiplies
@@ -51,6 +55,10 @@ def certify(
     threshold : decide by "probability of the second class > threshold". By default the decision is
         that of `predict`, the sign of the latent mean: of scikit-learn's classifier that is not
         quite a threshold of 1/2. In regression: a level of the mean.
+    quantity, output, beta : which value is compared with `threshold`, named as in
+        `prediction_range`: "mean", "variance", "std", "lcb" (mean - beta std), "ucb" (mean + beta
+        std) or "probability", of a target (its number) or of a class (its label). What is certified
+        is that the value stays on the side of the threshold on which it is at x; `rule` names it.
     class_weight : cost of a mistake on each class, `{label: weight}` or in the classes' order: the
         largest weight times probability decides. Of two classes: threshold w1 / (w1 + w2), exactly.
     delta, output_norm : regression, the paper's delta-robustness: `||mu(x') - mu(x)||_p <= delta`.
@@ -70,12 +78,15 @@ def certify(
     >>> cert = gpcert.certify(p, [0.0], radius=2.0, threshold=0.0)
     >>> cert.status.name, bool(cert.counterexample[0] > 1.5)
     ('NOT_ROBUST', True)
+    >>> cert = gpcert.certify(p, [0.0], radius=1.0, quantity="ucb", beta=3, threshold=4.5)
+    >>> cert.status.name, cert.rule  # mean + 3 std stays below 4.5
+    ('ROBUST', 'mean + 3 std below 4.5')
     """
     start = time.perf_counter()
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certify_many")
     chosen = Where.read(words, radius, region).around(posterior, point)
-    options, means = read_decision(words), Means.read(words)
+    options, means = read_decision(words, posterior), Means.read(words)
     with progress_line(words.get("progress")) as line:
         watch = Watch(start, lambda state: line.show(margin_text(state)))
         return certify_region(posterior, point, chosen, options, means, watch)

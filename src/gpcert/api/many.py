@@ -10,14 +10,17 @@ from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.at_once import POINTS_AT_ONCE, certified_at_once, radii_at_once, ranged_at_once
 from gpcert.api.certify import certify_region
+from gpcert.api.compared import read_decision
+from gpcert.api.questions import range_question
 from gpcert.api.radius import Bracket, RadiusQuestion, radius_at
-from gpcert.api.ranges import RangeGoals, range_question, ranges_over
+from gpcert.api.ranges import RangeGoals, ranges_over
 from gpcert.api.regions import Where, is_list_of_regions
-from gpcert.api.rules import read_decision
 from gpcert.api.running import numbered_results, prepare, progress_line, reason_of
 from gpcert.api.words import (
     DecisionTableWords,
     Means,
+    QuantityLike,
+    RadiusTableWords,
     RangeTableWords,
     one_of,
     read_flag,
@@ -25,7 +28,7 @@ from gpcert.api.words import (
     verb,
 )
 from gpcert.certificates import CertificateTable, RadiusTable, RangeTable
-from gpcert.choices import QuantityName, Sides
+from gpcert.choices import Sides
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.frames import labels_of
@@ -44,7 +47,9 @@ def certify_many(
 ) -> CertificateTable:
     """`certify` for every row of X; the budget (60 seconds by default) is that of one point.
 
-    `region` is one region for all points, or a list of one per point, which contain them. `n_jobs`
+    `radius` may also be (n, d), a row of radii per point (a data frame is matched by its columns),
+    and `relative=0.05` gives every point radii of 5 % of its own values; `region` is one region for
+    all points, or a list of one per point, which contain them. `n_jobs`
     processes (-1: one per core; None: what `joblib.parallel_config` says, a cluster of Dask's or
     Ray's included) are started where what is left to do pays for their start;
     `progress` shows how many points are done, by default only on a terminal. Ctrl-C ends everything
@@ -66,8 +71,8 @@ def certify_many(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    options = read_decision(words)
-    regions = Where.read(words, radius, region).around_each(posterior, points)
+    options = read_decision(words, posterior)
+    regions = Where.read(words, radius, region).around_each(posterior, points, X)
     means = Means.read(words)
     pairs = zip(points, regions, strict=True)
     work = [(posterior, x, region, options, means) for x, region in pairs]
@@ -83,7 +88,7 @@ def certified_radius_many(
     *,
     max_radius: float | None = None,
     rtol: float = 0.01,
-    **words: Unpack[DecisionTableWords],
+    **words: Unpack[RadiusTableWords],
 ) -> RadiusTable:
     """`certified_radius` for every row of X; the budget (60 seconds by default) is one point's.
 
@@ -116,7 +121,7 @@ def prediction_range_many(
     region: Region | Sequence[Region] | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    quantity: QuantityName | None = None,
+    quantity: QuantityLike | None = None,
     beta: float | None = None,
     output: Any = None,
     sides: Sides = "both",
@@ -125,8 +130,8 @@ def prediction_range_many(
 ) -> RangeTable:
     """`prediction_range` around every row of X, or over every region of a list given as X.
 
-    The region of a row x is the ball of `radius`, `norm`, `features`, `domain` and `scale` around
-    it, as in `certify`, or `region=` as in `certify_many`. Without `output` the table
+    The region of a row x is the ball of `radius` or `relative`, `norm`, `features`, `domain` and
+    `scale` around it, or `region=`, as in `certify_many`. Without `output` the table
     has one row per point, of the default output of `prediction_range`: the second of two classes,
     the first target. With `all_outputs`, and of several classes, which have no default, it has one
     row per point and output, searched together as in `prediction_ranges`. The budget (60 seconds by
@@ -208,9 +213,10 @@ def collect(
 
 def _regions(model: Model, X: Any, where: Where) -> list[Region]:
     if is_list_of_regions(X):
-        if where.radius is not None or where.region is not None:
-            raise InputError("radius: expected points as X, got regions; leave radius= out")
+        name = "region" if where.region is not None else where.given_radius
+        if name is not None:
+            raise InputError(f"{name}: expected points as X, got regions; leave {name}= out")
         return [replace(where, region=region).given(model) for region in X]
     if isinstance(X, Region):
         raise InputError("X: expected points or a list of regions, got one region; pass [region]")
-    return where.around_each(model, model.check_inputs(X))
+    return where.around_each(model, model.check_inputs(X), X)

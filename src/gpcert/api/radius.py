@@ -14,10 +14,11 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_rule
+from gpcert.api.compared import read_decision
 from gpcert.api.regions import Shape, Where
-from gpcert.api.rules import Rule, decision_candidates, read_decision
+from gpcert.api.rules import Rule, decision_candidates
 from gpcert.api.running import Line, progress_line
-from gpcert.api.words import DecisionWords, Means, read_tolerance, read_x, verb
+from gpcert.api.words import Means, RadiusWords, read_tolerance, read_x, verb
 from gpcert.arrays import finite_array
 from gpcert.attacks import Decision, attack
 from gpcert.certificates import Certificate, Radius, Status
@@ -69,7 +70,7 @@ def certified_radius(
     *,
     max_radius: float | None = None,
     rtol: float = 0.01,
-    **words: Unpack[DecisionWords],
+    **words: Unpack[RadiusWords],
 ) -> Radius:
     """Bracket the largest radius at which the decision at x is robust.
 
@@ -127,7 +128,7 @@ class RadiusQuestion:
         words: Mapping[str, Any], posterior: Model, max_radius: Any, rtol: Any
     ) -> RadiusQuestion:
         """From the words of a verb."""
-        shape, options = Where.read(words).shape(posterior), read_decision(words)
+        shape, options = Where.read(words).shape(posterior), read_decision(words, posterior)
         tol = read_tolerance(rtol, below=1.0, name="rtol")
         most = None if max_radius is None else float(finite_array("max_radius", max_radius, ndim=0))
         if most is not None and most <= 0:

@@ -1,42 +1,31 @@
-"""`prediction_range`: the smallest and the largest prediction over a region; and what a range is
-of, from a quantity and an output to goals and the model that is searched."""
+"""`prediction_range`: the smallest and the largest prediction over a region, from a question to the
+goals of a search."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any, Unpack, get_args
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
+from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.api.regions import Where, region_of
 from gpcert.api.running import progress_line, ranges_text
-from gpcert.api.words import Means, RangeWords, one_of, verb
-from gpcert.arrays import finite_array
+from gpcert.api.words import Means, QuantityLike, RangeWords, one_of, verb
 from gpcert.certificates import Interval, PredictionRange
-from gpcert.choices import QuantityName, Sides
-from gpcert.class_layout import class_layout
-from gpcert.committee import Committee, Model
+from gpcert.choices import Sides
+from gpcert.committee import Model
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.errors import InputError
-from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
-from gpcert.quantities import Band, ClassSums, Mean, Probability, Quantity, Share, Std, Variance
-from gpcert.quantities.committee import member_probabilities
+from gpcert.quantities import Quantity
 from gpcert.regions import Region
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import GoalResult, SearchResult, StopReason, Watch, solve
 from gpcert.search.tolerance import Tolerance
-from gpcert.several import Outputs
-
-QUANTITIES: tuple[QuantityName, ...] = get_args(QuantityName)
-
-DEFAULT_BETA = 2.0
-"""Standard deviations of a band: about 95 % of a Gaussian lie within two."""
 
 
 @verb
@@ -48,7 +37,7 @@ def prediction_range(
     region: Region | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    quantity: QuantityName | None = None,
+    quantity: QuantityLike | None = None,
     beta: float | None = None,
     output: Any = None,
     sides: Sides = "both",
@@ -62,19 +51,21 @@ def prediction_range(
         a `Pipeline` with scalers).
     x : a region, `Box` or `Ball`, in the units of the model's inputs (also as `region=`); or a
         point, and the region is the ball around it of the words below.
-    radius, norm, features, domain, scale : the ball around x, as in `certify`.
+    radius, relative, norm, features, domain, scale : the ball around x, as in `certify`.
     tol, rtol : the search goes on until each side is known to within `tol` (absolute), or to within
         `rtol` times what is proved of its own size, whichever is more; of the two the one that is
-        not given is 0. By default a probability is known to within 0.01, a mean and a band to
+        not given is 0. By default a probability is known to within 0.01, a mean, bound and band to
         within 0.01 standard deviations of the model's means at its own points, and a variance and
         a std to within 1 % of themselves, or to within 0.0001 of those deviations (their square).
     quantity : "probability" of a class, "mean", "variance" or "std" (standard deviation) of the
-        latent function, or "band"; by default what the model's decision is made from. The variance
-        includes the model's noise term, if it has one (`Posterior.noise`: of scikit-learn's models
-        that of a WhiteKernel), and so do std and band: the range's `meaning` says so. A "band"
-        holds `mean +- beta std` at every point of the region: its minimum is that of
-        `mean - beta std`, its maximum that of `mean + beta std`.
-    beta : how many standard deviations a band reaches; 2 by default. Of a band only.
+        latent function, "lcb" and "ucb" (the confidence bounds `mean - beta std` and
+        `mean + beta std`), or "band"; by default what the model's decision is made from. The
+        variance includes the model's noise term, if it has one (`Posterior.noise`: of
+        scikit-learn's models that of a WhiteKernel), and so do std, bounds and band: the range's
+        `meaning` says so. A "band" holds `mean +- beta std` at every point of the region: its
+        minimum is that of "lcb", its maximum that of "ucb". Also a `gpcert.quantities`
+        `OutputQuantity` of your own, which says itself of which output it is.
+    beta : how many standard deviations a confidence bound or a band reaches; 2 by default.
     output : of a probability the label of the class; of two classes the second is meant by default,
         and `output` of the range is its label. In a regression the number of the target, 0 by
         default. Mean and variance of two classes are those of one latent function: leave it out.
@@ -126,7 +117,7 @@ def prediction_ranges(
     region: Region | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    quantity: QuantityName | None = None,
+    quantity: QuantityLike | None = None,
     beta: float | None = None,
     **words: Unpack[RangeWords],
 ) -> tuple[PredictionRange, ...]:
@@ -170,7 +161,7 @@ class RangeGoals:
     @staticmethod
     def of(
         model: Model,
-        quantity: QuantityName | None,
+        quantity: QuantityLike | None,
         beta: float | None,
         output: Any = None,
         sides: Sides | None = None,
@@ -194,7 +185,7 @@ class RangeGoals:
         """For every range, region by region: the quantity at the region's centre, in plain floating
         point; a band has no single one."""
         question = self.question
-        if question.beta is not None:
+        if question.quantity == "band":
             return [[None] * len(regions) for _ in self.rows]
         X, found = np.stack([region.center for region in regions]), []
         for index, _ in self.rows:
@@ -257,173 +248,3 @@ def _complement(found: dict[int, GoalResult]) -> dict[int, GoalResult]:
         lower, upper = difference_down(side.lower, by), difference_up(side.upper, by)
         ends[sign] = GoalResult(lower, upper, side.point)
     return ends
-
-
-@dataclass(frozen=True, eq=False)
-class RangeQuestion:
-    """`asked(index, sign)` is sign times the quantity of an output; `labels` name the outputs:
-    labels of classes, numbers of targets, or None for the one latent function of two classes.
-
-    `default` is the output that is meant where none is named, None if one must be. `two` classes
-    have one probability: `asked` is that of the second, whatever the index, and the first has
-    1 less it. `meanings` say in words what is bounded, an output each. `fingerprint` is that of
-    the user's model, which the searched one may differ from. Those of a band are not each
-    other's negatives: `mean - beta std` for sign 1, and minus `mean + beta std`.
-    """
-
-    model: Model
-    quantity: QuantityName
-    labels: tuple[Any, ...]
-    asked: Callable[[int, int], Quantity]
-    meanings: tuple[str, ...]
-    default: int | None = 0
-    two: bool = False
-    fingerprint: str = ""
-    beta: float | None = None
-
-    @property
-    def searched(self) -> int:
-        """How many outputs have a quantity of their own: of two classes one."""
-        return 1 if self.two else len(self.labels)
-
-    def index(self, output: Any) -> int:
-        """Which output a label means; see `default`."""
-        if output is None and self.default is not None:
-            return self.default
-        names = [label for label in self.labels if label is not None]
-        if not names:
-            raise InputError(
-                f"output: expected none, got {output!r}: a classifier of two classes has one "
-                f"latent function, and this is its {self.quantity}"
-            )
-        if output is None:
-            raise InputError(
-                f"output: expected the label of a class, one of {names}; "
-                "prediction_ranges gives all of them"
-            )
-        for index, label in enumerate(names):
-            if same_label(label, output):
-                return index
-        raise InputError(f"output: expected one of {names}, got {output!r}")
-
-
-def same_label(label: Any, output: Any) -> bool:
-    """Whether a user's output is a label: equal, and both or neither are truth values (True == 1).
-
-    >>> same_label(1, np.int64(1)), same_label(1, True), same_label(1, np.array([1, 2]))
-    (True, False, False)
-    """
-    if not isinstance(output, Hashable) or getattr(output, "ndim", 0):
-        return False  # several values, not one
-    truths = {isinstance(each, bool | np.bool_) for each in (label, output)}
-    return len(truths) == 1 and bool(label == output)
-
-
-def read_beta(beta: Any, quantity: str | None) -> float | None:
-    """How many standard deviations a band reaches; None for any other quantity.
-
-    >>> read_beta(None, "band"), read_beta(3, "band"), read_beta(None, "mean")
-    (2.0, 3.0, None)
-    """
-    if quantity != "band":
-        if beta is not None:
-            raise InputError(f"beta: belongs to quantity='band', got quantity={quantity!r}")
-        return None
-    value = DEFAULT_BETA if beta is None else float(finite_array("beta", beta, ndim=0))
-    if value < 0:
-        raise InputError(f"beta: expected a number of standard deviations >= 0, got {beta!r}")
-    return value
-
-
-def range_question(
-    model: Model, quantity: QuantityName | None, beta: float | None = None
-) -> RangeQuestion:
-    """The question that the model's kind and the quantity ask; `beta` belongs to a band."""
-    asked = one_of("quantity", quantity, (None, *QUANTITIES))
-    reach = read_beta(beta, asked)
-    return replace(_question(model, asked, reach), fingerprint=model.fingerprint, beta=reach)
-
-
-def _question(model: Model, quantity: QuantityName | None, beta: float | None) -> RangeQuestion:
-    if isinstance(model, Committee):
-        return _committee(model, quantity)
-    likelihood = model.likelihood
-    classifies = likelihood.classifies
-    probable = classifies and likelihood.has_variance
-    name: QuantityName = quantity or ("probability" if probable else "mean")
-    if name != "mean":
-        model.check_has_variance(f"quantity {name!r}")
-    if name != "probability":
-        return _latent(model, name, beta)
-    if isinstance(likelihood, ClassLikelihood):
-        layout, searched = class_layout(model)
-
-        def asked(index: int, sign: int) -> ClassSums:
-            weights = tuple(float(sign) if c == index else 0.0 for c in range(layout.classes))
-            return ClassSums(layout, likelihood, (weights,))
-
-        return _probabilities(model, searched, asked)
-    if not classifies:
-        raise InputError("quantity: a regression model has no probability; use 'mean'")
-    assert isinstance(likelihood, ScalarLikelihood)
-    found = _probabilities(model, model, lambda _, sign: Probability(likelihood, 0, sign))
-    return replace(found, default=1, two=True)
-
-
-def _probabilities(
-    model: Model, searched: Model, asked: Callable[[int, int], Quantity]
-) -> RangeQuestion:
-    meanings = tuple(f"probability of class {label}" for label in model.labels)
-    return RangeQuestion(searched, "probability", model.labels, asked, meanings, None)
-
-
-def _latent(model: Outputs, name: QuantityName, beta: float | None) -> RangeQuestion:
-    """Of every latent function; variance, std and band include the model's noise term."""
-    likelihood = model.likelihood
-    several = isinstance(likelihood, ClassLikelihood)
-    labels: tuple[Any, ...]
-    labels, owner = tuple(range(model.outputs)), "of target {}"
-    if several and likelihood.mixes:
-        owner = "number {} of those that the classes mix"
-    elif several:
-        labels, owner = model.labels, "of class {}"
-    elif likelihood.classifies:
-        labels, owner = (None,), "that decides between the classes"
-    each = zip(labels, model.noise.tolist(), strict=True)
-    meanings = tuple(
-        _latent_meaning(name, owner.format(label), noise, beta) for label, noise in each
-    )
-    kinds: dict[str, Any] = {"mean": Mean, "variance": Variance, "std": Std}
-    # a band of no deviations is the mean, and needs no variance
-    kinds["band"] = partial(Band, beta=beta) if beta else Mean
-    return RangeQuestion(model, name, labels, kinds[name], meanings, None if several else 0)
-
-
-def _latent_meaning(name: QuantityName, owner: str, noise: float, beta: float | None) -> str:
-    """In words, for people who did not ask: which function, and whether noise is in it."""
-    whose = f"of the latent function {owner}"
-    if beta is not None:
-        text = f"mean {whose}, less (minimum) or plus (maximum) {beta:g} standard deviations"
-        return text if noise == 0 else f"{text}, the model's noise variance {noise:.6g} in them"
-    text = f"{'standard deviation' if name == 'std' else name} {whose}"
-    if noise == 0 or name == "mean":
-        return text
-    noisy = f"the model's noise variance {noise:.6g}"
-    return f"{text}, plus {noisy}" if name == "variance" else f"{text}, {noisy} in it"
-
-
-def _committee(committee: Committee, quantity: QuantityName | None) -> RangeQuestion:
-    if quantity not in {None, "probability"}:
-        raise InputError(
-            f"quantity: a one-vs-rest or one-vs-one classifier has several latent functions; ask "
-            f"for the {quantity} of one of as_posterior(model).members"
-            + (" (output= numbers its pairs of classes)" if committee.shared else "")
-        )
-    if committee.shared:
-        committee.members[0].check_has_variance("quantity 'probability'")
-    if committee.scheme == "one_vs_one":
-        raise InputError(
-            "quantity: a one-vs-one classifier votes and has no class probabilities (nor has "
-            "scikit-learn's predict_proba); use certify, or multi_class='one_vs_rest'"
-        )
-    return _probabilities(committee, committee, partial(Share, member_probabilities(committee)))

@@ -7,6 +7,7 @@ numbers.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -14,9 +15,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gpcert.api.words import read_x
-from gpcert.arrays import finite_array
+from gpcert.arrays import Inputs, finite_array
 from gpcert.committee import Model
-from gpcert.errors import InputError
+from gpcert.errors import InputError, RegionWarning
+from gpcert.frames import column_names, read_points, row_labels
 from gpcert.levels import listed
 from gpcert.regions import Ball, Region
 from gpcert.regions.shapes import check_ends, check_features, check_norm, check_radius
@@ -55,9 +57,11 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Where:
-    """The region words of a verb: `radius`, `norm`, `features`, `domain`, `scale`, or `region`."""
+    """The region words of a verb: `radius` or `relative`, `norm`, `features`, `domain`, `scale`; or
+    `region`."""
 
     radius: Any = None
+    relative: Any = None
     norm: Any = math.inf
     features: Any = None
     domain: Any = None
@@ -68,28 +72,94 @@ class Where:
     def read(words: Mapping[str, Any], radius: Any = None, region: Any = None) -> Where:
         """From the words of a verb."""
         shape = {name: words[name] for name in ("norm", "features", "domain", "scale")}
-        return Where(radius, region=region, **shape)
+        return Where(radius, words.get("relative"), region=region, **shape)
 
     def shape(self, model: Model) -> Shape:
         """Everything but the radius, names replaced by numbers."""
+        if self.relative is not None and self.scale is not None:
+            raise InputError(
+                "scale: is the unit of radius=, got relative=, whose unit is each value; drop one"
+            )
+        self._check_moved(model, "scale")
         features, domain = _features(model, self.features), _domain(model, self.domain)
         unit = _scale(model, self.scale)
         name = "standard deviations" if isinstance(self.scale, str) else "units of scale"
         name = name if unit is not None else ""
         return Shape(check_norm(self.norm), features, domain, unit, name, held_by(model))
 
-    def reach(self, model: Model) -> Any:
-        """The radius as it was given, `{name: number}` as an array (d,).
+    def radii(self, model: Model, points: Inputs, X: Any = None) -> list[Any]:
+        """The radius of the ball around each point, in units of the scale; X are the points as they
+        were given.
+
+        A radius in parts of each value is rounded up: the ball contains that of the exact product.
+        """
+        if self.relative is not None:
+            part = check_radius(self._read(model, "relative"), model.dim, "relative")
+            self._say_zeros(model, np.broadcast_to(part, (model.dim,)) > 0, points)
+            return list(product_up(part, np.abs(points)))
+        if _is_rows(self.radius):
+            return list(_rows_of_radii(model, self.radius, len(points), X))
+        return [self._read(model, "radius")] * len(points)
+
+    def _read(self, model: Model, name: str) -> Any:
+        """Numbers as they were given, `{name: number}` as an array (d,).
 
         Features that a mapping leaves out are fixed, and so are those with 0.
         """
-        radii = _mapping("radius", self.radius)
-        return self.radius if radii is None else _by_feature(model, "radius", radii)
+        given = getattr(self, name)
+        named = _mapping(name, given)
+        if named is None:
+            return given
+        found, chosen = _by_feature(model, name, named), _features(model, self.features)
+        if chosen is not None and isinstance(given, Mapping):
+            for j, label in _numbered(model, name, named).items():
+                if found[j] > 0 and j not in chosen:
+                    raise InputError(
+                        f"{name}: {label!r} has no effect, as features= leaves it out; name it in "
+                        "both or in neither"
+                    )
+        self._check_moved(model, name)
+        return found
+
+    def _check_moved(self, model: Model, name: str) -> None:
+        """An `InputError` for one of `features` that a mapping leaves out, and so keeps fixed."""
+        given, chosen = getattr(self, name), _features(model, self.features)
+        if chosen is None or not isinstance(given, Mapping):
+            return
+        still = sorted(set(chosen.tolist()) - set(_numbered(model, name, given)))
+        if still:
+            names = model.feature_names or range(model.dim)
+            raise InputError(
+                f"features: {names[still[0]]!r} has no effect, as {name}= leaves it out, which "
+                "keeps it fixed; name it in both or in neither"
+            )
+
+    def _say_zeros(self, model: Model, moves: np.ndarray, points: Inputs) -> None:
+        """A warning where values are 0, an error where all are: a part of 0 is 0."""
+        chosen = _features(model, self.features)
+        if chosen is not None:
+            moves = moves & np.isin(np.arange(model.dim), chosen)
+        zero = (points[:, moves] == 0).sum()
+        if zero == 0:
+            return
+        why = "a part of 0 is 0; give radius= where they should move"
+        if zero == points[:, moves].size:
+            raise InputError(f"relative: expected values other than 0, got 0 everywhere: {why}")
+        warnings.warn(
+            f"relative: {zero} of {points[:, moves].size} values are 0 and stay fixed: {why}",
+            RegionWarning,
+            stacklevel=2,
+        )
 
     def around(self, model: Model, x: np.ndarray) -> Region:
         """The ball around x, or the region that was given instead, which must contain x."""
         if self._is_ball():
-            return self.shape(model).ball(x, self.reach(model))
+            if _is_rows(self.radius):
+                raise InputError(
+                    "radius: expected a number or one per feature around one point, got a table; "
+                    "radii per point belong to the verbs for many points"
+                )
+            return self.shape(model).ball(x, self.radii(model, x[None])[0])
         found = self.given(model)
         if not bool(found.contains(x)):
             raise InputError(
@@ -102,11 +172,12 @@ class Where:
         self._is_ball()
         return read_region(model, self.region)
 
-    def around_each(self, model: Model, points: np.ndarray) -> list[Region]:
-        """A ball around each point, or the one region for all, or one each, which contain them."""
+    def around_each(self, model: Model, points: Inputs, X: Any = None) -> list[Region]:
+        """A ball around each point, or the one region for all, or one each, which contain them; X
+        are the points as they were given."""
         if self._is_ball():
-            shape, reach = self.shape(model), self.reach(model)
-            return [shape.ball(x, reach) for x in points]
+            shape, radii = self.shape(model), self.radii(model, points, X)
+            return [shape.ball(x, radius) for x, radius in zip(points, radii, strict=True)]
         if is_list_of_regions(self.region):
             regions, n = [read_region(model, each) for each in self.region], len(points)
             if len(regions) != n:
@@ -123,11 +194,19 @@ class Where:
             )
         return regions
 
+    @property
+    def given_radius(self) -> str | None:
+        """Which of the words for a radius was given."""
+        given = (name for name in ("radius", "relative") if getattr(self, name) is not None)
+        return next(given, None)
+
     def _is_ball(self) -> bool:
         """Whether a radius was given, not a region; an `InputError` where the words contradict."""
-        if (self.radius is None) == (self.region is None):
-            got = "neither" if self.radius is None else "both"
-            raise InputError(f"expected exactly one of radius= and region=, got {got}")
+        words = ("radius", "relative", "region")
+        given = [f"{name}=" for name in words if getattr(self, name) is not None]
+        if len(given) != 1:
+            got = " and ".join(given) if given else "none"
+            raise InputError(f"expected exactly one of radius=, relative= and region=, got {got}")
         if self.region is None:
             return True
         norm = None if check_norm(self.norm) == math.inf else self.norm
@@ -147,16 +226,17 @@ def region_of(model: Model, x: Any, where: Where, several: str) -> Region:
             raise InputError("region: expected one region, got two, as x and as region=")
         x, where = None, replace(where, region=x)
     if x is None:
-        if where.radius is not None:
-            raise InputError("radius: expected a point x to go with it, got a region or none")
+        name = where.given_radius
+        if name is not None:
+            raise InputError(f"{name}: expected a point x to go with it, got a region or none")
         return where.given(model)
     if is_list_of_regions(x):
         raise InputError(f"x: expected one region, got {len(x)}; for several use {several}")
     point = read_x(model, x, f"use {several}")
-    if where.radius is None or where.region is not None:
+    if where.given_radius is None or where.region is not None:
         raise InputError(
-            "expected a region, a gpcert.Box or gpcert.Ball, or a point x with radius=; got x "
-            + ("alone" if where.region is None else "and region=")
+            "expected a region, a gpcert.Box or gpcert.Ball, or a point x with radius= or "
+            "relative=; got x " + ("alone" if where.region is None else "and region=")
         )
     return where.around(model, point)
 
@@ -166,6 +246,38 @@ def is_list_of_regions(value: Any) -> bool:
     return (
         isinstance(value, Sequence) and len(value) > 0 and all(isinstance(r, Region) for r in value)
     )
+
+
+def _is_rows(radius: Any) -> bool:
+    """Whether these are radii of many points, a table of them."""
+    if isinstance(radius, Mapping | str | bytes):
+        return False
+    try:
+        return np.ndim(radius) == 2
+    except ValueError:  # rows of unequal lengths, which are refused in words elsewhere
+        return False
+
+
+def _rows_of_radii(model: Model, radius: Any, count: int, X: Any) -> Inputs:
+    """Radii (n, d) in the model's order of features, one row per point."""
+    if column_names("radius", radius) is None:
+        rows = finite_array("radius", radius, ndim=2)
+    else:
+        rows = read_points("radius", radius, model.dim, model.feature_names)
+    if rows.shape != (count, model.dim):
+        raise InputError(
+            f"radius: expected a number, {model.dim} numbers, one per feature, or shape "
+            f"({count}, {model.dim}), a row of them per point, got shape {rows.shape}"
+        )
+    labels = row_labels(radius), row_labels(X)
+    if None not in labels and labels[0] != labels[1]:
+        raise InputError(
+            "radius: expected the index of X in the same order, got another one; its rows would "
+            "belong to other points"
+        )
+    if np.any(rows < 0):
+        raise InputError(f"radius: expected numbers >= 0, got {rows.min()}")
+    return rows
 
 
 def read_region(model: Model, region: Any) -> Region:

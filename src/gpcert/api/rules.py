@@ -10,17 +10,19 @@ Proofs: docs/mathematics.md, statements 8.6, 14.3 and 14.4.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from gpcert.api.words import read_class_weight
-from gpcert.arrays import finite_array, to_numpy
-from gpcert.attacks import Decision
+from gpcert.api.compared import check_probability, comparison
+from gpcert.arrays import to_numpy
+from gpcert.attacks import Comparison, Decision
+from gpcert.attacks.functions import lazy_function
 from gpcert.certificates import Interval, Unit
 from gpcert.class_layout import class_layout
 from gpcert.committee import Committee, Model, class_weights
@@ -52,6 +54,9 @@ GRACE = 0.5
 """Seconds that the proof of the decision at x may take after the budget's end: half of those by
 which a budget may be overrun."""
 
+NEAR_VALUE = 1e-6
+"""The same for other values, relative to value and level."""
+
 TRIED = 4
 """Decisions that are tried at x, the likeliest by plain floating point first. A matter of work:
 should another one win, x is left undecided."""
@@ -73,7 +78,7 @@ class Rule:
     level: Fraction
     decision: Any
     text: str
-    unit: Unit
+    unit: StrEnum
     x: np.ndarray
     fingerprint: str
     undecided: StopReason | None = None
@@ -158,16 +163,6 @@ class Candidates:
         return replace(self.guess, decision=None, text=self.open_text, undecided=reason, most=most)
 
 
-def read_decision(words: Mapping[str, Any]) -> Decision:
-    """What the user says about the decision, from the words of a verb."""
-    threshold, delta = (
-        None if words[name] is None else float(finite_array(name, words[name], ndim=0))
-        for name in ("threshold", "delta")
-    )
-    weights = read_class_weight(words["class_weight"])
-    return Decision(threshold, weights, delta, check_norm(words["output_norm"], "output_norm"))
-
-
 def decision_rule(model: Model, x: np.ndarray, options: Decision) -> Rule:
     """The rule of the decision at x, proved; or one that says that x is undecided."""
     return decision_candidates(model, x, options).proved()
@@ -188,25 +183,31 @@ def decision_candidates(model: Model, x: np.ndarray, options: Decision) -> Candi
 def common_candidates(model: Model, X: np.ndarray, options: Decision) -> list[Candidates] | None:
     """`decision_candidates` of every row of X (n, d) where the rules of a decision share quantity
     and level, whatever x is: between classes, or against a level. None where they do not."""
+    if options.compared is not None:
+        return _against(options.compared, X, model.fingerprint)
     if isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood):
         return _between(model, X, options)
     if isinstance(model, Posterior) and model.likelihood.classifies:
-        return _classification(model, X, options)
+        return _against(_of_two(model, options), X, model.fingerprint)
     if options.class_weight is not None:
-        raise InputError("class_weight: expected a classifier, got a regression model")
+        advice = model.likelihood.advice
+        raise InputError(f"class_weight: expected a classifier, got a regression model{advice}")
     level = options.threshold
     if (options.delta is None) == (level is None):
         raise InputError(
             "regression robustness needs either delta= (how far the mean may move) or threshold= "
             f"(a level that it must not cross); got {'neither' if level is None else 'both'}"
+            f"{model.likelihood.advice}"
         )
     if level is None:
         return None
     if model.outputs != 1:
-        raise InputError(f"threshold: expected one output, got {model.outputs}; use delta=")
-    assert isinstance(model, Posterior), "one output"
-    words = [f"mean {side} {level!r}" for side in ("below", "above", "on one side of")]
-    return _against(model, X, Fraction(level), Unit.TARGET, words)
+        raise InputError(
+            f"threshold: expected output=, which of {model.outputs} targets is compared with it, "
+            "got none (delta= asks about all of them)"
+        )
+    asked = comparison(model, level, None, None, None)
+    return _against(asked, X, model.fingerprint)
 
 
 def _near_level(posterior: Posterior, X: np.ndarray, level: Fraction) -> np.ndarray:
@@ -225,7 +226,8 @@ def _between(model: Outputs | Committee, X: np.ndarray, options: Decision) -> li
     if options.threshold is not None:
         raise InputError(
             f"threshold: expected two classes, got {len(model.labels)}; the most probable class "
-            "decides, use class_weight= to prefer some"
+            "decides: use class_weight= to prefer some, or output= to compare the probability of "
+            "one class with the threshold"
         )
     weighed = options.class_weight is not None
     costs = class_weights(model.labels, options.class_weight)
@@ -272,7 +274,7 @@ def _ranked(
     ]
 
 
-def _classification(posterior: Posterior, X: np.ndarray, options: Decision) -> list[Candidates]:
+def _of_two(posterior: Posterior, options: Decision) -> Comparison:
     """Two classes: the second is decided where the mean is > 0, or pi > threshold, else the first.
 
     The default is what `predict` does, the sign of the mean, if the link is symmetric; a threshold
@@ -289,7 +291,7 @@ def _classification(posterior: Posterior, X: np.ndarray, options: Decision) -> l
             posterior.check_has_variance("class_weight")
         plain = "sign of the decision function"
         text = plain if given is None else f"decision function against {given!r}"
-        return _against(posterior, X, Fraction(given or 0.0), Unit.LATENT, (text,) * 3)
+        return _two_sides(posterior, Fraction(given or 0.0), text)
     assert isinstance(likelihood, ScalarLikelihood)
     threshold, text = None, "sign of the latent mean"
     if options.class_weight is not None:
@@ -299,42 +301,51 @@ def _classification(posterior: Posterior, X: np.ndarray, options: Decision) -> l
         threshold = quotient = first / (first + second)
         text = f"{WEIGHED}: probability against about {float(quotient):.6g}"
     elif given is not None:
-        if not 0 < given < 1:
-            raise InputError(f"threshold: expected a probability between 0 and 1, got {given!r}")
-        threshold, text = Fraction(given), f"probability against {given!r}"
+        threshold, text = check_probability(given), f"probability against {given!r}"
     elif not likelihood.symmetric:
         threshold, text = HALF, "probability against 0.5"
     if threshold == HALF and likelihood.fair:
         threshold, text = None, f"{text}, where the latent mean is 0"
     if threshold is None:
-        return _against(posterior, X, ZERO, Unit.LATENT, (text,) * 3)
-    return _against(posterior, X, threshold, Unit.PROBABILITY, (text,) * 3, likelihood)
+        return _two_sides(posterior, ZERO, text)
+    return _two_sides(posterior, threshold, text, likelihood)
 
 
-def _against(
-    posterior: Posterior,
-    X: np.ndarray,
-    level: Fraction,
-    unit: Unit,
-    texts: Sequence[str],
-    likelihood: ScalarLikelihood | None = None,
-) -> list[Candidates]:
-    """The second decision where the mean, or its probability with a `likelihood`, exceeds an exact
-    level, else the first; the rule in words of either, and where that is not known."""
-    labels = posterior.labels if posterior.likelihood.classifies else (None, None)
-    values = (posterior.mean if likelihood is None else posterior.prediction)(X)[:, 0]
-    near = np.abs(values - float(level)) < NEAR
-    if likelihood is None:
-        near = _near_level(posterior, X, level)
+def _two_sides(
+    posterior: Posterior, level: Fraction, text: str, likelihood: ScalarLikelihood | None = None
+) -> Comparison:
+    """The latent mean, or with a likelihood the probability, against a level."""
+    above, below = (
+        Mean(0, sign) if likelihood is None else Probability(likelihood, 0, sign)
+        for sign in (1, -1)
+    )
+    value, unit = "latent mean", Unit.LATENT
+    if likelihood is not None:
+        value, unit = f"probability of class {posterior.labels[1]}", Unit.PROBABILITY
+    texts, (first, second) = (text, text, text), posterior.labels
+    return Comparison(posterior, above, below, level, value, unit, texts, (first, second))
+
+
+def _against(asked: Comparison, X: np.ndarray, fingerprint: str) -> list[Candidates]:
+    """The second decision where the value exceeds the level, else the first."""
+    with np.errstate(all="ignore"):  # extreme models overflow; no verdict rests on this
+        values, _ = lazy_function(asked.model, asked.above)(X)
+    level = float(asked.level)
+    if isinstance(asked.above, Mean):
+        near = _near_level(asked.model.output(asked.above.output)[0], X, asked.level)
+    elif asked.unit is Unit.PROBABILITY:
+        near = np.abs(values - level) < NEAR
+    else:
+        near = np.abs(values - level) < NEAR_VALUE * (np.abs(values) + abs(level))
 
     def rule(x: np.ndarray, second: int) -> Rule:
         sign = 1 if second else -1
-        asked = Mean(0, sign) if likelihood is None else Probability(likelihood, 0, sign)
-        label, own = labels[second], posterior.fingerprint
-        return Rule(posterior, asked, sign * level, label, texts[second], unit, x, own)
+        quantity, label = asked.above if second else asked.below, asked.labels[second]
+        about = (label, asked.texts[second], asked.unit, x, fingerprint)
+        return Rule(asked.model, quantity, sign * asked.level, *about)
 
-    scores = np.stack([np.full_like(values, float(level)), values], axis=1)
-    return _ranked(X, scores, near, rule, texts[2])
+    scores = np.stack([np.full_like(values, level), values], axis=1)
+    return _ranked(X, scores, near, rule, asked.texts[2])
 
 
 def deviation_rule(posterior: Outputs, x: np.ndarray, asked: Deviation, options: Decision) -> Rule:

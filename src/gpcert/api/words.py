@@ -19,7 +19,7 @@ from typing import Any, ParamSpec, TypedDict, TypeVar
 import numpy as np
 
 from gpcert.arrays import Backend, backend_from_name, finite_array
-from gpcert.choices import MethodName, VarianceBound
+from gpcert.choices import MethodName, QuantityName, VarianceBound
 from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.paper import PaperEnclosures
@@ -32,6 +32,9 @@ from gpcert.search import DEFAULT_BUDGET, Budget, Problem
 P = ParamSpec("P")
 R = TypeVar("R")
 
+QuantityLike = QuantityName | OutputQuantity
+"""A quantity of one output by its name, or one of another package."""
+
 
 class BallWords(TypedDict, total=False):
     """The shape of the balls around points; see `gpcert.certify`."""
@@ -42,6 +45,12 @@ class BallWords(TypedDict, total=False):
     scale: Any
 
 
+class AroundWords(BallWords, total=False):
+    """The balls around points that have one radius each; see `gpcert.certify`."""
+
+    relative: Any
+
+
 class RuleWords(TypedDict, total=False):
     """What is decided; see `gpcert.certify`."""
 
@@ -49,6 +58,14 @@ class RuleWords(TypedDict, total=False):
     class_weight: Mapping[Any, float] | Sequence[float] | None
     delta: float | None
     output_norm: float | str
+
+
+class ComparedWords(TypedDict, total=False):
+    """Which value is compared with the threshold; see `gpcert.certify`."""
+
+    quantity: QuantityLike | None
+    output: Any
+    beta: float | None
 
 
 class SearchWords(TypedDict, total=False):
@@ -68,15 +85,15 @@ class TableWords(SearchWords, total=False):
     n_jobs: int | None
 
 
-class AttackWords(BallWords, RuleWords, total=False):
+class AttackWords(AroundWords, RuleWords, ComparedWords, total=False):
     """Of verbs that decide and do not search."""
 
 
-class RangeWords(BallWords, SearchWords, total=False):
+class RangeWords(AroundWords, SearchWords, total=False):
     """Of verbs that search around one point."""
 
 
-class RangeTableWords(BallWords, TableWords, total=False):
+class RangeTableWords(AroundWords, TableWords, total=False):
     """Of verbs that search around many points."""
 
 
@@ -86,6 +103,22 @@ class DecisionWords(AttackWords, SearchWords, total=False):
 
 class DecisionTableWords(AttackWords, TableWords, total=False):
     """Of verbs that decide and search around many points."""
+
+
+class RadiusWords(BallWords, RuleWords, ComparedWords, SearchWords, total=False):
+    """Of verbs that look for a radius, around one point."""
+
+
+class RadiusTableWords(BallWords, RuleWords, ComparedWords, TableWords, total=False):
+    """Of verbs that look for radii, around many points."""
+
+
+class CurveWords(BallWords, RuleWords, SearchWords, total=False):
+    """Of verbs that decide and say themselves what is shown, around one point."""
+
+
+class AccuracyWords(BallWords, RuleWords, TableWords, total=False):
+    """Of verbs that compare decisions with labels, around many points."""
 
 
 DEFAULTS: Mapping[str, Any] = {
@@ -106,6 +139,7 @@ INSTEAD: Mapping[str, tuple[tuple[str, str], ...]] = {
     "radii": (("radius", "it has one radius for all points: radius="),),
     "radius": (("radii", "it has a list of radii: radii="), ("max_radius", "the largest radius "
                "that is tried is max_radius=")),
+    "relative": (("scale", "a radius in parts of each value is one with scale=abs(x)"),),
     "seconds": (("budget", "a number of seconds is budget="),),
     "boxes": (("budget", "say budget=gpcert.Budget(boxes=...)"),),
     "seed": (("random_state", "the seed is random_state="),),

@@ -5,12 +5,13 @@ and is what `gpcert.attack` calls.
 """
 
 from gpcert.attacks.batch import AttackName, Effort, Neighbourhoods, attack_points
-from gpcert.attacks.decisions import Decision, Margins, decision_margins
+from gpcert.attacks.decisions import Comparison, Decision, Margins, decision_margins
 from gpcert.attacks.descent import attack, descend
 from gpcert.attacks.functions import prediction_and_gradient
 
 __all__ = [
     "AttackName",
+    "Comparison",
     "Decision",
     "Effort",
     "Margins",

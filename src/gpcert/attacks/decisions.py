@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -29,7 +31,7 @@ from gpcert.committee import Committee, Model, check_class_weight, class_weights
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
-from gpcert.quantities import ClassSums, Probability
+from gpcert.quantities import ClassSums, Probability, Quantity
 from gpcert.quantities.committee import committee_margin
 from gpcert.quantities.compound import deviation_of, margins
 from gpcert.several import Outputs
@@ -158,14 +160,37 @@ class DeviationMargins(Margins):
         return self.delta - value, -np.einsum("kc,kcd->kd", weight, slopes)
 
 
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """`above > level` makes the second of two decisions, else the first is made; `below` is minus
+    `above`, both functions of `model`, and `level` an exact number.
+
+    `labels` are those of the decisions, `texts` the rules of either in words, and that of both;
+    `value` says what is compared, `unit` what it is measured in.
+    """
+
+    model: Model
+    above: Quantity
+    below: Quantity
+    level: Fraction
+    value: str
+    unit: StrEnum
+    texts: tuple[str, str, str]
+    labels: tuple[Any, Any] = (None, None)
+
+
 @dataclass(frozen=True)
 class Decision:
-    """What the user says about the decision; see `gpcert.certify`."""
+    """What the user says about the decision; see `gpcert.certify`.
+
+    `compared`, if another value than the default one is compared with the threshold, is that.
+    """
 
     threshold: float | None = None
     class_weight: Mapping[Any, float] | Sequence[float] | None = None
     delta: float | None = None
     output_norm: float = math.inf
+    compared: Comparison | None = None
 
 
 def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins:
@@ -178,6 +203,8 @@ def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins
     >>> margins.margin(np.array([[0.0], [9.0]]), np.array([0, 0])).round(3).tolist()
     [0.5, -0.5]
     """
+    if decision.compared is not None:
+        return _of_comparison(decision.compared, X)
     if isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood):
         if decision.delta is not None or decision.threshold is not None:
             raise InputError(
@@ -199,7 +226,7 @@ def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins
     if decision.threshold is None:
         raise InputError(
             "an attack on a regression needs delta= (how far the mean may move) or threshold= (a "
-            "level that it must not cross)"
+            f"level that it must not cross){model.likelihood.advice}"
         )
     return _of_level(model, X, decision.threshold)
 
@@ -236,6 +263,20 @@ def _of_level(model: Outputs, X: np.ndarray, level: float) -> Margins:
         return (model.mean(X)[:, 0] > level).astype(int)
 
     return Margins(X, choose, (None, None), judges, _first(model.mean), "mean", level)
+
+
+def _of_comparison(asked: Comparison, X: np.ndarray) -> Margins:
+    """`sign (value - level)`, whatever the value is of."""
+    value, level = lazy_function(asked.model, asked.above), float(asked.level)
+    judges = [Judge((value, value), sign, (level, level)) for sign in (-1.0, 1.0)]
+
+    def choose(X: np.ndarray) -> np.ndarray:
+        return (value(X)[0] > level).astype(int)
+
+    def look(X: np.ndarray, _: np.ndarray) -> np.ndarray:
+        return value(X)[0]
+
+    return Margins(X, choose, asked.labels, judges, look, asked.value, level)
 
 
 def _first(predicted: Callable[[np.ndarray], np.ndarray]) -> Look:

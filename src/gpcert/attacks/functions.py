@@ -317,7 +317,8 @@ def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
         model.check_has_variance("quantity 'probability'")
     if quantity == "mean" or not (model.likelihood.classifies and model.likelihood.has_variance):
         if quantity == "probability":
-            raise InputError("quantity: a regression model has no probability; use 'mean'")
+            advice = model.likelihood.advice
+            raise InputError(f"quantity: a regression model has no probability; use 'mean'{advice}")
         return means_and_gradients(model, X, model.outputs)
     if isinstance(model.likelihood, ClassLikelihood):
         layout, searched = class_layout(model)

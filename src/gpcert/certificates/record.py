@@ -18,7 +18,6 @@ from gpcert.certificates.text import (
     Interval,
     Shown,
     Status,
-    Unit,
     above,
     below,
     cost_text,
@@ -108,8 +107,9 @@ class Certificate(Searched, kind="certificate", told="status decision margin rul
     """Verdict on one region: `margin` bounds the smallest margin of the decision over it.
 
     The margin is positive where the decision is that of `decision` (the proved label at x; None in
-    regression): `sign * latent mean`, `sign * (probability - threshold)`, the least difference of
-    the decision's score and another one's, or `delta - deviation`. ROBUST if `margin.lower > 0`;
+    regression, and where a value is compared that decides between no classes: then `rule` says on
+    which side it is at x): `sign * latent mean`, `sign * (value - threshold)`, the least difference
+    of the decision's score and another one's, or `delta - deviation`. ROBUST if `margin.lower > 0`;
     NOT_ROBUST if a point with a negative margin, the `counterexample`, is known. `unit` says what
     the margin is measured in, `x` is the point whose decision is meant. `margin_at_x` is the margin
     at x in plain floating point, for pictures; None where it is not known.
@@ -233,8 +233,8 @@ class Radius(Searched, kind="radius", told="lower upper decision norm reason"):
 
 
 def _claim(answer: Certificate | Radius) -> str:
-    """What is asked of every point: in regression the rule itself, else the decision at x."""
-    return answer.rule if answer.unit == Unit.TARGET else f"decision {answer.decision!r}"
+    """What is asked of every point: the decision at x, or where it has no label the rule itself."""
+    return answer.rule if answer.decision is None else f"decision {answer.decision!r}"
 
 
 def cells_of(row: Any, names: str) -> dict[str, Any]:

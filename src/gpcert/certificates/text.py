@@ -53,6 +53,7 @@ class Unit(StrEnum):
     WEIGHTED = "weight times probability"
     VOTES = "votes"
     TARGET = "units of the target"
+    VALUE = "units of the compared value"
 
 
 @dataclass(frozen=True)

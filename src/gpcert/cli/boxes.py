@@ -12,6 +12,7 @@ import typer
 import gpcert
 from gpcert.cli import options
 from gpcert.cli.files import load_model, read_points
+from gpcert.cli.reading import parts_of
 from gpcert.cli.terminal import ExitCode, check_folder, console, option, say, say_written, table
 from gpcert.errors import InputError
 
@@ -73,10 +74,10 @@ class Asked:
     """What is bounded, and how well."""
 
     quantity: Annotated[
-        str, option("mean, std, variance, band, probability, or several: mean,std")
+        str, option("mean, std, variance, lcb, ucb, band, probability, or several: mean,std")
     ] = "mean"
     beta: Annotated[
-        float | None, option("standard deviations that a band reaches; 2 by default")
+        float | None, option("standard deviations of lcb, ucb and band; 2 by default")
     ] = None
     affine: Annotated[
         bool, option("also affine functions below and above each box", "--affine")
@@ -146,6 +147,8 @@ class Places:
             bounds.save(self.output)
         if self.imdp is not None and bounds.complete:
             bounds.save_imdp(self.imdp)
+        elif self.imdp is not None:
+            say(f"not written: {self.imdp}, as not all boxes were bounded", style="yellow")
         say_written(self.output, self.out, self.imdp if bounds.complete else None)
 
 
@@ -161,7 +164,7 @@ class Places:
 def boxes(corners: Corners, asked: Asked, effort: Effort, places: Places) -> None:
     """Bound means, standard deviations and probabilities over each of many boxes."""
     models, lower, upper = corners.read()
-    names: Any = options.parts_of(asked.quantity)
+    names: Any = parts_of(asked.quantity)
     found = gpcert.bound_boxes(
         models,
         lower,

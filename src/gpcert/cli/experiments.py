@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 import typer
 from rich.text import Text
 
-from gpcert.cli.options import Jobs, check_jobs, command
+from gpcert.cli.options import Given, Jobs, check_jobs, command
 from gpcert.cli.terminal import console, option, say, say_written, table
 from gpcert.errors import InputError
 
-STYLES = {"yes": "bold green", "no": "bold red", "unclear": "bold yellow"}
+STYLES = {"yes": "bold green", "no": "bold red", "unclear": "bold yellow", "not judged": "dim"}
 
 
 @command(
@@ -32,10 +32,11 @@ def reproduce(
     quick: Annotated[bool, option("no download, a minute or two; the default", "--quick")] = False,
     full: Annotated[bool, option("the paper's data sets and sizes", "--full")] = False,
     smallest: Annotated[
-        bool, option("only to see that it runs; its findings say nothing", "--smallest")
+        bool, option("only to see that it runs: no claim is judged", "--smallest")
     ] = False,
     data: Annotated[
-        Path | None, option("folder with the data files; without it they come from OpenML")
+        Path | None,
+        option("with --full: folder with the data files; without it they come from OpenML"),
     ] = None,
     output: Annotated[
         Path, option("folder of the results, one folder per experiment in it")
@@ -44,13 +45,16 @@ def reproduce(
     redraw: Annotated[
         bool, option("make figures and findings anew from saved tables", "--redraw")
     ] = False,
+    *,
+    given: Given,
 ) -> None:
     """Run an experiment of the paper; write its tables, figures and findings."""
-    from gpcert.experiments import experiment_named, names
+    from gpcert.experiments import experiment_named, names, reads_files
     from gpcert.experiments import redraw as drawn_anew
     from gpcert.experiments import reproduce as run
 
     if listed:
+        given.only(["listed"], "beside --list")
         rows = table("Experiments", ["name"])
         rows.columns[0].justify = "left"
         rows.add_column("what it does", justify="left")
@@ -60,22 +64,27 @@ def reproduce(
         return
     if name is None:
         raise InputError(f"NAME: expected one of {', '.join(names())} or all, got none")
-    wanted = {"quick": quick, "full": full, "smallest": smallest}
-    scales = [scale for scale, given in wanted.items() if given]
+    asked = {"quick": quick, "full": full, "smallest": smallest}
+    scales = [scale for scale, chosen in asked.items() if chosen]
     if len(scales) > 1:
         raise InputError(f"expected one of --quick, --full and --smallest, got {scales}")
+    if redraw:
+        given.only(["name", "output", "redraw"], "with --redraw, which computes nothing")
     check_jobs(jobs)
+    scale, wanted = scales[0] if scales else "quick", names() if name == "all" else (name,)
+    # of all experiments those that read files take the folder; one that does not refuses it
+    takes = [each for each in wanted if reads_files(each, scale)] or wanted
     if output.exists() and not output.is_dir():
         raise InputError(f"--output: expected a folder, got the file {str(output)!r}")
-    for each in names() if name == "all" else [name]:
+    for each in wanted:
         if redraw:
             result = drawn_anew(each, output)
         else:
-            scale = scales[0] if scales else "quick"
-            result = run(each, scale=scale, data=data, output=output, n_jobs=jobs)
+            own = data if each in takes else None
+            result = run(each, scale=scale, data=own, output=output, n_jobs=jobs)
         say(f"{result.title}: {result.scale}, {result.seconds:.1f} s of work", style="bold")
         for finding in result.findings:
-            line = Text(f"{finding.agrees:>8} ", style=STYLES[finding.agrees])
+            line = Text(f"{finding.agrees:>10} ", style=STYLES[finding.agrees])
             line.append(f"{finding.claim}: {finding.ours}", style="default")
             console().print(line, soft_wrap=True)
         say_written(output / each)

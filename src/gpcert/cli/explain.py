@@ -15,7 +15,7 @@ import gpcert
 from gpcert.choices import QuantityName, Ranking
 from gpcert.cli import options
 from gpcert.cli.files import Points, read_points
-from gpcert.cli.options import features_of, named, parts_of, radius_of
+from gpcert.cli.reading import features_of, named, parts_of
 from gpcert.cli.results import Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, option, say, say_written, table
 from gpcert.errors import InputError
@@ -34,6 +34,26 @@ REASON_COLUMNS = ["decision", "features", "undecided", "certificates", "boxes", 
 PIXEL_COLUMNS = ["decision", "pixels that flip", "proved up to", "gap ≥", "gap ≤", "boxes", "ms"]
 
 
+ALWAYS = {"model", "points", "header", "what", "output", "csv", "plot"}
+"""Parameters of every kind of explanation."""
+
+_REGION, _SEARCH = (
+    "radius relative features domain scale",
+    "seconds boxes memory jobs backend seed method variance_bound progress",
+)
+_REASONS = (
+    f"{_REGION} {_SEARCH} norm order shape threshold class_weight delta output_norm quantity beta "
+    "label"
+)
+USED = {
+    "effects": f"{_REGION} {_SEARCH} mean label tol rtol quantity beta shape",
+    "sufficient": _REASONS,
+    "contrastive": _REASONS,
+    "pixels": f"{_REGION} {_SEARCH} norm ranking betas tol rtol",
+    "lime": "mean label background samples shape seed",
+}
+"""Further parameters of each kind; others have no effect on it."""
+
 What = Literal["effects", "sufficient", "contrastive", "pixels", "lime"]
 """Kinds of explanation."""
 
@@ -51,7 +71,13 @@ class Asked:
     ] = "effects"
     mean: Annotated[bool, option("effects and LIME: average over the points", "--mean")] = False
     label: Annotated[
-        str | None, option("effects and LIME: class that is shown", "--class", metavar="LABEL")
+        str | None,
+        option(
+            "effects and LIME: class or target that is shown; reasons: that of --quantity",
+            "--class",
+            "--target",
+            metavar="LABEL",
+        ),
     ] = None
     tol: Annotated[float | None, option("effects and pixels: width at which an interval ends")] = (
         None
@@ -67,7 +93,14 @@ class Asked:
         str | None, option("reasons: features, the most important first; by default by gradient")
     ] = None
     quantity: Annotated[
-        QuantityName | None, option("effects: by default the probability; regression: the mean")
+        QuantityName | None,
+        option(
+            "effects: by default the probability; regression: the mean; reasons: what --threshold "
+            "is compared with"
+        ),
+    ] = None
+    beta: Annotated[
+        float | None, option("standard deviations of --quantity lcb or ucb; 2 by default")
     ] = None
     background: Annotated[
         Path | None, option("lime: a CSV of points whose spread is sampled; else the model's own")
@@ -107,21 +140,25 @@ class Asked:
 )
 def explain(
     inputs: options.Inputs,
-    radius: options.Radius,
+    reach: options.Reach,
     asked: Asked,
     ball: options.Ball,
     decision: options.Decision,
     search: options.Search,
     files: Files,
     picture: Picture,
+    given: options.Given,
 ) -> None:
     """Explain predictions with proof: effects as intervals, smallest reasons, pixel budgets."""
-    _refuse_what_says_nothing(asked, ball, decision, search)
+    given.only(ALWAYS | set(USED[asked.what].split()), f"on --what {asked.what}")
+    if picture.plot is None:
+        given.without(["shape"], "without --plot")
+    if asked.what != "lime":
+        reach.required()
     if asked.reasons and picture.plot is not None and asked.image is None:
         raise InputError("--plot: a reason is drawn on an image; say --shape rows,columns")
     verbs = gpcert.explain
-    model, points, words = inputs.read(ball, search)
-    words["radius"] = radius_of(radius, model)
+    model, points, words = inputs.read(reach, ball, search)
     if asked.what == "lime":
         how: Any = {"n_samples": asked.samples, "random_state": search.seed}
         if asked.background is not None:
@@ -132,7 +169,8 @@ def explain(
     near = {"tol": asked.tol, "rtol": asked.rtol}
     if asked.what == "effects":
         del words["norm"]
-        found = verbs.effects(model, points.X, quantity=asked.quantity, **near, **words)
+        words |= {"quantity": asked.quantity, "beta": asked.beta, **near}
+        found = verbs.effects(model, points.X, **words)
         _features(found, points, asked, files, picture)
     words["progress"] = False  # of each point; that of all is shown
     del words["n_jobs"]
@@ -143,17 +181,21 @@ def explain(
         verb, kind = verbs.pixel_budget, verbs.PixelBudgetTable
     else:
         words |= decision.arguments(model)
+        words |= options.Compared(asked.quantity, asked.label, asked.beta).arguments(model)
         if asked.order is not None:
             words["order"] = features_of(asked.order, model, "--order")
         verb = verbs.sufficient if asked.what == "sufficient" else verbs.contrastive
         kind = verbs.ReasonTable
 
-    def ask(x: np.ndarray) -> Any:
-        return verb(model, x, **words)
+    def ask(x: np.ndarray, radius: Any) -> Any:
+        return verb(model, x, radius=radius, **words)
 
     from gpcert.api.many import collect
 
-    work = [(x,) for x in model.check_inputs(points.X)]
+    radius = words.pop("radius")
+    X = model.check_inputs(points.X)
+    own = getattr(radius, "ndim", 0) == 2  # a row for each point
+    work = [(x, radius[k] if own else radius) for k, x in enumerate(X)]
     effort = {"n_jobs": search.jobs, "progress": search.progress}
     found, complete = collect(model, ask, work, effort)
     labels = tuple(points.labels[row] for row in found)
@@ -165,29 +207,6 @@ def _counts(text: str) -> list[int]:
         return [int(part) for part in parts_of(text)]
     except ValueError as error:
         raise InputError(f"--betas: expected whole numbers as in 1,2,4, got {text!r}") from error
-
-
-def _refuse_what_says_nothing(
-    asked: Asked, ball: options.Ball, decision: options.Decision, search: options.Search
-) -> None:
-    """Options that this kind of explanation does not have."""
-    what, reasons = asked.what, asked.reasons
-    given = {
-        "--betas": what != "pixels" and asked.betas is not None,
-        "--order": not reasons and asked.order is not None,
-        "--quantity": what != "effects" and asked.quantity is not None,
-        "--tol": what not in {"effects", "pixels"} and asked.tol is not None,
-        "--rtol": what not in {"effects", "pixels"} and asked.rtol is not None,
-        "--background": what != "lime" and asked.background is not None,
-        "--norm": what in {"effects", "lime"} and ball.norm != "inf",
-        "--threshold, --class-weight, --delta and --output-norm": not reasons
-        and decision != options.Decision(),
-        "--method": what == "lime" and search.method != "taylor",
-        "--variance-bound": what == "lime" and search.variance_bound is not None,
-    }
-    for name, wrong in given.items():
-        if wrong:
-            raise InputError(f"{name}: expected none with --what {what}; leave it out")
 
 
 def _features(

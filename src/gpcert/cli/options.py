@@ -1,39 +1,35 @@
-"""Options that several commands share, in groups, and how their text is read."""
+"""Options that several commands share, in groups, and what was typed of them."""
 
 from __future__ import annotations
 
-import csv
 import inspect
-import math
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
 import gpcert
-from gpcert.choices import SECONDS, MethodName, VarianceBound
+from gpcert.choices import SECONDS, MethodName, QuantityName, VarianceBound
 from gpcert.cli.files import Points, load_model, read_points
+from gpcert.cli.reading import (
+    domain_of,
+    features_of,
+    label_of,
+    named,
+    numbers_of,
+    parts_of,
+    per_feature,
+    radius_of,
+    scale_of,
+)
 from gpcert.cli.terminal import option
 from gpcert.errors import InputError
 
 if TYPE_CHECKING:
     from gpcert.committee import Model
-
-Radius = Annotated[
-    str,
-    option(
-        "radius of the ball around each point: a number, one per feature as in 0.1,0,0.2, or "
-        "by name as in age=2,bmi=0.5 (the others are fixed)"
-    ),
-]
-
-
-OptionalRadius = Annotated[
-    str | None, option("radius of the ball around each point, as in gpcert certify")
-]
 
 Jobs = Annotated[int | None, option("processes; -1 for one per core")]
 
@@ -74,13 +70,65 @@ class Inputs:
         bool | None, option("whether the first row of POINTS holds names", "--header/--no-header")
     ] = None
 
-    def read(self, *groups: Ball | Decision | Search) -> tuple[Model, Points, dict[str, Any]]:
+    def read(self, *groups: Group) -> tuple[Model, Points, dict[str, Any]]:
         """Both, from their files, and the words of the verbs that groups of options stand for."""
         model = load_model(self.model)
         about = (model.dim, model.feature_names, model.levels)
         points = read_points(self.points, self.header, *about)
-        words = [group.arguments(model) for group in groups]
+        words = [group.arguments(model, points) for group in groups]
         return model, points, {name: value for each in words for name, value in each.items()}
+
+
+class Group(Protocol):
+    """Options that stand for words of the verbs."""
+
+    def arguments(self, model: Model, points: Points) -> dict[str, Any]:
+        """The words, as the model and the points have them read."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far the balls around the points reach."""
+
+    radius: Annotated[
+        str | None,
+        option(
+            "radius of the ball around each point: a number, one per feature as in 0.1,0,0.2, by "
+            "name as in age=2,bmi=0.5 (the others are fixed), or a .csv file with a row of radii "
+            "per point and the columns of POINTS"
+        ),
+    ] = None
+    relative: Annotated[
+        str | None,
+        option(
+            "instead of --radius: in parts of each value, 0.05 for 5 % (zeros stay fixed); also "
+            "one per feature or by name"
+        ),
+    ] = None
+
+    def arguments(self, model: Model, points: Points) -> dict[str, Any]:
+        """`radius` and `relative` of the verbs."""
+        radius, relative = self.radius, self.relative
+        return {
+            "radius": None if radius is None else radius_of(radius, model, points),
+            "relative": None if relative is None else per_feature("--relative", relative, model),
+        }
+
+    def required(self) -> None:
+        """An `InputError` unless one of both is given."""
+        given = (self.radius, self.relative)
+        if (given[0] is None) == (given[1] is None):
+            got = "neither" if given[0] is None else "both"
+            raise InputError(f"--radius: expected either --radius or --relative, got {got}")
+
+    @property
+    def told(self) -> str:
+        """In words, for titles."""
+        if self.relative is not None:
+            return f"radius {self.relative} of each value"
+        file = self.radius is not None and self.radius.lower().endswith(".csv")
+        return f"radii of {Path(str(self.radius)).name}" if file else f"radius {self.radius}"
 
 
 @dataclass(frozen=True)
@@ -110,23 +158,25 @@ class Ball:
         ),
     ] = None
 
-    def arguments(self, model: Model) -> dict[str, Any]:
+    def arguments(self, model: Model, points: Points | None = None) -> dict[str, Any]:
         """`norm`, `features`, `domain` and `scale` of the verbs."""
-        readers = {"features": features_of, "domain": _domain, "scale": _scale}
+        readers = {"features": features_of, "domain": domain_of, "scale": scale_of}
         given = {name: text for name, text in vars(self).items() if text is not None}
         read = {name: readers[name](text, model) for name, text in given.items() if name in readers}
         return {**vars(self), **read}
 
-    def told(self, radius: str | None = None) -> str:
+    def told(self, reach: Reach | None = None) -> str:
         """Norm, radius and its unit, for titles.
 
-        >>> Ball(scale="std").told("0.1"), Ball(scale="1,20").told(), Ball(norm="2").told()
+        >>> Ball(scale="std").told(Reach("0.1")), Ball(scale="1,20").told(), Ball(norm="2").told()
         ('l_inf radius 0.1 standard deviations', 'l_inf radius in units of scale', 'l_2 balls')
+        >>> Ball().told(Reach(relative="0.05"))
+        'l_inf radius 0.05 of each value'
         """
         if self.scale is None:
-            return f"l_{self.norm} balls" if radius is None else f"l_{self.norm} radius {radius}"
+            return f"l_{self.norm} {'balls' if reach is None else reach.told}"
         unit = "standard deviations" if parts_of(self.scale) == ["std"] else "units of scale"
-        return f"l_{self.norm} radius {'in' if radius is None else radius} {unit}"
+        return f"l_{self.norm} {'radius in' if reach is None else reach.told} {unit}"
 
 
 @dataclass(frozen=True)
@@ -144,7 +194,7 @@ class Decision:
     delta: Annotated[float | None, option("regression: how far the mean may move")] = None
     output_norm: Annotated[str, option("regression: norm in which delta is measured")] = "inf"
 
-    def arguments(self, model: Model) -> dict[str, Any]:
+    def arguments(self, model: Model, points: Points | None = None) -> dict[str, Any]:
         """The arguments of the verbs that decide."""
         if self.class_weight is None:
             return dict(vars(self))
@@ -152,8 +202,30 @@ class Decision:
         def label(name: str) -> Any:
             return named("--class-weight", name, model.labels)
 
-        weights = _numbers("--class-weight", self.class_weight, label)
+        weights = numbers_of("--class-weight", self.class_weight, label)
         return {**vars(self), "class_weight": weights}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Which value is compared with the threshold."""
+
+    quantity: Annotated[
+        QuantityName | None,
+        option(
+            "what --threshold is compared with: mean, variance, std, lcb or ucb (mean -+ beta std) "
+            "or probability"
+        ),
+    ] = None
+    label: Label = None
+    beta: Annotated[
+        float | None, option("standard deviations of --quantity lcb or ucb; 2 by default")
+    ] = None
+
+    def arguments(self, model: Model, points: Points | None = None) -> dict[str, Any]:
+        """`quantity`, `output` and `beta` of the verbs that decide."""
+        label = label_of(self.label, model, self.quantity)
+        return {"quantity": self.quantity, "output": label, "beta": self.beta}
 
 
 @dataclass(frozen=True)
@@ -178,7 +250,7 @@ class Search:
         option("show what is known so far; by default on a terminal", "--progress/--no-progress"),
     ] = None
 
-    def arguments(self, model: Model | None = None) -> dict[str, Any]:
+    def arguments(self, model: Model | None = None, points: Points | None = None) -> dict[str, Any]:
         """The effort words of the verbs of many points, whatever the model."""
         return {
             "budget": gpcert.Budget(self.seconds, self.boxes, 1e9 * self.memory),
@@ -202,86 +274,35 @@ def check_jobs(jobs: int | None) -> None:
         raise InputError("--jobs: expected a number of processes, or -1 for one per core; got 0")
 
 
-def radius_of(text: str, model: Model) -> Any:
-    """A number, or a list with one per feature, also from numbers by feature.
-
-    >>> from gpcert.kernels import SquaredExponential
-    >>> from gpcert.posterior import Posterior
-    >>> model = Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0], feature_names=["a", "b"])
-    >>> radius_of("0.5", model), radius_of("0.5,1", model), radius_of("b=2", model)
-    (0.5, [0.5, 1.0], [0.0, 2.0])
-    """
-    found = _by_feature("--radius", text, model)
-    if isinstance(found, dict):
-        return [found.get(j, 0.0) for j in range(model.dim)]
-    return found[0] if len(found) == 1 else found
-
-
-def _scale(text: str, model: Model) -> Any:
-    """The word std, a list with one number per feature, or a mapping from features."""
-    return "std" if parts_of(text) == ["std"] else _by_feature("--scale", text, model)
-
-
-def _domain(text: str, model: Model) -> tuple[Any, Any]:
-    """The smallest and the largest valid inputs: two numbers, or lists of one per feature."""
-    parts = parts_of(text)
-    if any("=" in part for part in parts):
-        low, high = [-math.inf] * model.dim, [math.inf] * model.dim
-        pairs = _pairs("--domain", parts, lambda name: feature_of("--domain", name, model))
-        for j, (name, pair) in pairs.items():
-            first, sign, second = pair.partition(":")
-            if not sign:
-                raise InputError(f"--domain: expected name=low:high, got {name}={pair}")
-            low[j], high[j] = _number("--domain", first), _number("--domain", second)
-        return low, high
-    ends = [_number("--domain", part) for part in parts]
-    if len(ends) != 2:
-        raise InputError(f"--domain: expected two numbers as in 0,1, got {text!r}")
-    return ends[0], ends[1]
-
-
-def radii_of(text: str) -> list[float]:
-    """Numbers between commas, or `first:last:count`.
-
-    >>> radii_of("0.1,0.2"), radii_of("0:1:3")
-    ([0.1, 0.2], [0.0, 0.5, 1.0])
-    """
-    try:
-        if ":" in text:
-            first, last, count = text.split(":")
-            low, high, steps = float(first), float(last), int(count)
-            if steps < 2:
-                raise ValueError
-            return [low + (high - low) * k / (steps - 1) for k in range(steps)]
-        return [float(part) for part in text.split(",")]
-    except ValueError as error:
-        raise InputError(
-            "--radii: expected numbers as in 0.1,0.2 or first:last:count as in 0:0.5:11, got "
-            f"{text!r}"
-        ) from error
-
-
-def label_of(text: str | None, model: Model, quantity: Any = None) -> Any:
-    """What `--class` means: the label of a class, or the number of a target."""
-    if text is None:
-        return None
-    from gpcert.api.ranges import range_question
-
-    # None is the one latent function of two classes, which no label means
-    labels = [label for label in range_question(model, quantity).labels if label is not None]
-    return named("--class", text, labels)
-
-
-def named(option: str, text: str, labels: Any) -> Any:
-    """The label that prints as this text."""
-    same = [label for label in labels if str(label) == text]
-    if len(same) != 1:
-        names = f"one of {', '.join(map(str, labels))}" if labels else "none"
-        raise InputError(f"{option}: expected {names}; got {text!r}")
-    return same[0]
-
-
 Command = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What was typed: the option, or the argument, of every parameter that was given."""
+
+    typed: Mapping[str, str]
+
+    @staticmethod
+    def of(context: typer.Context) -> Given:
+        """What the command line says, defaults left out."""
+        typed = {}
+        for each in context.command.params:
+            source = context.get_parameter_source(str(each.name))
+            if source is not None and source.name == "COMMANDLINE":
+                typed[str(each.name)] = each.opts[0]
+        return Given(typed)
+
+    def only(self, used: Iterable[str], why: str) -> None:
+        """An `InputError` for options that have no effect here."""
+        known = set(used)
+        others = [option for name, option in self.typed.items() if name not in known]
+        if others:
+            raise InputError(f"{', '.join(others)}: no effect {why}; leave it out")
+
+    def without(self, unused: Iterable[str], why: str) -> None:
+        """The same, by what has no effect."""
+        self.only(set(self.typed) - set(unused), why)
 
 
 def command(name: str, *epilog: str) -> Callable[[Command], Command]:
@@ -292,15 +313,20 @@ def command(name: str, *epilog: str) -> Callable[[Command], Command]:
         hints = typing.get_type_hints(function, include_extras=True)
         spread: list[inspect.Parameter] = []
         groups: dict[str, Any] = {}
+        given_to: str | None = None
         for own, parameter in inspect.signature(function).parameters.items():
-            if is_dataclass(hints[own]):
+            if hints[own] is Given:
+                given_to = own
+            elif is_dataclass(hints[own]):
                 groups[own] = hints[own]
                 spread += inspect.signature(hints[own], eval_str=True).parameters.values()
             else:
                 spread.append(parameter.replace(annotation=hints[own]))
         spread = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in spread]
 
-        def called(**given: Any) -> None:
+        def called(context: typer.Context, **given: Any) -> None:
+            if given_to is not None:
+                given[given_to] = Given.of(context)
             for own, kind in groups.items():
                 group = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
                 if hasattr(group, "check"):  # before the work, not after it
@@ -309,6 +335,10 @@ def command(name: str, *epilog: str) -> Callable[[Command], Command]:
             function(**given)
 
         called.__doc__ = function.__doc__
+        context = inspect.Parameter(
+            "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+        )
+        spread.append(context)
         called.__dict__["__signature__"] = inspect.Signature(spread)
         called.__annotations__ = {each.name: each.annotation for each in spread}
         called.__dict__["registered"] = {"name": name, "epilog": "\n\n".join(epilog)}
@@ -323,62 +353,3 @@ def exits_within(what: str, bounds: str = "they") -> str:
         f"Exit code: 0 all {what} within the tolerance; 2 some not ({bounds} hold all the same); 3 "
         "bad input; 4 a defect."
     )
-
-
-def parts_of(text: str) -> list[str]:
-    """The parts between commas; quotes protect commas in names."""
-    return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), None) or [""]]
-
-
-def _numbers(option: str, text: str, key: Callable[[str], Any]) -> list[float] | dict[Any, float]:
-    """Numbers between commas: a list, or by what their names mean where there are names."""
-    parts = parts_of(text)
-    if not any("=" in part for part in parts):
-        return [_number(option, part) for part in parts]
-    pairs = _pairs(option, parts, key)
-    return {meant: _number(option, value) for meant, (_, value) in pairs.items()}
-
-
-def _by_feature(option: str, text: str, model: Model) -> list[float] | dict[int, float]:
-    return _numbers(option, text, lambda name: feature_of(option, name, model))
-
-
-def _pairs(option: str, parts: list[str], key: Callable[[str], Any]) -> dict[Any, tuple[str, str]]:
-    """Names and values by what the names mean, each once."""
-    pairs = [_pair(option, part) for part in parts]
-    found = {key(pair[0]): pair for pair in pairs}
-    if len(found) < len(pairs):
-        raise InputError(f"{option}: expected every name once, got {', '.join(parts)}")
-    return found
-
-
-def _pair(option: str, part: str) -> tuple[str, str]:
-    name, sign, value = part.rpartition("=")
-    if not sign or not name:
-        raise InputError(f"{option}: expected name=number for every part, got {part!r}")
-    return name.strip(), value
-
-
-def _number(option: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise InputError(f"{option}: expected numbers as in 0,1, got {text!r}") from error
-
-
-def features_of(text: str, model: Model, option: str = "--features") -> list[int]:
-    """The numbers of features, from names or numbers between commas."""
-    return [feature_of(option, part, model) for part in parts_of(text)]
-
-
-def feature_of(option: str, text: str, model: Model) -> int:
-    """The number of a feature, from its name or its number; a name comes first."""
-    names = model.feature_names or ()
-    if text in names:
-        return names.index(text)
-    if not (text.isascii() and text.isdigit()) or int(text) >= model.dim:
-        known = f"one of {', '.join(names)}, or " if names else ""
-        raise InputError(
-            f"{option}: expected {known}a number from 0 to {model.dim - 1}, got {text!r}"
-        )
-    return int(text)

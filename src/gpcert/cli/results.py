@@ -118,6 +118,8 @@ class Files:
         """Draw, write and show the result, and end the command with the code that it has."""
         if picture is not None and len(result):
             picture.draw(result.plot, self.place)
+        elif picture is not None and picture.plot is not None:
+            say(f"not drawn: {picture.plot}, as there is no result", self.place, style="yellow")
         self.report(result, lambda files: files.show(result, title, columns, fields, summary))
         raise typer.Exit(code(result))
 

@@ -8,6 +8,7 @@ import io
 import os
 import sys
 import unicodedata
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
@@ -21,7 +22,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 import gpcert
-from gpcert.errors import InputError, MissingExtraError
+from gpcert.errors import InputError, MissingExtraError, ModelWarning, RegionWarning
 
 if TYPE_CHECKING:  # what verbs need is loaded by them, not with every command's help
     from gpcert.certificates.record import RecordTable
@@ -200,8 +201,25 @@ class Commands(TyperGroup):
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        with _reported():
+        with _reported(), _warned():
             return super().invoke(ctx)
+
+
+@contextmanager
+def _warned() -> Iterator[None]:
+    """Warnings of ours as lines on stderr; those of others as Python shows them."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
+            if not issubclass(category, RegionWarning | ModelWarning):
+                others(message, category, *where, **more)
+                return
+            line = Text("warning: ", style="bold yellow") + Text(str(message))
+            console(stderr=True).print(line, soft_wrap=True)
+
+        warnings.showwarning = show
+        yield
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import gpcert
 from gpcert.choices import AttackName, QuantityName, Sides
 from gpcert.cli import options
 from gpcert.cli.files import Points, load_model, read_labels
+from gpcert.cli.reading import label_of, named, radii_of
 from gpcert.cli.results import ENDS, Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, exit_code, option
 from gpcert.errors import InputError
@@ -41,18 +42,20 @@ Relative = Annotated[float | None, option("the same, as a part of what is bounde
 )
 def certify(
     inputs: options.Inputs,
-    radius: options.Radius,
+    reach: options.Reach,
     ball: options.Ball,
     decision: options.Decision,
+    compared: options.Compared,
     search: options.Search,
     files: Files,
 ) -> None:
     """Prove or refute that the decision at each point holds in a whole ball around it."""
-    model, points, words = inputs.read(ball, decision, search)
-    found = gpcert.certify_many(model, points.X, options.radius_of(radius, model), **words)
+    reach.required()
+    model, points, words = inputs.read(reach, ball, decision, compared, search)
+    found = gpcert.certify_many(model, points.X, **words)
     columns = ["decision", "status", "margin >=", "margin <=", "moved by", "boxes", "ms"]
     summary = f"{len(found)} points: {found.summary}"
-    title = f"Certificates, {ball.told(radius)}"
+    title = f"Certificates, {ball.told(reach)}"
     files.end(points.named(found), title, columns, _certificate, summary, code=exit_code)
 
 
@@ -72,13 +75,13 @@ def _certificate(c: gpcert.Certificate) -> list[RenderableType]:
 )
 def ranges(
     inputs: options.Inputs,
-    radius: options.Radius,
+    reach: options.Reach,
     ball: options.Ball,
     quantity: Annotated[
         QuantityName | None, option("by default the probability; regression: the mean")
     ] = None,
     beta: Annotated[
-        float | None, option("standard deviations that a band reaches; 2 by default")
+        float | None, option("standard deviations of a band, lcb or ucb; 2 by default")
     ] = None,
     label: options.Label = None,
     sides: Annotated[
@@ -91,23 +94,23 @@ def ranges(
     files: Files,
 ) -> None:
     """Bound the smallest and the largest prediction in a ball around each point."""
-    model, points, words = inputs.read(ball, search)
+    reach.required()
+    model, points, words = inputs.read(reach, ball, search)
     found = gpcert.prediction_range_many(
         model,
         points.X,
-        options.radius_of(radius, model),
         tol=tol,
         rtol=rtol,
         quantity=quantity,
         beta=beta,
-        output=options.label_of(label, model, quantity),
+        output=label_of(label, model, quantity),
         sides=sides,
         all_outputs=label is None and sides == "both",
         **words,
     )
     met = sum(item.converged for item in found)
     summary = f"{len(found)} ranges: {met} within the tolerance, {len(found) - met} wider"
-    title = f"Prediction ranges, {ball.told(radius)}"
+    title = f"Prediction ranges, {ball.told(reach)}"
     columns = ["output", "quantity", *ENDS, "boxes", "ms"]
     shown = "output quantity minimum maximum boxes ms"
     files.end(points.named(found), title, columns, shown, summary)
@@ -125,6 +128,7 @@ def radius(
     inputs: options.Inputs,
     ball: options.Ball,
     decision: options.Decision,
+    compared: options.Compared,
     max_radius: Annotated[
         float | None, option("radius at which the search for a counter-example ends")
     ] = None,
@@ -134,7 +138,7 @@ def radius(
     files: Files,
 ) -> None:
     """Bracket the radius up to which the decision at each point is proved robust."""
-    model, points, words = inputs.read(ball, decision, search)
+    model, points, words = inputs.read(ball, decision, compared, search)
     found = gpcert.certified_radius_many(model, points.X, rtol=rtol, max_radius=max_radius, **words)
     met = sum(item.reason is gpcert.StopReason.CONVERGED for item in found)
     summary = f"{len(found)} radii: {met} within the tolerance {rtol:g}, {len(found) - met} wider"
@@ -168,9 +172,10 @@ def radius_cells(item: gpcert.Radius) -> list[RenderableType]:
 )
 def attack(
     inputs: options.Inputs,
-    radius: options.Radius,
+    reach: options.Reach,
     ball: options.Ball,
     decision: options.Decision,
+    compared: options.Compared,
     method: Annotated[AttackName, option("which attack")] = "best",
     restarts: Annotated[int, option("random starts of projected gradient")] = 3,
     iterations: Annotated[int, option("steps from each start")] = 40,
@@ -181,11 +186,11 @@ def attack(
     picture: Picture,
 ) -> None:
     """Look for another decision in a ball around each point, in plain floating point."""
-    model, points, words = inputs.read(ball, decision)
+    reach.required()
+    model, points, words = inputs.read(reach, ball, decision, compared)
     found = gpcert.attack(
         model,
         points.X,
-        options.radius_of(radius, model),
         method=method,
         restarts=restarts,
         iterations=iterations,
@@ -196,7 +201,7 @@ def attack(
     result = replace(found, labels=points.labels)
     won, sure = int(result.success.sum()), int(result.confirmed.sum())
     summary = f"{len(result)} points: {won} successes, {sure} confirmed; a failure proves nothing"
-    title = f"Attacks ({method}), {ball.told(radius)}"
+    title = f"Attacks ({method}), {ball.told(reach)}"
     columns = ["decision", "found", "before", "after", "success", "confirmed", "distance"]
     shown = "decision new_decision before after success confirmed distance"
     code = ExitCode.REFUTED if sure else ExitCode.UNDECIDED
@@ -225,18 +230,20 @@ def safety(
     search: options.Search,
     files: Files,
     picture: Picture,
+    given: options.Given,
 ) -> None:
     """Bound a prediction in growing balls around one point, beside an attack."""
+    given.without(["jobs"], "on one point")
     model, points, words = inputs.read(ball, decision, search)
     row = 0
     if point is not None:
-        row = points.labels.index(options.named("--point", point, points.labels))
-    del words["n_jobs"]  # one point
+        row = points.labels.index(named("--point", point, points.labels))
+    del words["n_jobs"]
     result = gpcert.safety_curve(
         model,
         model.check_inputs(points.X)[row],
-        options.radii_of(radii),
-        output=options.label_of(label, model),
+        radii_of(radii),
+        output=label_of(label, model),
         attack=attack,
         tol=tol,
         rtol=rtol,
@@ -266,8 +273,8 @@ def safety(
 )
 def robustness(
     inputs: options.Inputs,
+    reach: options.Reach,
     ball: options.Ball,
-    radius: options.OptionalRadius = None,
     radii: Annotated[
         str | None, option("several radii, as in 0.1,0.2 or first:last:count as in 0:0.5:11")
     ] = None,
@@ -283,7 +290,7 @@ def robustness(
     picture: Picture,
 ) -> None:
     """Bound how far the prediction can move in a ball around each point."""
-    model, points, words = inputs.read(ball, search)
+    model, points, words = inputs.read(reach, ball, search)
     names = [path.stem for path in (inputs.model, *(compare or []))]
     if len(set(names)) < len(names):
         raise InputError(f"--compare: expected files of different names, got {names}")
@@ -297,10 +304,9 @@ def robustness(
     found = gpcert.robustness(
         None if others else model,
         points.X,
-        None if radius is None else options.radius_of(radius, model),
-        radii=None if radii is None else options.radii_of(radii),
+        radii=None if radii is None else radii_of(radii),
         compare={inputs.model.stem: model, **others} if others else None,
-        output=options.label_of(label, model),
+        output=label_of(label, model),
         tol=tol,
         rtol=rtol,
         **words,
@@ -344,7 +350,7 @@ def accuracy(
     """Find the share of the points that are right and proved robust, for every radius."""
     model, points, words = inputs.read(ball, decision, search)
     given = None if labels is None else _labels(labels, model, points)
-    words |= {"radii": options.radii_of(radii), "rtol": rtol}
+    words |= {"radii": radii_of(radii), "rtol": rtol}
     found = gpcert.certified_accuracy(model, points.X, given, **words)
     summary = f"{len(found)} points: {found.shares() or 'none was reached'}"
     title = f"Certified accuracy, {ball.told()}"
@@ -360,7 +366,7 @@ def _labels(path: Path, model: Model, points: Points) -> list[Any]:
             return [float(label) for label in found]
         except ValueError as error:
             raise InputError(f"{path}: expected numbers, one per line ({error})") from error
-    return [options.named("--labels", label, model.labels) for label in found]
+    return [named("--labels", label, model.labels) for label in found]
 
 
 def _test_point(row: TestPoint) -> list[RenderableType]:
@@ -378,7 +384,7 @@ def _test_point(row: TestPoint) -> list[RenderableType]:
 )
 def worst_case(
     inputs: options.Inputs,
-    radius: options.Radius,
+    reach: options.Reach,
     ball: options.Ball,
     beta: Annotated[float, option("standard deviations that the band reaches")] = 2.0,
     label: options.Label = None,
@@ -390,12 +396,12 @@ def worst_case(
     picture: Picture,
 ) -> None:
     """Bound a regression's least and greatest mean, and its credible band, around each point."""
-    model, points, words = inputs.read(ball, search)
-    words["radius"] = options.radius_of(radius, model)
-    words["output"] = options.label_of(label, model, "mean")
+    reach.required()
+    model, points, words = inputs.read(reach, ball, search)
+    words["output"] = label_of(label, model, "mean")
     found = gpcert.worst_case(model, points.X, beta=beta, tol=tol, rtol=rtol, **words)
     summary = f"{len(found)} points: a mean moves by at most {above(found.widest)}"
-    title = f"Worst predictions, {ball.told(radius)}"
+    title = f"Worst predictions, {ball.told(reach)}"
     columns = ["mean", *ENDS, "band from", "band to"]
     shown = "mean minimum maximum band"
     files.end(points.named(found), title, columns, shown, summary, picture)

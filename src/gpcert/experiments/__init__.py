@@ -2,6 +2,6 @@
 
 from gpcert.experiments.base import experiment_named, names
 from gpcert.experiments.results import ExperimentResult
-from gpcert.experiments.run import redraw, reproduce
+from gpcert.experiments.run import reads_files, redraw, reproduce
 
-__all__ = ["reproduce", "redraw", "names", "experiment_named", "ExperimentResult"]
+__all__ = ["reproduce", "redraw", "reads_files", "names", "experiment_named", "ExperimentResult"]

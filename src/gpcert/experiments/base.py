@@ -17,6 +17,7 @@ import numpy as np
 from gpcert.datasets import Dataset, digits, fashion, mnist, spambase, synthetic2d
 from gpcert.errors import InputError
 from gpcert.experiments.results import (
+    NOT_JUDGED,
     SCALES,
     Cell,
     ExperimentResult,
@@ -243,10 +244,23 @@ class Experiment:
         return tuple(found[name] for name in titles)
 
     def judged(self, result: ExperimentResult) -> ExperimentResult:
-        """The result with findings, figures and notes made anew from its tables."""
+        """The result with findings, figures and notes made anew from its tables.
+
+        Of the smallest scale no claim is judged: a handful of points settles none, whatever their
+        intervals say.
+        """
         findings = tuple(self.findings({table.name: table for table in result.tables}))
+        if result.scale == "smallest":
+            findings = tuple(replace(each, **TOO_SMALL) for each in findings)
         return replace(result, findings=findings, figures=(self.figure,), notes=self.notes)
 
+
+TOO_SMALL = {
+    "ours": "a run this small says nothing",
+    "agrees": NOT_JUDGED,
+    "comment": "the smallest scale only shows that the experiment runs; see quick and full",
+}
+"""What is said of every claim at the smallest scale."""
 
 NAMES = (
     "safety",

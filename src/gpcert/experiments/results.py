@@ -25,7 +25,8 @@ from gpcert.errors import InputError
 from gpcert.extras import DataFrame, optional
 
 SCALES = ("smallest", "quick", "full")
-AGREEMENTS = ("yes", "no", "unclear")
+NOT_JUDGED = "not judged"
+AGREEMENTS = ("yes", "no", "unclear", NOT_JUDGED)
 FILE = "result.json"
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 """Names become names of files and parts of links."""
@@ -162,7 +163,8 @@ class Finding:
     """A claim of the paper beside our numbers.
 
     `paper` and `ours` say the numbers in words; `agrees` is "yes" or "no" only where the interval
-    of ours settles it, "unclear" otherwise; `comment` says how it was judged.
+    of ours settles it, "unclear" otherwise, and "not judged" of a run that is too small to say
+    anything; `comment` says how it was judged.
     """
 
     claim: str
@@ -255,7 +257,7 @@ class ExperimentResult(Record, kind="experiment"):
         return f"ExperimentResult({self.experiment}, {self.scale}, {counts}, {self.seconds:.3g} s)"
 
     def __str__(self) -> str:
-        findings = [f"  {each.agrees:>7}: {each.claim}: {each.ours}" for each in self.findings]
+        findings = [f"  {each.agrees:>10}: {each.claim}: {each.ours}" for each in self.findings]
         return "\n".join([repr(self), *findings])
 
 

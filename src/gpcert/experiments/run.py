@@ -24,7 +24,15 @@ import gpcert
 from gpcert.api.running import numbered_results, progress_line
 from gpcert.archive import from_json, to_json
 from gpcert.errors import InputError
-from gpcert.experiments.base import Experiment, Piece, Row, Sources, by_table, experiment_named
+from gpcert.experiments.base import (
+    SOURCES,
+    Experiment,
+    Piece,
+    Row,
+    Sources,
+    by_table,
+    experiment_named,
+)
 from gpcert.experiments.pictures import save
 from gpcert.experiments.results import Environment, ExperimentResult, write_whole
 from gpcert.extras import optional
@@ -145,7 +153,7 @@ def reproduce(
     scale : "quick" (no download, a minute or two), "full" (the paper's sizes) or "smallest"
         (for tests: says nothing about the claims).
     data : a folder with the data files, see `gpcert.datasets`; without it those that are
-        not generated come from OpenML.
+        not generated come from OpenML. Where no file is read (`reads_files`) it must be left out.
     output : folder of the results; each experiment has one of its own in it.
     n_jobs : processes; by default what `joblib.parallel_config` says, which also chooses where
         the pieces run: here, in processes, or on a Dask or Ray cluster if its backend is set.
@@ -154,6 +162,7 @@ def reproduce(
     experiment = experiment_named(name)
     optional("matplotlib", "reproduce")  # found out before the work
     settings = experiment.settings_of(scale)
+    _check_folder(experiment, scale, data)
     sources = Sources(None if data is None else str(data))
     place = Path(output) / experiment.name
     pieces = experiment.work(scale)
@@ -196,6 +205,31 @@ def reproduce(
         tables=experiment.tables(scale, rows),
     )
     return _written(experiment, result, place)
+
+
+def reads_files(name: str, scale: str = "quick") -> bool:
+    """Whether an experiment at this scale reads data from files, of a folder or of OpenML.
+
+    >>> reads_files("safety", "quick"), reads_files("safety", "full")
+    (False, True)
+    """
+    used = (each for piece in experiment_named(name).work(scale) for each in piece.data)
+    return any(not SOURCES[each].offline for each in used)
+
+
+def _check_folder(experiment: Experiment, scale: str, data: str | Path | None) -> None:
+    """That the folder of the data is one, and that it is looked into."""
+    if data is None:
+        return
+    if not Path(data).is_dir():
+        what = "the file" if Path(data).exists() else "none of the name"
+        raise InputError(f"data: expected a folder with the data files, got {what} {str(data)!r}")
+    if not reads_files(experiment.name, scale):
+        raise InputError(
+            f"data: has no effect, as {experiment.name!r} at the scale {scale!r} reads no files "
+            "(its data are generated, or come with scikit-learn); leave it out, or ask for the "
+            "scale 'full' if that reads some"
+        )
 
 
 def redraw(name: str, output: str | Path = "results") -> ExperimentResult:

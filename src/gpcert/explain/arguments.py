@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.ranges import same_label
+from gpcert.api.questions import same_label
 from gpcert.api.regions import Where
 from gpcert.api.rules import decision_candidates
 from gpcert.api.words import read_x
@@ -65,7 +65,7 @@ def output_index(outputs: Sequence[Any], output: Any, classes: bool) -> int:
 
 
 Moves = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]
-"""Features that move (F,), how far (F,), and the ends of the valid inputs."""
+"""Features that move (F,), how far, (F,) or (n, F), and the ends of the valid inputs."""
 
 
 def read_some(model: Model, X: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
@@ -80,20 +80,28 @@ def read_some(model: Model, X: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     return points, row_labels(X) or tuple(range(len(points)))
 
 
-def read_moves(model: Model, X: np.ndarray, where: Where) -> Moves:
-    """What moves one feature at a time: every feature, but those fixed by a radius of 0."""
-    shape = where.shape(model)
-    reach = check_radius(shape.radii(where.reach(model)), model.dim)
+def read_moves(model: Model, X: np.ndarray, where: Where, given: Any) -> Moves:
+    """What moves one feature at a time: every feature, but those fixed by a radius of 0; X (n, d)
+    are the `given` points."""
+    name, shape = where.given_radius, where.shape(model)
+    if (where.radius is None) == (where.relative is None):
+        got = "none" if name is None else "both"
+        raise InputError(f"expected exactly one of radius= and relative=, got {got}")
+    reach = [check_radius(shape.radii(r), model.dim) for r in where.radii(model, X, given)]
     chosen = np.arange(model.dim) if shape.features is None else shape.features
-    radii = np.broadcast_to(reach, (model.dim,))[chosen]
-    if not np.any(radii > 0):
+    radii = np.stack([np.broadcast_to(r, (model.dim,)) for r in reach])[:, chosen]
+    moving = np.any(radii > 0, axis=0)
+    if not np.any(moving):
+        assert name is not None, "checked above"
         raise InputError(
-            f"radius: expected a positive number for some feature, got {where.radius!r}"
+            f"{name}: expected a positive number for some feature, got {getattr(where, name)!r}"
         )
     ends = shape.domain
     for x in X:
         ends = check_domain(ends, x)
-    return chosen[radii > 0], radii[radii > 0], ends
+    radii = radii[:, moving]
+    alike = bool(np.all(radii == radii[0]))
+    return chosen[moving], radii[0] if alike else radii, ends
 
 
 def region_around(model: Model, x: np.ndarray, where: Where) -> Region:

@@ -14,14 +14,13 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
-from gpcert.api.ranges import RangeQuestion, range_question
+from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.api.regions import Where
 from gpcert.api.running import Line, progress_line
-from gpcert.api.words import TableWords, verb
+from gpcert.api.words import QuantityLike, TableWords, verb
 from gpcert.certificates import Interval
 from gpcert.certificates.record import Searched
 from gpcert.certificates.text import MOST_ROWS, Shown, above, interval_text
-from gpcert.choices import QuantityName
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import features_seen, named, read_moves, read_some
@@ -38,7 +37,8 @@ class Effects(PerFeature, Searched, kind="effects"):
 
     `outputs` are the labels of all classes (of two classes either has minus the other's effects),
     or numbers of targets; None is the one latent function of two classes. `labels` name the points:
-    the index of a data frame, or 0, 1, ... `averaged` counts the points of which this is the mean,
+    the index of a data frame, or 0, 1, ... `radius` is (features,), or (points, features) where
+    points have their own. `averaged` counts the points of which this is the mean,
     0 if it is none. `method` is the family of bounds, `model` the posterior's fingerprint.
     """
 
@@ -109,7 +109,8 @@ class Effects(PerFeature, Searched, kind="effects"):
     def check(self) -> None:
         super().check()
         inside = set(self.features) <= set(range(self.X.shape[1]))
-        if not inside or not len(self.feature_names) == len(self.radius) == len(self.features):
+        count = self.radius.shape[-1] if self.radius.ndim else 0
+        if not inside or not len(self.feature_names) == count == len(self.features):
             raise InputError("expected names and radii of the features")
         if not np.all(self.lower <= self.upper):
             raise InputError("effects: expected lower <= upper")
@@ -149,12 +150,14 @@ what is smaller by 16^12 than at first is rounding."""
 def effects(
     model: Any,
     X: Any,
-    radius: Any,
+    radius: Any = None,
     *,
+    relative: Any = None,
     features: Any = None,
     domain: Any = None,
     scale: Any = None,
-    quantity: QuantityName | None = None,
+    quantity: QuantityLike | None = None,
+    beta: float | None = None,
     tol: float | None = None,
     rtol: float | None = None,
     **words: Unpack[TableWords],
@@ -174,12 +177,12 @@ def effects(
     model : a `Posterior`, or a fitted model that an adapter converts.
     X : one point (d,) or several (n, d), also rows of a data frame; `Effects.mean()` averages over
         them.
-    radius : how far a feature moves: a number, one per feature, or a dict by feature; features with
-        0, or that the dict leaves out, are not explained. `scale="std"`, or one number per feature,
-        is its unit, as in `certify`.
+    radius : how far a feature moves: a number, one per feature, a dict by feature, or a row of them
+        per point; features with 0, or that the dict leaves out, are not explained. `scale="std"`,
+        or one number per feature, is its unit, as in `certify`, or `relative=` is given instead.
     features : features to explain, by index or name; all by default.
     domain : (low, high), the valid inputs: a feature does not leave them.
-    quantity : as in `prediction_range`, without "band". All outputs or classes are explained.
+    quantity, beta : as in `prediction_range`, without "band". All outputs or classes are explained.
     tol, rtol : width at which an interval is good enough: `tol`, or `rtol` times what is proved of
         the output's largest effect, whichever is more. By default 0.001 for probabilities, else
         0.001 prior standard deviations.
@@ -206,18 +209,18 @@ def effects(
     start = time.perf_counter()
     posterior = as_posterior(model)
     points, labels = read_some(posterior, X)
-    where = Where(radius, features=features, domain=domain, scale=scale)
-    chosen, radii, ends = read_moves(posterior, points, where)
+    where = Where(radius, relative, features=features, domain=domain, scale=scale)
+    chosen, radii, ends = read_moves(posterior, points, where, X)
     if quantity == "band":
         raise InputError(
-            "quantity: a band has two ends, two functions whose effects differ; expected 'mean', "
-            "'std' or 'variance'"
+            "quantity: a band has two ends, two functions whose effects differ; expected 'lcb', "
+            "'ucb', 'mean', 'std' or 'variance'"
         )
-    question = range_question(posterior, quantity)
+    question = range_question(posterior, quantity, beta)
     widths = _Widths.read(question, posterior, Accuracy.read(tol, rtol))
     effort = Effort.read(words, widths.first / 4.0, start)
     moving = features_seen(posterior)[chosen]
-    intervals = Intervals(points, chosen[moving], radii[moving], ends)
+    intervals = Intervals(points, chosen[moving], radii[..., moving], ends)
     with progress_line(words.get("progress")) as line:
         sides, found = _near_enough(question, posterior, intervals, effort, widths, line)
     if question.two:  # pi_1 = 1 - pi_2: either class has minus the other's effects

@@ -139,7 +139,7 @@ def pixel_budget(
     betas : numbers of pixels; by default 1, 2, 4, ... up to all that can move.
     ranking : "effects" (the paper's metric, proved), "lime", "gradient", "sufficient" (those of a
         sufficient reason first), or the features in order, the most important first.
-    radius, norm, features, domain, scale, region : where pixels may go, as in `certify`.
+    radius, relative, norm, features, domain, scale, region : where pixels may go, as in `certify`.
     tol, rtol, budget : of each beta: a gap is known to within `tol` (0.01 by default) or `rtol`
         times its own size, whichever is more; 60 seconds by default. `least_beta` is bisected
         between the betas that were asked for.
@@ -225,7 +225,10 @@ class _Gap:
 
 def _gap(model: Model, x: np.ndarray) -> _Gap:
     if not isinstance(model, Committee) and not model.likelihood.classifies:
-        raise InputError("model: expected a classifier; a regression has no decision to flip")
+        advice = model.likelihood.advice
+        raise InputError(
+            f"model: expected a classifier; a regression has no decision to flip{advice}"
+        )
     two = not isinstance(model, Committee) and isinstance(model.likelihood, ScalarLikelihood)
     if isinstance(model, Posterior):
         model.check_has_variance("gap between the probabilities")

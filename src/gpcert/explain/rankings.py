@@ -102,6 +102,10 @@ def salient_features(
     point = read_x(posterior, x, "ask for one point at a time")
     whole_number("count", count, 1)
     if method in ("variance", "sensitivity"):
+        if shape is not None:
+            raise InputError(
+                f"shape: is that of an image for method='sift', got method={method!r}; leave it out"
+            )
         spread = method == "variance"
         sizes = np.var(posterior.places, axis=0) if spread else decision_gradient(posterior, point)
         return np.argsort(-np.abs(sizes), kind="stable")[:count]

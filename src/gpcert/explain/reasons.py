@@ -15,8 +15,8 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_region
+from gpcert.api.compared import read_decision
 from gpcert.api.regions import Where
-from gpcert.api.rules import read_decision
 from gpcert.api.running import Line, progress_line
 from gpcert.api.words import DecisionWords, Means, read_x, verb
 from gpcert.certificates import Certificate, Interval, Status
@@ -256,13 +256,14 @@ def sufficient(
     the reason a counter-example that lets it go as well is known, but for those in
     `Reason.undecided`, where the budget of a step ended first.
 
-    Parameters: the region (`radius`, `norm`, `features`, `domain`, `scale`, or `region=`, a Box or
-    a Ball around x), the decision (`threshold`, `class_weight`, `delta`, `output_norm`) and the
-    effort as in `certify`. The time of `budget` (60 seconds by default) is that of the whole call,
-    of which one step may take a twelfth; its boxes are those of one step (by default 32 where more
-    than 20 features are free). After it, or Ctrl-C, all that is not known yet is undecided. Where
-    not even the decision at x is proved `Reason.found` is False, and `reason` says whether that is
-    for x, which lies within rounding of its boundary, or for the budget.
+    Parameters: the region (`radius` or `relative`, `norm`, `features`, `domain`, `scale`, or
+    `region=`, a Box or a Ball around x), the decision (`threshold`, `quantity`, `output`, `beta`,
+    `class_weight`, `delta`, `output_norm`) and the effort as in `certify`. The time of `budget` (60
+    seconds by default) is that of the whole call, of which one step may take a twelfth; its boxes
+    are those of one step (by default 32 where more than 20 features are free). After it, or Ctrl-C,
+    all that is not known yet is undecided. Where not even the decision at x is proved
+    `Reason.found` is False, and `reason` says whether that is for x, which lies within rounding of
+    its boundary, or for the budget.
 
     Example
     -------
@@ -337,7 +338,8 @@ class _Search:
         self.model: Model = as_posterior(model)
         self.x = read_x(self.model, x, "ask for one point at a time")
         self.region = region_around(self.model, self.x, where)
-        self.decision, self.means, self.line = read_decision(words), Means.read(words), line
+        self.decision, self.means = read_decision(words, self.model), Means.read(words)
+        self.line = line
         self.end = min(self.means.budget.ends(time.perf_counter()), deadline())
         self.ended: StopReason | None = None  # by Ctrl-C or time: no other step is begun
         self.steps: list[Step] = []

@@ -19,7 +19,7 @@ import joblib
 import numpy as np
 
 from gpcert.api import prediction_ranges
-from gpcert.api.ranges import RangeQuestion
+from gpcert.api.questions import RangeQuestion
 from gpcert.api.running import Line, ranges_text
 from gpcert.api.words import Means, read_jobs, search_words
 from gpcert.committee import Model
@@ -78,7 +78,7 @@ class Effort:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Points X (P, d), the features (F,) that move by `radius` (F,), inside a domain."""
+    """Points X (P, d), the features (F,) that move by `radius`, (F,) or (P, F), inside a domain."""
 
     X: np.ndarray
     features: np.ndarray
@@ -245,9 +245,10 @@ def _by_regions(
     balls = list(_balls(intervals))
     words: dict[str, Any] = {**effort.words, "budget": effort.share(1, len(balls) or 1)}
     words |= {"tol": float(effort.tol.min()), "progress": False}
+    asked: dict[str, Any] = {"quantity": question.given, "beta": question.beta}
 
     def solved(ball: Ball, _: Callable[[SearchState], None]) -> SharedResult:
-        ranges = prediction_ranges(model, ball, quantity=question.quantity, **words)
+        ranges = prediction_ranges(model, ball, **asked, **words)
         own = ranges[-question.searched :]  # of two classes the second
         lower = [end for r in own for end in (r.minimum.lower, -r.maximum.upper)]
         upper = [end for r in own for end in (r.minimum.upper, -r.maximum.lower)]
@@ -264,8 +265,9 @@ def _by_regions(
 def _balls(intervals: Intervals) -> Iterator[Ball]:
     d = intervals.X.shape[1]
     low, high = intervals.domain or (np.full(d, -np.inf), np.full(d, np.inf))
-    for x in intervals.X:
-        for feature, radius in zip(intervals.features, intervals.radius, strict=True):
+    shape = (len(intervals.X), len(intervals.features))
+    for x, own in zip(intervals.X, np.broadcast_to(intervals.radius, shape), strict=True):
+        for feature, radius in zip(intervals.features, own, strict=True):
             for side in (1, -1):
                 ends = (low.copy(), high.copy())
                 ends[0 if side > 0 else 1][feature] = x[feature]

@@ -37,6 +37,9 @@ class Likelihood(ABC):
     """Whether the latent variance means something: a support vector machine has a mean only, and
     neither variances nor probabilities."""
 
+    advice: str = ""
+    """What may have been forgotten where classes are asked for and there are none, for errors."""
+
     def config(self) -> dict[str, Any]:
         """Parameters from which the registry rebuilds this likelihood."""
         return {}

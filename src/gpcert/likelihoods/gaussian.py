@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from gpcert.arrays import Reals, namespace
@@ -20,6 +20,8 @@ class Gaussian(ScalarLikelihood):
     """
 
     name: ClassVar[str] = "gaussian"
+
+    advice: str = field(default="", repr=False, compare=False)
 
     def value(self, mu: Reals, v: Reals) -> Reals:
         mu, _ = namespace(mu, v).broadcast_arrays(mu, v)

@@ -52,7 +52,7 @@ class OutputQuantity(Quantity, ABC):
 
     @property
     def negative(self) -> Self:
-        """That of the other sign, which is minus this one for all but a band."""
+        """Minus this one: by default that of the other sign."""
         return replace(self, sign=-self.sign)  # pyright: ignore[reportArgumentType, reportCallIssue]
 
     # proved
@@ -186,21 +186,27 @@ LARGEST = sys.float_info.max
 
 @dataclass(frozen=True)
 class Band(OutputQuantity):
-    """`sign mu_c - beta sqrt(V_c)`, beta >= 0.
+    """`sign mu_c - beta sqrt(V_c)`.
 
-    sign = 1 is the least lower end `mu - beta std`, sign = -1 minus the greatest upper end
-    `mu + beta std`: both want an upper bound of the standard deviation.
+    sign = 1 is a confidence bound, lower (`mu - beta std`) for beta > 0, upper for beta < 0; sign =
+    -1 the negative of one. A band is bounded by beta > 0 and both signs: the least lower end, and
+    minus the greatest upper end, want an upper bound of the standard deviation.
     """
 
     output: int
     sign: int
     beta: float
 
+    @property
+    def negative(self) -> Self:
+        return replace(self, sign=-self.sign, beta=-self.beta)
+
     def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """Lower bound of `alpha + slope V - beta sqrt(V)` over V in [v_low, v_high], slope the
         argument; the better of two, -inf where nothing is known.
 
-        Statement: for every s > 0 it is at least the smaller value at both ends of
+        Statement: where `-beta > 0` the function is concave in V, so at least its smaller value at
+        both ends. Else for every s > 0 it is at least the smaller value at both ends of
         `alpha - beta s / 2 + (slope - beta / (2 s)) V`; and at least
         `alpha + min(slope v_low, slope v_high) - beta sqrt(v_high)`.
         Reason: the root lies below its tangent at s^2, `sqrt(V) <= (V + s^2) / (2 s)`, and what is
@@ -211,6 +217,11 @@ class Band(OutputQuantity):
         """
         xp = namespace(alpha)
         alpha = xp.minimum(alpha, xp.full_like(alpha, LARGEST))
+        if self.beta < 0:
+            values = [self._on_line(alpha, beta, v) for v in (v_low, v_high)]
+            nothing = xp.full_like(alpha, -math.inf)
+            known = (values[0] > nothing) & (values[1] > nothing)  # NaN knows nothing
+            return xp.where(known, xp.minimum(*values), nothing)
         low, high = xp.sqrt(v_low), up(xp.sqrt(v_high), 1)
         steep = beta > TINY
         vertex = xp.where(steep, 0.5 * self.beta / xp.where(steep, beta, 1.0 + 0.0 * beta), high)
@@ -231,9 +242,20 @@ class Band(OutputQuantity):
         found = xp.where(tangent > found, tangent, found)
         return xp.minimum(found, xp.full_like(found, LARGEST))
 
+    def _on_line(self, alpha: Reals, slope: Reals, v: Reals) -> Reals:
+        """Lower bound of the function at one V, where beta < 0: four roundings by the size of the
+        terms, and two products that may underflow."""
+        xp = namespace(alpha)
+        along, rise = slope * v, -self.beta * xp.sqrt(v)
+        size = xp.abs(alpha) + xp.abs(along) + rise
+        found = down(alpha + along + rise - (gamma(8) * size + TINY), 1)
+        return xp.minimum(found, xp.full_like(found, LARGEST))
+
     def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
         xp = namespace(q)
         largest = xp.full_like(q, LARGEST)  # what overflows is at least that
+        if self.beta < 0:
+            return up(xp.maximum(q, -largest) + up(-self.beta * xp.sqrt(v_high), 2), 1)
         reach = xp.minimum(self.beta * xp.sqrt(v_low), largest)
         return up(xp.maximum(q - nonnegative(down(reach, 2)), -largest), 1)
 
@@ -254,7 +276,7 @@ class Band(OutputQuantity):
         return v_high, (0.5 * (xp.sqrt(v_low) + xp.sqrt(v_high))) ** 2
 
     def worthwhile(self, v_high: PerCell) -> Array | float:
-        return WORTHWHILE_SHARE * self.beta * namespace(v_high).sqrt(v_high)
+        return WORTHWHILE_SHARE * abs(self.beta) * namespace(v_high).sqrt(v_high)
 
 
 WORTHWHILE_GAIN = 1e-3

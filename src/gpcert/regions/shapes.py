@@ -25,17 +25,23 @@ from gpcert.rounding import add_down, add_up
 class Box(Region):
     """`{x : lower <= x <= upper}`; a feature with equal ends is fixed.
 
+    `Box(bounds)` takes both as the rows of one array or tensor (2, d), as BoTorch has them.
+
     >>> box = Box([0.0, 2.0], [1.0, 2.0])
     >>> box.center, box.free
     (array([0.5, 2. ]), array([0]))
     >>> bool(box.contains([0.25, 2.0]))
     True
+    >>> Box(np.array([[0.0, 2.0], [1.0, 2.0]])).upper
+    array([1., 2.])
     """
 
     lower: np.ndarray
     upper: np.ndarray
 
-    def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
+    def __init__(self, lower: ArrayLike, upper: ArrayLike | None = None) -> None:
+        if upper is None:
+            lower, upper = _bounds(lower)
         low, high = finite_array("lower", lower, 1), finite_array("upper", upper, 1)
         if low.shape != high.shape or low.size == 0:
             wanted, got = "lower and upper of the same length >= 1", f"{low.shape} and {high.shape}"
@@ -57,6 +63,27 @@ class Box(Region):
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "box", "lower": self.lower.tolist(), "upper": self.upper.tolist()}
+
+
+def _bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of bounds (2, d).
+
+    Of lists of two pairs nobody knows whether a pair is a corner or the ends of a feature.
+    """
+    values = finite_array("bounds", bounds)
+    wanted = "Box: expected lower and upper, or bounds of shape (2, d), rows lower and upper"
+    if values.ndim == 2 and len(values) != 2 and values.shape[1] == 2:
+        raise InputError(
+            f"{wanted}, got shape {values.shape}; if its rows are features pass its .T"
+        )
+    if values.ndim != 2 or len(values) != 2:
+        raise InputError(f"{wanted}, got shape {values.shape} and no upper")
+    if values.shape == (2, 2) and isinstance(bounds, list | tuple):
+        raise InputError(
+            f"{wanted}, got two pairs, which may be two corners or the ends of two features; pass "
+            "Box(lower, upper), or an array with these rows"
+        )
+    return values[0], values[1]
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -180,6 +207,8 @@ def region_from_dict(record: Mapping[str, Any]) -> Region:
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in makers:
         raise InputError(f"region kind: expected one of {sorted(makers)}, got {kind!r}")
+    if kind == "box" and fields.get("upper") is None:
+        raise InputError("region record of kind 'box': expected lower and upper, got no upper")
     if fields.get("domain") is not None:
         fields["domain"] = _numbers(fields["domain"])
     try:
@@ -206,16 +235,16 @@ def check_norm(norm: float | str, name: str = "norm") -> float:
     return p
 
 
-def check_radius(radius: Any, dim: int) -> float | Annotated[np.ndarray, "d"]:
+def check_radius(radius: Any, dim: int, name: str = "radius") -> float | Annotated[np.ndarray, "d"]:
     """A finite radius >= 0, or one per feature: an array (dim,)."""
-    values = finite_array("radius", radius)
+    values = finite_array(name, radius)
     if values.shape not in {(), (dim,)}:
         raise InputError(
-            f"radius: expected a number or {dim} numbers, one per feature (0 keeps a feature "
+            f"{name}: expected a number or {dim} numbers, one per feature (0 keeps a feature "
             f"fixed), got shape {values.shape}"
         )
     if np.any(values < 0):
-        raise InputError(f"radius: expected numbers >= 0, got {radius!r}")
+        raise InputError(f"{name}: expected numbers >= 0, got {radius!r}")
     values.setflags(write=False)
     return values if values.ndim else float(values)
 

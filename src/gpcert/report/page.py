@@ -138,7 +138,9 @@ def claims_html(claims: Sequence[tuple[str, ...]]) -> str:
         if name == "experiment":
             return f'<a href="#{text}">{text}</a>'
         if name == "agrees":
-            return f'<span class="badge {text}">{wording.MARKS[text]} {text}</span>'
+            return (
+                f'<span class="badge {text.replace(" ", "-")}">{wording.MARKS[text]} {text}</span>'
+            )
         return escape(text)
 
     cells = [

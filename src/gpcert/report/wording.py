@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpcert.errors import InputError
-from gpcert.experiments.results import AGREEMENTS, Cell, ExperimentResult, ResultFigure
+from gpcert.experiments.results import NOT_JUDGED, Cell, ExperimentResult, ResultFigure
 
-MARKS = {"yes": "✓", "no": "✗", "unclear": "?"}
+MARKS = {"yes": "✓", "no": "✗", "unclear": "?", NOT_JUDGED: "–"}
 """Agreement is told by a mark and a word; the colour only repeats it."""
 
 
@@ -56,7 +56,8 @@ def agreement_counts(results: Iterable[ExperimentResult]) -> str:
     """How many claims agree, over all results."""
     found = Counter(finding.agrees for result in results for finding in result.findings)
     words = {"yes": "agree", "no": "do not agree", "unclear": "are unclear"}
-    return ", ".join(f"{found[key]} {words[key]}" for key in AGREEMENTS)
+    words |= {NOT_JUDGED: "are not judged"} if found[NOT_JUDGED] else {}
+    return ", ".join(f"{found[key]} {said}" for key, said in words.items())
 
 
 def where_computed(result: ExperimentResult) -> str:

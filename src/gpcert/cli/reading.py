@@ -1,0 +1,174 @@
+"""What the text of options means: numbers, by feature or by name, labels, radii, valid inputs."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpcert.cli.files import Points, read_points
+from gpcert.errors import InputError
+
+if TYPE_CHECKING:
+    from gpcert.committee import Model
+
+
+def radius_of(text: str, model: Model, points: Points | None = None) -> Any:
+    """A number, or a list with one per feature, also from numbers by feature; or a row of them for
+    each point, from a file."""
+    if points is None or not text.lower().endswith(".csv"):
+        return per_feature("--radius", text, model)
+    path = Path(text)
+    if not path.is_file():
+        raise InputError(f"--radius: expected a CSV file, got {text!r}")
+    found = read_points(path, None, model.dim, model.feature_names)
+    counted = tuple(range(len(found.labels)))
+    if len(found.labels) != len(points.labels):
+        raise InputError(
+            f"--radius: expected a row for each of {len(points.labels)} points, got "
+            f"{len(found.labels)} in {text}"
+        )
+    unnamed = found.labels == counted and set(points.labels) != set(counted)
+    if found.labels != points.labels and not unnamed:  # rows may belong to other points
+        raise InputError(
+            f"--radius: expected the ids of POINTS in the same order, got others in {text}"
+        )
+    return found.X
+
+
+def per_feature(option: str, text: str, model: Model) -> Any:
+    """A number, or a list with one per feature, also from numbers by feature.
+
+    >>> from gpcert.kernels import SquaredExponential
+    >>> from gpcert.posterior import Posterior
+    >>> model = Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0], feature_names=["a", "b"])
+    >>> [per_feature("--radius", text, model) for text in ("0.5", "0.5,1", "b=2")]
+    [0.5, [0.5, 1.0], {1: 2.0}]
+    """
+    found = _by_feature(option, text, model)
+    return found[0] if isinstance(found, list) and len(found) == 1 else found
+
+
+def scale_of(text: str, model: Model) -> Any:
+    """The word std, a list with one number per feature, or a mapping from features."""
+    return "std" if parts_of(text) == ["std"] else _by_feature("--scale", text, model)
+
+
+def domain_of(text: str, model: Model) -> tuple[Any, Any]:
+    """The smallest and the largest valid inputs: two numbers, or lists of one per feature."""
+    parts = parts_of(text)
+    if any("=" in part for part in parts):
+        low, high = [-math.inf] * model.dim, [math.inf] * model.dim
+        pairs = _pairs("--domain", parts, lambda name: feature_of("--domain", name, model))
+        for j, (name, pair) in pairs.items():
+            first, sign, second = pair.partition(":")
+            if not sign:
+                raise InputError(f"--domain: expected name=low:high, got {name}={pair}")
+            low[j], high[j] = _number("--domain", first), _number("--domain", second)
+        return low, high
+    ends = [_number("--domain", part) for part in parts]
+    if len(ends) != 2:
+        raise InputError(f"--domain: expected two numbers as in 0,1, got {text!r}")
+    return ends[0], ends[1]
+
+
+def radii_of(text: str) -> list[float]:
+    """Numbers between commas, or `first:last:count`.
+
+    >>> radii_of("0.1,0.2"), radii_of("0:1:3")
+    ([0.1, 0.2], [0.0, 0.5, 1.0])
+    """
+    try:
+        if ":" in text:
+            first, last, count = text.split(":")
+            low, high, steps = float(first), float(last), int(count)
+            if steps < 2:
+                raise ValueError
+            return [low + (high - low) * k / (steps - 1) for k in range(steps)]
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise InputError(
+            "--radii: expected numbers as in 0.1,0.2 or first:last:count as in 0:0.5:11, got "
+            f"{text!r}"
+        ) from error
+
+
+def label_of(text: str | None, model: Model, quantity: Any = None) -> Any:
+    """What `--class` means: the label of a class, or the number of a target."""
+    if text is None:
+        return None
+    from gpcert.api.questions import range_question
+
+    # None is the one latent function of two classes, which no label means
+    labels = [label for label in range_question(model, quantity).labels if label is not None]
+    return named("--class", text, labels)
+
+
+def named(option: str, text: str, labels: Any) -> Any:
+    """The label that prints as this text."""
+    same = [label for label in labels if str(label) == text]
+    if len(same) != 1:
+        names = f"one of {', '.join(map(str, labels))}" if labels else "none"
+        raise InputError(f"{option}: expected {names}; got {text!r}")
+    return same[0]
+
+
+def parts_of(text: str) -> list[str]:
+    """The parts between commas; quotes protect commas in names."""
+    return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), None) or [""]]
+
+
+def numbers_of(option: str, text: str, key: Callable[[str], Any]) -> list[float] | dict[Any, float]:
+    """Numbers between commas: a list, or by what their names mean where there are names."""
+    parts = parts_of(text)
+    if not any("=" in part for part in parts):
+        return [_number(option, part) for part in parts]
+    pairs = _pairs(option, parts, key)
+    return {meant: _number(option, value) for meant, (_, value) in pairs.items()}
+
+
+def _by_feature(option: str, text: str, model: Model) -> list[float] | dict[int, float]:
+    return numbers_of(option, text, lambda name: feature_of(option, name, model))
+
+
+def _pairs(option: str, parts: list[str], key: Callable[[str], Any]) -> dict[Any, tuple[str, str]]:
+    """Names and values by what the names mean, each once."""
+    pairs = [_pair(option, part) for part in parts]
+    found = {key(pair[0]): pair for pair in pairs}
+    if len(found) < len(pairs):
+        raise InputError(f"{option}: expected every name once, got {', '.join(parts)}")
+    return found
+
+
+def _pair(option: str, part: str) -> tuple[str, str]:
+    name, sign, value = part.rpartition("=")
+    if not sign or not name:
+        raise InputError(f"{option}: expected name=number for every part, got {part!r}")
+    return name.strip(), value
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise InputError(f"{option}: expected numbers as in 0,1, got {text!r}") from error
+
+
+def features_of(text: str, model: Model, option: str = "--features") -> list[int]:
+    """The numbers of features, from names or numbers between commas."""
+    return [feature_of(option, part, model) for part in parts_of(text)]
+
+
+def feature_of(option: str, text: str, model: Model) -> int:
+    """The number of a feature, from its name or its number; a name comes first."""
+    names = model.feature_names or ()
+    if text in names:
+        return names.index(text)
+    if not (text.isascii() and text.isdigit()) or int(text) >= model.dim:
+        known = f"one of {', '.join(names)}, or " if names else ""
+        raise InputError(
+            f"{option}: expected {known}a number from 0 to {model.dim - 1}, got {text!r}"
+        )
+    return int(text)
