@@ -21,7 +21,7 @@ from gpcert import kernels as k
 from gpcert.arrays import Array, Backend
 from gpcert.enclosures import LocalPosterior
 from gpcert.enclosures.precision import CenterVariance, Degree
-from gpcert.enclosures.residual import ResidualPrecision, SplitGram, Weights
+from gpcert.enclosures.residual import ResidualPrecision, Weights
 from gpcert.enclosures.square import pair_counts
 from gpcert.kernels import Kernel
 from gpcert.posterior import Posterior
@@ -159,22 +159,33 @@ class FeatureCase:
         with precisely():
             return np.array([float(y) for y in self.truth.solved(exact(self.row(vector)))])
 
-    def precision(self, gram: np.ndarray, exact_sums: bool, backend: Backend) -> RecordingPrecision:
-        """That of a computed K, which is off by as much as is said."""
-        errors = np.nextafter(np.abs(gram - self.gram), np.inf)
-        A = self.factor
+    def precision(
+        self, gram: np.ndarray, exact_sums: bool, backend: Backend, row: np.ndarray | None = None
+    ) -> RecordingPrecision:
+        """That of a computed K, whose entries are off by as much as is said; so are those of a row
+        that the kernel gives for the centre."""
+        A, known = self.factor, self.points
+
+        class Known:
+            """The kernel: of its points, or of anything else, which is then the centre."""
+
+            def sharp_values(self, X: Any, Z: Any) -> tuple[np.ndarray, np.ndarray]:
+                found, true = (gram, case.gram) if X is known else (row[None], center[None])
+                return found, np.nextafter(np.abs(found - true), np.inf)
+
+        case, center = self, self.row(self.center)
         unit: Any = SimpleNamespace(
             factor=[A],
             training_noise=[self.noise],
             factor_sizes=[(absolute_norm(A), 0.0)],
             is_triangular=lambda index: is_triangular(A),
-            kernel=SimpleNamespace(sharp_values=lambda X, Z: (gram, errors)),
-            points=self.points,
-            smallest_variances=(1.0,),
+            kernel=Known(),
+            points=known,
+            smallest_variances=(-np.inf if exact_sums else np.inf,),
         )
         built = ResidualPrecision.build(unit, 0, backend)
+        assert (built.gram.high is not None) == exact_sums
         parts = {field.name: getattr(built, field.name) for field in fields(built)}
-        parts["gram"] = SplitGram.of(gram, exact_sums, backend)
         return RecordingPrecision(**parts)
 
     def degrees(self, rows: np.ndarray, true: np.ndarray, backend: Backend) -> list[Degree]:
@@ -302,6 +313,11 @@ class KernelCase:
 
     def precision(self) -> ResidualPrecision:
         return ResidualPrecision.build(self.posterior.unit, 0, Backend())
+
+    def center(self, anew: bool) -> CenterVariance:
+        """By the kernel values of the expansion, or by others where sums are exact."""
+        places = self.places if anew else None
+        return self.precision().center(self.local.kernel, self.expansion, places)
 
     @cached_property
     def reference(self) -> ArbPosterior:

@@ -61,11 +61,16 @@ def computed(
 
 
 def center_of(case: FeatureCase, precision: Any, row: np.ndarray, backend: Backend) -> Any:
-    """What the precision says of the centre, with the true error of its row."""
+    """What the precision says of the centre, with the true error of its row; where sums are exact
+    it asks the kernel for a row anew."""
     sizes = [np.linalg.norm(each) * (1.0 + 1e-14) for each in (row, row - case.row(case.center))]
     numbers = tuple(backend.asarray(np.nextafter([size], np.inf)) for size in sizes)
     local: Any = SimpleNamespace(row_sizes=lambda expansion, order: numbers)
-    return precision.center(local, SimpleNamespace(K=backend.asarray(row[None])))
+    expansion: Any = SimpleNamespace(K=backend.asarray(row[None]))
+    found = precision.center(local, expansion, case.center[None])
+    return found._replace(
+        **{name: to_numpy(getattr(found, name)) for name in found._fields if name != "residual"}
+    )
 
 
 @settings(max_examples=examples(300, quick=80))
@@ -74,16 +79,19 @@ def test_center_with_the_largest_errors(case: FeatureCase, errors: Errors, exact
     check_feature_center(case, errors, exactly, Backend())
 
 
+def nearer(case: FeatureCase, errors: Errors) -> np.ndarray:
+    """The centre's row with errors of its entries, where they count most."""
+    y = case.weights(case.center)
+    return case.row(case.center) + errors.rows * np.where(y < 0, -1.0, 1.0)
+
+
 def check_feature_center(
     case: FeatureCase, errors: Errors, exactly: bool, backend: Backend
 ) -> None:
     with precisely():
         gram, row, _ = computed(case, errors, np.zeros((0, len(case.center))))
-        precision = case.precision(gram, exactly, backend)
+        precision = case.precision(gram, exactly, backend, nearer(case, errors))
         found = center_of(case, precision, row, backend)
-        found = found._replace(
-            **{name: to_numpy(getattr(found, name)) for name in found._fields if name != "residual"}
-        )
         prior = dot(exact(case.center), exact(case.center))
         check_center(case.truth, prior, exact(case.row(case.center)), found, 0)
 
@@ -109,7 +117,8 @@ def test_what_is_missed_is_attained(errors: Errors, factor: float) -> None:
     case = one_point(1e4, factor)
     check_feature_center(case, errors, True, Backend())
     gram, row, _ = computed(case, errors, np.zeros((0, 1)))
-    found = center_of(case, case.precision(gram, True, Backend()), row, Backend())
+    precision = case.precision(gram, True, Backend(), nearer(case, errors))
+    found = center_of(case, precision, row, Backend())
     with precisely():
         r = case.truth.residual(exact(found.weights[0]), exact(case.row(case.center)))
         at_most(arb(float(found.missed[0])), case.truth.form(r, r) * arb("1.5"), "attained")
@@ -119,9 +128,8 @@ def test_the_deviation_is_attained_to_a_factor_of_two() -> None:
     """`|Phi S r| <= |Sigma^-1/2 r| / 2`, an equality where the noise is K's only eigenvalue."""
     case = one_point(1.0, 0.0)
     check_feature_center(case, Errors(0.0, 0.0), True, Backend())
-    found = center_of(
-        case, case.precision(case.gram, True, Backend()), case.row(case.center), Backend()
-    )
+    precision = case.precision(case.gram, False, Backend())
+    found = center_of(case, precision, case.row(case.center), Backend())
     assert 0.25 <= float(found.deviation[0]) <= 2.0 * 0.25 * (1.0 + 1e-9)
 
 
@@ -130,16 +138,16 @@ def test_noise_of_weights_is_not_above_the_truth() -> None:
     rng = np.random.default_rng(0)
     for noise in 10.0 ** rng.uniform(-3, 1, 20):
         case = one_point(noise, (1.0 + noise) ** -0.5)
-        row = case.row(case.center)
-        found = center_of(case, case.precision(case.gram, True, Backend()), row, Backend())
+        precision = case.precision(case.gram, False, Backend())
+        found = center_of(case, precision, case.row(case.center), Backend())
         w = Fraction(float(found.weights[0, 0]))
         assert Fraction(float(found.noisy[0])) <= w * Fraction(noise) * w
 
 
 @settings(max_examples=examples(200, quick=40))
-@given(case=kernel_cases())
-def test_center_of_kernels(case: KernelCase) -> None:
-    found = case.precision().center(case.local.kernel, case.expansion)
+@given(case=kernel_cases(), anew=st.booleans())
+def test_center_of_kernels(case: KernelCase, anew: bool) -> None:
+    found = case.center(anew)
     prior, error = case.local.kernel.center_variance(case.expansion)
     with precisely():
         for b, x in enumerate(case.places):
@@ -173,7 +181,7 @@ def check_forms(case: FeatureCase, errors: Errors, exactly: bool, backend: Backe
     with precisely():
         vectors, truth = case.vectors, case.truth
         gram, row, rows = computed(case, errors, vectors)
-        precision = case.precision(gram, exactly, backend)
+        precision = case.precision(gram, exactly, backend, nearer(case, errors))
         center = center_of(case, precision, row, backend)
         true = np.array([case.row(vector) for vector in vectors])
         degrees = case.degrees(rows, true, backend)
@@ -220,11 +228,11 @@ def test_residuals_on_every_backend(backend: Backend) -> None:
 
 
 @settings(max_examples=examples(200, quick=40))
-@given(case=kernel_cases(8))
-def test_derivative_covariance_of_kernels(case: KernelCase) -> None:
+@given(case=kernel_cases(8), anew=st.booleans())
+def test_derivative_covariance_of_kernels(case: KernelCase, anew: bool) -> None:
     """`d^T G d` for directions d, and centre and derivative together from both sides."""
     kernel, expansion, precision = case.local.kernel, case.expansion, case.precision()
-    center = precision.center(kernel, expansion)
+    center = case.center(anew)
     with np.errstate(invalid="ignore"):  # as goals do: some derivatives do not exist
         form, missed, crossed = precision.derivative_covariance(kernel, expansion, center)
     f = case.places.shape[1]
@@ -271,7 +279,7 @@ def test_what_is_missed_is_a_number_where_derivatives_do_not_exist() -> None:
     posterior = Posterior(kernel, points, [1.0, 2.0], training_noise=1e-3)
     case = KernelCase(posterior, points, rng)
     precision = case.precision()
-    center = precision.center(case.local.kernel, case.expansion)
+    center = case.center(True)
     found = precision.derivative_covariance(case.local.kernel, case.expansion, center)
     assert np.all(np.isinf(found.form.error))
     assert not np.any(np.isnan(found.missed))
@@ -282,7 +290,7 @@ def test_what_is_missed_is_a_number_where_derivatives_do_not_exist() -> None:
 def test_second_covariance_of_squared_exponentials(case: KernelCase) -> None:
     """Forms of degree 2, 3 and 4 against `k_i (u_i.d)^n` for random d."""
     local, expansion, precision = case.local.kernel, case.expansion, case.precision()
-    center, f = precision.center(local, expansion), case.places.shape[1]
+    center, f = case.center(True), case.places.shape[1]
     degrees = local.second_degree(expansion)
     assert degrees is not None
     *found, forms = second_covariance(precision, degrees, f, center)
