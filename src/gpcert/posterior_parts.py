@@ -290,6 +290,8 @@ def factor_of_noise(kernel: Kernel, points: np.ndarray, noise: np.ndarray) -> np
     K, found = kernel.value(points, points), np.zeros((len(noise), N, N))
     for A, row in zip(found, noise, strict=True):
         seen = np.flatnonzero(np.isfinite(row))
+        if not len(seen):
+            continue
         C = K[np.ix_(seen, seen)] + np.diag(row[seen])
         try:
             L = scipy.linalg.cholesky(C, lower=True)

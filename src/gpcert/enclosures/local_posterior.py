@@ -5,6 +5,7 @@ Proofs: docs/mathematics.md, statement 1.2.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
@@ -359,7 +360,8 @@ def by_residuals(unit: UnitForm) -> bool:
     if any(error > FELT_ROUNDING * least for error, least in worst):
         return True
     worst = zip(unit.distances, unit.smallest_variances, strict=True)
-    return any(distance > FELT_ROUNDING * least for distance, least in worst)
+    # nothing is known of the factor of an output without an observation
+    return any(math.isinf(eta) or eta > FELT_ROUNDING * least for eta, least in worst)
 
 
 LocalModel = LocalPosterior | tuple[LocalPosterior, ...]

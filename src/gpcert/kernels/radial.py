@@ -29,6 +29,10 @@ FARTHEST = 1e100
 """Scaled distances are cut here in Gram matrices, so that their squares stay in float64."""
 
 
+VANISHED = 2.0**-500
+"""More than a kernel of variance one falls over distances whose squares underflow."""
+
+
 class RadialKernel(Kernel, RadialProfile):
     """A kernel of the scaled distance, with a length-scale per feature (ARD) and a variance s^2.
 
@@ -137,8 +141,10 @@ class RadialKernel(Kernel, RadialProfile):
         good = np.isfinite(relative) & (r < FARTHEST)
         known = np.where(good, np.where(good, relative, 0.0) * value, self.variance)
         errors = np.asarray(up(known, 8)) + TINY * max(1.0, self.variance)
-        # F_0(0) is 1, so where points are the same a value of s^2 is exact
-        return value, np.where((r == 0.0) & (value == self.variance), 0.0, errors)
+        # F_0(0) is 1, so where points are the same a value of s^2 is exact; squares of differences
+        # below 2^-530 lengths vanish, too
+        same = (r == 0.0) & (value == self.variance)
+        return value, np.where(same, VANISHED * self.variance, errors)
 
     def _squared_distances(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Scaled ones, (n, p), with d + 7 relative roundings: differences come first."""
