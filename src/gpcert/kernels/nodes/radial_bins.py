@@ -138,7 +138,8 @@ def _without(term: np.ndarray, outside: np.ndarray | None) -> np.ndarray:
 
 
 FEWEST_POINTS = 256
-"""For each size of cell: of fewer (cell, point) the table costs more than they do themselves."""
+"""Below, tables cost more than the points; of functions that differ from cell to cell it counts
+(cell, point) for each size of cell."""
 
 STEEP = 8
 """F_n r^k falls from `w_0 = STEEP` on for all k <= 8, as `w_0 <= w_1 <= ...`."""
@@ -147,12 +148,19 @@ LARGEST_RHO = 1e20
 """Beyond, powers of rho leave float64."""
 
 
-def serves(batch: RadialBatch) -> bool:
-    """Whether bins are the cheaper way, and bound what lies in the last one."""
+def serves(batch: RadialBatch, each: bool = False) -> bool:
+    """Whether bins are the cheaper way, and bound what lies in the last one; `each`: for functions
+    that differ from cell to cell.
+
+    Those are the variance's, of many weights of both signs. A mean lives by its nearest points, of
+    which bins say less: of few points, and of rough kernels, it is bounded point by point.
+    """
     node, r = batch.node, batch.r
-    if not isinstance(r, np.ndarray) or r.size < FEWEST_POINTS:
+    if not isinstance(r, np.ndarray) or len(r) == 0 or node.expanded:
         return False
-    if node.expanded or not float(batch.rho.max()) <= LARGEST_RHO:
+    if not each and (r.shape[1] < FEWEST_POINTS or not batch.regular):
+        return False
+    if not float(batch.rho.max()) <= LARGEST_RHO:
         return False
     if r.shape[1] < FEWEST_POINTS and r.size < FEWEST_POINTS * len(rounded_sizes(batch.rho)[0]):
         return False
