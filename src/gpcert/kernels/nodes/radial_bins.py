@@ -138,8 +138,7 @@ def _without(term: np.ndarray, outside: np.ndarray | None) -> np.ndarray:
 
 
 FEWEST_POINTS = 256
-"""Below, tables cost more than the points; of functions that differ from cell to cell it counts
-(cell, point) for each size of cell."""
+"""For each size of cell: of fewer (cell, point) the table costs more than they do themselves."""
 
 STEEP = 8
 """F_n r^k falls from `w_0 = STEEP` on for all k <= 8, as `w_0 <= w_1 <= ...`."""
@@ -153,16 +152,18 @@ def serves(batch: RadialBatch, each: bool = False) -> bool:
     that differ from cell to cell.
 
     Those are the variance's, of many weights of both signs. A mean lives by its nearest points, of
-    which bins say less: of few points, and of rough kernels, it is bounded point by point.
+    which bins say less: that of a rough kernel is bounded point by point, and that of few points
+    where degrees 3 and 4 are not known.
     """
     node, r = batch.node, batch.r
     if not isinstance(r, np.ndarray) or len(r) == 0 or node.expanded:
         return False
-    if not each and (r.shape[1] < FEWEST_POINTS or not batch.regular):
+    few, tensors = r.shape[1] < FEWEST_POINTS, batch.centers.shape[1] <= MOST_TENSOR_FEATURES
+    if not (each or (batch.regular and (tensors or not few))):
         return False
     if not float(batch.rho.max()) <= LARGEST_RHO:
         return False
-    if r.shape[1] < FEWEST_POINTS and r.size < FEWEST_POINTS * len(rounded_sizes(batch.rho)[0]):
+    if few and r.size < FEWEST_POINTS * len(rounded_sizes(batch.rho)[0]):
         return False
     if node.bins < MOST_BINS:
         return True
