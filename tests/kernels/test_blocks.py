@@ -9,12 +9,11 @@ from gpcert.kernels.expansions.base import Combination
 from gpcert.kernels.expansions.blocks import TaylorExpansion
 from gpcert.regions import Ball, Box, Cells
 
-N, B, D = 300, 900, 2
-"""Three blocks."""
+N, B, D = 100, 2100, 2
+"""Two or three blocks, of kernels with bins of distances and without."""
 
 KERNELS = [Matern(0.4, 1.5), Matern(0.4, 2.5, 3.0), Matern(0.5, 2.5) + Linear(np.ones(D))]
 KERNELS += [SquaredExponential(1.0) * Matern(1.0, 2.5)]
-REGIONS = [Box(np.zeros(D), np.ones(D)), Ball(np.full(D, 0.5), 0.5, norm=2)]
 
 
 def situation(kernel, region):
@@ -38,8 +37,13 @@ def each_alone(local, cells, compute):
     return whole
 
 
-@pytest.mark.parametrize("region", REGIONS, ids=["box", "ball"])
-@pytest.mark.parametrize("kernel", KERNELS, ids=["rough", "plain", "sum", "product"])
+CASES = [(kernel, Box(np.zeros(D), np.ones(D))) for kernel in KERNELS]
+CASES += [(KERNELS[1], Ball(np.full(D, 0.5), 0.5, norm=2))]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "region"), CASES, ids=["rough", "plain", "sum", "product", "ball"]
+)
 def test_every_answer_is_that_of_the_cells(kernel, region):
     local, cells, rng = situation(kernel, region)
     own, shared = rng.normal(size=(B, N)) / N, rng.normal(size=(2, N))
@@ -61,7 +65,7 @@ def test_every_answer_is_that_of_the_cells(kernel, region):
 
     whole = local.expand(cells)
     assert isinstance(whole, TaylorExpansion)
-    assert len(whole.blocks) == 3
+    assert len(whole.blocks) > 1
     everything = slice(None)
     for compute in (model, others):
         alone = each_alone(local, cells, compute)
@@ -72,6 +76,6 @@ def test_every_answer_is_that_of_the_cells(kernel, region):
 
 
 def test_few_cells_are_one_block():
-    local, cells, _ = situation(KERNELS[1], REGIONS[0])
+    local, cells, _ = situation(*CASES[1])
     few = local.expand(cells.take(np.arange(10)))
     assert [own for _, own in few.blocks] == [few]

@@ -73,7 +73,7 @@ def checked(kernel, points, weights, box, rng, squared_norm=1e300):
     with which only the points count."""
     local = taylor(kernel, points, box)
     expansion = local.expand(box.root())
-    assert serves(radial_batch(expansion))
+    assert serves(radial_batch(expansion), kernel in ROUGH)
     own = weights[None] if kernel in ROUGH else weights
     assert expansion.batch.binned(own, True) is not None
     model = local.model(expansion, Combination(own, squared_norm), True)

@@ -29,6 +29,9 @@ BLOCK = 2**17
 FEWEST_CELLS = 64
 """Of a block: what is done once a block must not cost more than its cells."""
 
+BINNED_CELLS = 1024
+"""Of a block whose sums over points go by bins of distances: those take blocks of their own."""
+
 
 @dataclass(frozen=True, eq=False)
 class TaylorExpansion(Expansion):
@@ -75,13 +78,19 @@ class TaylorExpansion(Expansion):
     @cached_property
     def _parts(self) -> list[tuple[slice, TaylorExpansion]]:
         """None where one block holds all (it would refer to itself)."""
+        return self.split(BINNED_CELLS if self.node.has_bins else FEWEST_CELLS)
+
+    def split(self, fewest: int = FEWEST_CELLS) -> list[tuple[slice, TaylorExpansion]]:
+        """Blocks of about `BLOCK` numbers an array, of no fewer cells than that; none where one
+        holds all."""
         cells, on_host = self.geometry.rho2.shape[0], isinstance(self.geometry.rho2, np.ndarray)
-        most = max(FEWEST_CELLS, BLOCK // max(1, self.count)) if on_host else max(1, cells)
+        most = max(fewest, BLOCK // max(1, self.count)) if on_host else max(1, cells)
         number = -(-cells // most)
         if number <= 1:
             return []
         step = -(-cells // number)
-        return [(rows, self._part(rows)) for rows in _slices(cells, step)]
+        rows = (slice(start, min(start + step, cells)) for start in range(0, cells, step))
+        return [(own, self._part(own)) for own in rows]
 
     def _part(self, rows: slice) -> TaylorExpansion:
         geometry = self.geometry.take(np.arange(rows.start, rows.stop))
@@ -95,10 +104,6 @@ class TaylorExpansion(Expansion):
             return found[0]
         concat = namespace(self.geometry.rho2).concat
         return cast("T", tuple(concat(list(each), axis=0) for each in zip(*found, strict=True)))
-
-
-def _slices(count: int, step: int) -> list[slice]:
-    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 
 def joined(parts: Sequence[FunctionModel]) -> FunctionModel:

@@ -99,8 +99,13 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     ) -> FunctionModel:
         """The polynomial of the best degree, and what it leaves, cell by cell; coefficients that
         are not used become zero."""
-        batch, sizes = expansion.batch, expansion.sizes
+        batch = expansion.batch
+        binned = batch.binned(combination.signed, pointwise)
+        finer = [] if binned is not None else expansion.split()
+        if finer:
+            return joined([self._model(o, combination.of(rows), pointwise) for rows, o in finer])
         xp, a = namespace(expansion.geometry.rho2), expansion.spread(combination.signed)
+        sizes = expansion.sizes
         own = OwnTerm.of(batch, sizes) if combination.own else None
         norm = xp.zeros_like(expansion.geometry.rho2) + combination.squared_norm
         norm = up(xp.sqrt(norm), 2)
@@ -110,7 +115,6 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             better = tails[n] <= error
             error = xp.where(better, tails[n], error)
             degree = xp.where(better, xp.full_like(norm, float(n)), degree)
-        binned = batch.binned(combination.signed, pointwise)
         near, gained, cubic = None, False, None
         if pointwise:
             local, left_out = pointwise_remainder(batch, a, combination.slack, binned)

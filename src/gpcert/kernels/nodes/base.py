@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
@@ -351,6 +351,9 @@ class KnownBatch(NodeBatch):
 
 class LocalNode(ABC):
     """A kernel bound to points and to a frame."""
+
+    has_bins: ClassVar[bool] = False
+    """Whether its batches may have sums by bins of distances (`NodeBatch.binned`)."""
 
     @abstractmethod
     def feature_sizes(self, reach: Reach) -> FeatureSizes:

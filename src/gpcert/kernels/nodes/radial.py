@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -67,6 +67,8 @@ Accuracy = tuple[Triple, Triple]
 @dataclass(frozen=True, eq=False)
 class LocalRadial(LocalNode):
     """See the module. `fixed` (N,) are squared distances in the features that are held fixed."""
+
+    has_bins: ClassVar[bool] = True
 
     profile: RadialProfile
     variance: float

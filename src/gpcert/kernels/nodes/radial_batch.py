@@ -107,11 +107,7 @@ class RadialBatch(NodeBatch):
         return (self.profile[1], self.profile[2]) if self.regular else self._accuracy[1]
 
     def binned(self, weights: Annotated[Array, "... N"], pointwise: bool) -> BinnedSums | None:
-        """Of rough kernels where each cell has weights of its own: those of a variance are many
-        and of both signs, but a mean lives by its nearest points, of which bins say less."""
-        if not (self.regular or weights.ndim > 1) or not serves(self):
-            return None
-        return BinnedSums(self, weights, pointwise)
+        return BinnedSums(self, weights, pointwise) if serves(self, weights.ndim > 1) else None
 
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """First moments of a F_1 and second moments of a F_2: two matrix products."""

@@ -147,14 +147,23 @@ LARGEST_RHO = 1e20
 """Beyond, powers of rho leave float64."""
 
 
-def serves(batch: RadialBatch) -> bool:
-    """Whether bins are the cheaper way, and bound what lies in the last one."""
+def serves(batch: RadialBatch, each: bool = False) -> bool:
+    """Whether bins are the cheaper way, and bound what lies in the last one; `each`: for functions
+    that differ from cell to cell.
+
+    Those are the variance's, of many weights of both signs. A mean lives by its nearest points, of
+    which bins say less: that of a rough kernel is bounded point by point, and that of few points
+    where degrees 3 and 4 are not known.
+    """
     node, r = batch.node, batch.r
-    if not isinstance(r, np.ndarray) or r.size < FEWEST_POINTS:
+    if not isinstance(r, np.ndarray) or len(r) == 0 or node.expanded:
         return False
-    if node.expanded or not float(batch.rho.max()) <= LARGEST_RHO:
+    few, tensors = r.shape[1] < FEWEST_POINTS, batch.centers.shape[1] <= MOST_TENSOR_FEATURES
+    if not (each or (batch.regular and (tensors or not few))):
         return False
-    if r.shape[1] < FEWEST_POINTS and r.size < FEWEST_POINTS * len(rounded_sizes(batch.rho)[0]):
+    if not float(batch.rho.max()) <= LARGEST_RHO:
+        return False
+    if few and r.size < FEWEST_POINTS * len(rounded_sizes(batch.rho)[0]):
         return False
     if node.bins < MOST_BINS:
         return True
