@@ -16,14 +16,13 @@ import gpcert
 from gpcert.cli.terminal import console
 from gpcert.errors import InputError
 from gpcert.extras import install_hint
-from gpcert.frames import NO_LEVELS
-from gpcert.levels import Levels, listed
 
 if TYPE_CHECKING:
     import numpy as np
 
     from gpcert.certificates.record import RecordTable
     from gpcert.committee import Model
+    from gpcert.levels import Levels
 
 T = TypeVar("T", bound="RecordTable[Any]")
 
@@ -60,7 +59,7 @@ def read_points(
     header: bool | None,
     dim: int,
     features: Sequence[str] | None = None,
-    levels: Levels = NO_LEVELS,
+    levels: Levels | None = None,
 ) -> Points:
     """One row per point, one column per feature, every cell a number, or a category of a feature
     that has `levels`; "-" is standard input. Columns are parted by commas, semicolons or tabs.
@@ -90,10 +89,10 @@ def read_points(
                 f"got {len(cells)}"
             )
     order, label = _columns(where, names, width, dim, features)
-    X = np.empty((len(rows), dim))
+    X, known = np.empty((len(rows), dim)), levels or {}
     for index, (line, cells) in enumerate(rows):
         for j, column in enumerate(order):
-            X[index, j] = _cell(where, line, column, cells[column], levels.get(j, ()))
+            X[index, j] = _cell(where, line, column, cells[column], known.get(j, ()))
     if label is None:
         return Points(X, tuple(range(len(rows))))
     return Points(X, _labels([cells[label].strip() for _, cells in rows]))
@@ -230,6 +229,8 @@ def _cell(where: str, line: int, column: int, cell: str, labels: tuple[Any, ...]
         return float(labels.index(cell.strip()))
     found = None if text else _number(cell)
     if found is None:
+        from gpcert.levels import listed
+
         wanted = f"one of {listed(labels)}" if text else "a number"
         raise InputError(
             f"{where}, line {line}, column {column + 1}: expected {wanted}, got {cell!r}; "
