@@ -52,8 +52,9 @@ KNOWN = 4.0
 """What is proved of a known inverse counts so many times: it serves where there is room to spare,
 and there one that is found from the factor alone proves as much."""
 
-ROOM = 2.5
-"""The same for the distance of a factor from its training noise: half of it is room to spare."""
+ROOM = 4.0
+"""The same for the distance of a factor from its training noise, which counts as at least so many
+times what rounding is expected to leave."""
 
 SUMMED = "summed norms"
 """Where the sums that `norms` are made of wait, once K_ZZ was gone through."""
@@ -285,7 +286,7 @@ class UnitForm(Factored):
         allowed = ROOM * gamma(len(noise)) * size * size * (self.trace + float(noise.max()))
         found = math.inf
         if self.known_inverse is not None:
-            found = 0.5 * ROOM * inverse_distance(*self.known_inverse, noise, size)
+            found = KNOWN * inverse_distance(*self.known_inverse, noise, size)
         if found > allowed:
             found = inverse_distance(*self.found_inverse(index), noise, size)
         e = max(found, allowed)

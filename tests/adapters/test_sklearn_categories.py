@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,6 +24,8 @@ from gpcert.levels import checked_levels
 from gpcert.regions import Ball, Box, LinearMap
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples, variants
+
+pd = pytest.importorskip("pandas")
 
 rng = np.random.default_rng(3)
 N = 60

@@ -4,7 +4,6 @@ import warnings
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -75,6 +74,7 @@ def test_every_verb_of_many_points_takes_them():
 
 
 def test_columns_are_matched_by_name_and_rows_by_the_index():
+    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=NAMES, index=["r", "s", "t"])
     radii = pd.DataFrame(RADII, columns=NAMES, index=frame.index)[["bmi", "age"]]
     assert regions(gpcert.certify_many(P, frame, radii)) == RADII.tolist()

@@ -1,6 +1,7 @@
 """`explain.effects`: intervals that contain the paper's Delta."""
 
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -260,14 +261,7 @@ def test_tiny_means_have_effects_of_their_own_size():
 
 
 def with_names(binary):
-    return gpcert.Posterior(
-        binary.kernel,
-        binary.points,
-        binary.weights,
-        binary.factor,
-        likelihood=binary.likelihood,
-        feature_names=("age", "bmi", "c", "d"),
-    )
+    return replace(binary, feature_names=("age", "bmi", "c", "d"))
 
 
 def test_radius_features_and_names(binary):

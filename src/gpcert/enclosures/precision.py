@@ -15,7 +15,7 @@ import numpy as np
 from array_api_compat import device, is_numpy_namespace
 from scipy.linalg import get_blas_funcs
 
-from gpcert.arrays import Array, Backend, PerCell, PerCellMatrix, namespace, row_products
+from gpcert.arrays import Array, Backend, Inputs, PerCell, PerCellMatrix, namespace, row_products
 from gpcert.deadline import checkpoint
 from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
@@ -122,7 +122,7 @@ class Precision(ABC):
 
     @abstractmethod
     def center(
-        self, local: LocalKernel, expansion: Expansion, points: np.ndarray | None = None
+        self, local: LocalKernel, expansion: Expansion, points: Inputs | None = None
     ) -> CenterVariance:
         """The variance at the centres, and weights that attain it; `points` (B, d): the centres as
         the kernel sees them, where its values there may be asked for anew, and more accurate."""
@@ -215,7 +215,7 @@ class LocalPrecision(Precision):
         return LocalPrecision(factor, None, size, root_trace, image, None, is_triangular(A))
 
     def center(
-        self, local: LocalKernel, expansion: Expansion, points: np.ndarray | None = None
+        self, local: LocalKernel, expansion: Expansion, points: Inputs | None = None
     ) -> CenterVariance:
         """See `Precision`.
 

@@ -23,7 +23,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from array_api_compat import is_numpy_namespace
 
-from gpcert.arrays import Array, Backend, PerRow, namespace
+from gpcert.arrays import Array, Backend, Inputs, PerRow, namespace
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.precision import (
     NEAR_NUMBERS,
@@ -106,7 +106,7 @@ class SplitGram:
     grid: float = 0.0
 
     @staticmethod
-    def of(K: np.ndarray, exact: bool, backend: Backend) -> SplitGram:
+    def of(K: Annotated[np.ndarray, "N N"], exact: bool, backend: Backend) -> SplitGram:
         """Of the computed matrix."""
         N, size = len(K), float(np.abs(K).max())
         # N products of two integers of at most 2^b stay below 2^53
@@ -136,7 +136,9 @@ class SplitGram:
         size = (self.size + self.grid) * small + self.grid * one
         return high @ self.high + rest, gamma(2 * N + 4) * size
 
-    def dots(self, first: Array, second: Array) -> tuple[Array, Array]:
+    def dots(
+        self, first: Annotated[Array, "B a N"], second: Annotated[Array, "B b N"]
+    ) -> tuple[Array, Array]:
         """`first second^T` (B, a, b) for (B, a, N) and (B, b, N), and a bound of the error of every
         entry but for two roundings of its own size."""
         xp, N = namespace(first), first.shape[2]
@@ -153,7 +155,7 @@ class SplitGram:
         return high @ xp.matrix_transpose(H) + rest, up(gamma(N + 4) * error, 2 * N + 16)
 
 
-def split(rows: Array, bits: int) -> tuple[Array, Array]:
+def split(rows: Annotated[Array, "... N"], bits: int) -> tuple[Array, Array]:
     """Rows (..., N) as whole multiples, at most 2^bits, of a power of two of each row, and the
     rest; both exact.
 
@@ -294,7 +296,7 @@ class ResidualPrecision(Precision):
         return up(sizes.left + rounding + gamma(8) * (sizes.left + sizes.noisy), 16)
 
     def center(
-        self, local: LocalKernel, expansion: Expansion, points: np.ndarray | None = None
+        self, local: LocalKernel, expansion: Expansion, points: Inputs | None = None
     ) -> CenterVariance:
         """See `Precision`: `P e0 = p + Phi S r` for p = k(., c) - sum w_i k(., z_i), and
         `|Phi S r| <= |Sigma^-1/2 r|`; `|p|^2 = J(w) - w.Sigma w` (Statement 6.12)."""

@@ -17,9 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
-import numpy as np
-
-from gpcert.arrays import Array, Backend, PerRow, namespace
+from gpcert.arrays import Array, Backend, Inputs, PerRow, namespace
 from gpcert.deadline import checkpoint
 from gpcert.differences import PairUnits
 from gpcert.enclosures.enclosure import Enclosure
@@ -74,7 +72,7 @@ class PairPrecision(Precision):
         return tuple(sorted({c for pair in self.pairs for c in pair}))
 
     def center(
-        self, local: LocalKernel, expansion: Expansion, points: np.ndarray | None = None
+        self, local: LocalKernel, expansion: Expansion, points: Inputs | None = None
     ) -> CenterVariance:
         """`y = S k` and `k.y` of every pair, with their errors.
 

@@ -17,9 +17,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-
-from gpcert.arrays import Array, PerCell, namespace
+from gpcert.arrays import Array, Inputs, PerCell, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.mean import TwoSided, Units
 from gpcert.enclosures.polynomials import CubicTerm
@@ -182,7 +180,7 @@ def variance_enclosure(
     operator: OperatorBounds,
     options: VarianceOptions,
     units: Units,
-    points: np.ndarray | None = None,
+    points: Inputs | None = None,
 ) -> VarianceEnclosure:
     """Lower models of v and -v with weight rate `2 * local.weight_rate`.
 

@@ -211,14 +211,18 @@ class Attaining:
         where[question[better], g] = points[better]
         self.attained = Attained(upper, where)
 
-    def inside(self, question: np.ndarray, points: np.ndarray) -> np.ndarray:
+    def inside(
+        self, question: Annotated[np.ndarray, "n"], points: Annotated[np.ndarray, "n f"]
+    ) -> np.ndarray:
         """(n,) whether points (n, f) are proved to lie in their questions."""
         low, high = self.problem.inner_low[question], self.problem.inner_high[question]
         inside, balls = np.all((points >= low) & (points <= high), axis=1), self.balls(question)
         return inside if balls is None else inside & balls.holds(points)
 
 
-def least_of_each(question: np.ndarray, values: np.ndarray) -> np.ndarray:
+def least_of_each(
+    question: Annotated[np.ndarray, "n"], values: Annotated[np.ndarray, "n"]
+) -> np.ndarray:
     """For every question (n,) that occurs, the place of its least value."""
     order = np.lexsort((values, question))
     return order[np.unique(question[order], return_index=True)[1]]

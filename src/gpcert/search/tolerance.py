@@ -6,6 +6,7 @@ Proofs: docs/mathematics.md, statement 14.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -48,8 +49,8 @@ class Tolerance:
             raise InputError(f"rtol: expected a number below 1, got {self.relative!r}")
 
     @staticmethod
-    def of(given: float | np.ndarray | Tolerance) -> Tolerance:
-        """A number, or one per goal, is absolute."""
+    def of(given: Any) -> Tolerance:
+        """A number, or one per goal (G,), is absolute; a tolerance is itself."""
         return given if isinstance(given, Tolerance) else Tolerance(given)
 
     def needed(self, upper: Reals) -> Reals:
