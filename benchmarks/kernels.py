@@ -1,14 +1,20 @@
-"""Every kernel: boxes and seconds of a posterior-mean range, and the bounds at the root.
+"""Every kernel: boxes and seconds of a posterior-mean range, and the bounds at the root; how many
+boxes a second the bounds of means and variances take.
 
-    python benchmarks/kernels.py [--only NAME ...] [--results FOLDER]
+    python benchmarks/kernels.py [--only NAME ...] [--rates] [--results FOLDER]
 
 For each kernel a regression with N = 500 points in the unit cube of 2 and of 6 dimensions, targets
 drawn from the kernel's own prior plus noise; the range of the posterior mean over a box of
 half-width 0.1, both sides, tol 0.01. Last results: benchmarks/results/kernels.md.
+
+Rates (`--rates` alone): one batch of boxes, outside any search, remainders point by point included,
+beside what no such bound can do without: one exponential for every box and point, the product of
+the kernel's values with the precision, and that with the points' monomials up to degree 4.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +29,9 @@ from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior, Portfolio
 from gpcert.enclosures.evaluation import Learnt
 from gpcert.enclosures.goals import QuantityGoal
+from gpcert.enclosures.variance import VarianceOptions
 from gpcert.quantities import Mean
+from gpcert.regions import Cells
 from report import Section, command_line, merge
 
 N, NOISE, HALF, TOLERANCE, SECONDS = 500, 0.01, 0.1, 0.01, 60.0
@@ -69,7 +77,20 @@ KERNELS: dict[str, Callable[[int], k.Kernel]] = {
 }
 
 
-def posterior(kernel: k.Kernel, d: int, seed: int) -> tuple[gpcert.Posterior, gpcert.Box]:
+RATED = (
+    "squared exponential",
+    "rational quadratic, alpha 1",
+    "Matern 5/2",
+    "Matern 3/2",
+    "Matern 1/2",
+    "SE + linear",
+)
+CELLS, REPEATS = 4096, 5
+
+
+def posterior(
+    kernel: k.Kernel, d: int, seed: int, N: int = N
+) -> tuple[gpcert.Posterior, gpcert.Box]:
     """A regression with targets from the prior, and the box."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(N, d))
@@ -113,11 +134,60 @@ def measure(kernel: k.Kernel, d: int, seed: int) -> dict[str, Any]:
     }
 
 
+def best_seconds(work: Callable[[], Any]) -> float:
+    """CPU seconds, the least of several runs after a first one."""
+    work()
+    times = []
+    for _ in range(REPEATS):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def rated(kernel: k.Kernel, d: int, points: int) -> dict[str, Any]:
+    """Boxes a CPU second of one batch, and the share of the limit."""
+    model, _ = posterior(kernel, d, 0, points)
+    region = gpcert.Box(np.zeros(d), np.ones(d))
+    local = LocalPosterior.build(model, region, Backend(), variance=True)
+    rng = np.random.default_rng(1)
+    half = 0.05 * 0.5 ** rng.integers(0, 2, (CELLS, d))  # as halving leaves them
+    center = half + (1.0 - 2.0 * half) * rng.random((CELLS, d))
+    cells = Cells(region, center - half, center + half)
+    options = VarianceOptions(derivatives=False, second=False, pointwise=True)
+    K, S = local.expand(cells).K, model.precision()
+    monomials = rng.random((math.comb(d + 4, 4), points))
+    limits = best_seconds(lambda: np.exp(K)), best_seconds(lambda: K @ S)
+    limit = sum(limits) + best_seconds(lambda: monomials @ K.T)
+    mean = best_seconds(lambda: local.mean(local.expand(cells), 0, True))
+    variance = best_seconds(lambda: local.variance(local.expand(cells), 0, options))
+    found = {"N": points, "d": d, "means": CELLS / mean, "variances": CELLS / variance}
+    return found | {"limit": CELLS / limit, "share": limit / variance}
+
+
+def rates() -> Section:
+    """Of kernels with an engine of their own, with bins of distances, and without either."""
+    section = Section("rates", f"Boxes a CPU second, one batch of {CELLS}, without derivatives")
+    for name in RATED:
+        for points in (200, 600):
+            for d in (2, 6):
+                section.add(kernel=name, **rated(KERNELS[name](d), d, points))
+    section.notes = [
+        "limit: of the exponentials and the two products alone; share: limit / time of a variance.",
+        f"The least CPU time of {REPEATS} runs each, one thread.",
+    ]
+    return section
+
+
 def main() -> None:
     """All kernels in 2 and 6 dimensions."""
     parser = command_line(__doc__)
     parser.add_argument("--only", nargs="+", choices=KERNELS, default=list(KERNELS))
+    parser.add_argument("--rates", action="store_true", help="section rates alone")
     options = parser.parse_args()
+    if options.rates:
+        merge(options.results, rates(), "rates", "kernels")
+        return
     for d in (2, 6):
         section = Section(f"d = {d}", f"Range of the posterior mean, d = {d}, N = {N}, tol 0.01")
         for name in options.only:

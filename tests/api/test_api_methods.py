@@ -14,7 +14,7 @@ from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
 from gpcert.kernels import Linear, Matern, Product, SquaredExponential, Sum
 from gpcert.likelihoods import Logistic, Probit
-from gpcert.quantities import Variance
+from gpcert.quantities import Mean, Variance
 from gpcert.search import Problem, StopReason, solve
 from gpcert.testing.arb_reference import regression_posterior
 from gpcert.testing.effort import crossed, variants
@@ -152,6 +152,19 @@ def test_the_default_takes_closed_forms_for_rough_kernels():
     alone = solve(Problem(model, box, plain, tol=0.02))
     assert found.converged
     assert 10 * found.boxes < alone.boxes
+
+
+def test_closed_forms_join_where_features_have_no_derivative():
+    """Of a Matern 3/2 they save few boxes, and a box costs up to a hundred times as much."""
+    quantities = [Variance(0, 1), Mean(0, 1)]
+    for kernel, joined in (
+        (Matern(0.7, 0.5), True),
+        (Matern(0.7, 0.5) + SquaredExponential(1.0), True),
+        (Matern(0.7, 1.5), False),
+        (SquaredExponential(1.0), False),
+    ):
+        goals = Method().goals(quantities, 0, posterior(kernel))
+        assert [goal.paper is not None for goal in goals] == [joined, False]
 
 
 @pytest.mark.parametrize("command", ["certify", "range", "radius"])

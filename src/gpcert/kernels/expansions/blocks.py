@@ -112,12 +112,19 @@ def joined(parts: Sequence[FunctionModel]) -> FunctionModel:
         return parts[0]
     concat = namespace(parts[0].value).concat
 
-    def each(records: Sequence[object], *names: str) -> list[Array]:
-        return [concat([getattr(own, name) for own in records], axis=0) for name in names]
+    def each(records: Sequence[object], name: str) -> Array:
+        return concat([getattr(own, name) for own in records], axis=0)
 
-    names = ("value", "gradient", "hessian", "errors", "below", "above", "linear_error")
     cubics = [own.cubic for own in parts if own.cubic is not None]
-    known = len(cubics) == len(parts)
-    cubic = CubicPart(*each(cubics, "tensor", "rest", "absolute")) if known else None
-    arrays = dict(zip(names, each(parts, *names), strict=True))
-    return FunctionModel(**arrays, gained=any(own.gained for own in parts), cubic=cubic)
+    known = ("tensor", "rest", "absolute") if len(cubics) == len(parts) else ()
+    return FunctionModel(
+        value=each(parts, "value"),
+        gradient=each(parts, "gradient"),
+        hessian=each(parts, "hessian"),
+        errors=each(parts, "errors"),
+        below=each(parts, "below"),
+        above=each(parts, "above"),
+        linear_error=each(parts, "linear_error"),
+        gained=any(own.gained for own in parts),
+        cubic=CubicPart(*(each(cubics, name) for name in known)) if known else None,
+    )
