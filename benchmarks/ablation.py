@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from ablation_pieces import PIECES, Piece
 from ablation_problems import PROBLEMS, SEED, Outcome, Problem
 from joblib import Parallel, delayed
-
 from report import Section, command_line, merge
 
 MOST = 2

@@ -11,18 +11,18 @@ from collections.abc import Callable
 
 import numpy as np
 from problems import exact
+from report import Section
 
 import gpcert
-from gpcert.arrays import Array, Backend, backend_from_name
 from gpcert.enclosures import Evaluation, LocalPosterior, Portfolio
 from gpcert.enclosures.evaluation import Learnt
 from gpcert.enclosures.goals import Goal, QuantityGoal
-from gpcert.fusion import running_on
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
+from gpcert.numerics.arrays import Array, Backend, backend_from_name
+from gpcert.numerics.compilation import running_on
 from gpcert.quantities import Probability
 from gpcert.regions import Cells
-from report import Section
 
 N, D = 1000, 11
 REPEATS = 5

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from report import Section
 
 import gpcert
 from gpcert.attacks.functions import plain_function
 from gpcert.quantities import Mean
 from models import fitted
-from report import Section
 
 PIXELS = 10
 REPEATS = 3

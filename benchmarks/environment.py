@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from gpcert.experiments.run import cpu_model
+from gpcert.study.experiments.run import cpu_model
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "array-api-compat", "gpcert")
 

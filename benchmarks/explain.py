@@ -15,14 +15,14 @@ from typing import Any
 import joblib
 import numpy as np
 from multiclass_models import prepared_images
+from report import Section, command_line, merge
 
 import gpcert
 from gpcert import explain
-from gpcert.datasets import Dataset, spambase
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
+from gpcert.study.datasets import Dataset, spambase
 from models import fitted, sampled
-from report import Section, command_line, merge
 
 REPEATS = 2
 

@@ -22,17 +22,17 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from problems import exact
+from report import Section, command_line, merge
 
 import gpcert
 from gpcert import kernels as k
-from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior, Portfolio
 from gpcert.enclosures.evaluation import Learnt
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.variance import VarianceOptions
+from gpcert.numerics.arrays import Backend
 from gpcert.quantities import Mean
 from gpcert.regions import Cells
-from report import Section, command_line, merge
 
 N, NOISE, HALF, TOLERANCE, SECONDS = 500, 0.01, 0.1, 0.01, 60.0
 SEEDS = 3

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from report import Section
 
 import gpcert
 from models import fitted
-from report import Section
 
 QUESTIONS = [("spam", 0.1, np.inf, None, 2.0), ("mnist38", 0.05, np.inf, (0.0, 1.0), 60.0)]
 QUESTIONS += [("mnist38", 0.1, np.inf, (0.0, 1.0), 60.0)]

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from classification import steepest_pixels
+from report import Section, command_line, merge
 from sklearn.gaussian_process import GaussianProcessClassifier
 
 import gpcert
@@ -26,7 +27,6 @@ from gpcert.quantities import Mean, Variance
 from gpcert.search import Problem, solve
 from gpcert.testing.arb_reference import regression_posterior
 from models import fitted
-from report import Section, command_line, merge
 
 SECTIONS = ("ranges", "wide", "kernels")
 TOLERANCE = 0.01

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from gpcert.datasets import Dataset, mnist, spambase, synthetic2d
+from gpcert.study.datasets import Dataset, mnist, spambase, synthetic2d
 
 TRAINING = 1000
 """Training points of every model."""

@@ -26,12 +26,12 @@ from multiclass_models import (
     prepared_digits,
     prepared_images,
 )
+from report import Section, command_line, merge
 
 import gpcert
 from gpcert.api.words import Method
 from gpcert.attacks.functions import plain_function
 from gpcert.quantities import Mean
-from report import Section, command_line, merge
 
 SECTIONS = ("ranges", "decisions", "paper", "classes", "images")
 IMAGES = ("mnist358", "fashion-tsp")

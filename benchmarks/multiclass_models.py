@@ -21,10 +21,10 @@ import scipy.optimize
 from problems import exact
 
 import gpcert
-from gpcert.datasets import Dataset, digits, fashion, mnist
 from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
+from gpcert.study.datasets import Dataset, digits, fashion, mnist
 from models import TRAINING, sampled
 
 EPOCHS = 40

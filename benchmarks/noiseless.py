@@ -36,12 +36,12 @@ from noiseless_problems import (
     shape_of,
     standardised,
 )
+from report import Section, command_line, merge
 from scale import CELL, learned_dynamics
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from threadpoolctl import threadpool_limits
 
 import gpcert
-from report import Section, command_line, merge
 
 sys.path.append(str(Path(__file__).parents[1]))  # the truth is that of the tests
 from tests.enclosures.variance_truth import ExactVariance, contains

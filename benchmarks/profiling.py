@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 from batches import LINES, OPTIONAL, Batch, D, N
 from clocked import Clocked, clocked_copy
+from report import Section
 
-from gpcert.arrays import Backend, namespace
 from gpcert.enclosures import LocalPosterior
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
-from report import Section
+from gpcert.numerics.arrays import Backend, namespace
 
 
 def profile(size: int = 4096) -> Section:

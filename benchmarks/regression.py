@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from peers import Peer
 from problems import MEAN_SHAPES, PROBABILITY_SHAPES, Regression, draw
+from report import Section
 
 import gpcert
 from gpcert.likelihoods import Likelihood, Probit
-from report import Section
 
 RUNS = 3
 TOLERANCE = 0.01

@@ -23,15 +23,15 @@ from typing import Any
 
 import numpy as np
 from many import many_points, streamed
+from report import Section, command_line, merge
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 import gpcert
-from gpcert.arrays import Backend
 from gpcert.enclosures import LocalPosterior
 from gpcert.kernels import SquaredExponential
-from gpcert.unit_form import UnitForm
-from report import Section, command_line, merge
+from gpcert.model.unit_form import UnitForm
+from gpcert.numerics.arrays import Backend
 
 N, D, CELL = 1000, 3, 1.0 / 40.0
 LENGTHS = ((0.3, 0.4, 0.5), (0.35, 0.3, 0.6), (0.5, 0.5, 0.3))

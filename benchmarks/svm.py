@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from report import Section, command_line, merge
 from scipy.ndimage import zoom
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
 import gpcert
-from gpcert.datasets import mnist
-from report import Section, command_line, merge
+from gpcert.study.datasets import mnist
 
 RADII = (0.05, 0.07, 0.10)
 RUNS = 3

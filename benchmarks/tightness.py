@@ -19,12 +19,12 @@ from pathlib import Path
 
 import numpy as np
 import scipy.linalg
+from report import Row, Section, command_line, merge
 
 import gpcert
 from gpcert.kernels import Kernel, Matern, SquaredExponential
 from gpcert.models import GPClassifier
 from models import fitted
-from report import Row, Section, command_line, merge
 
 N, NOISE, TOLERANCE, RUNS = 1000, 0.01, 0.01, 3
 

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
+from report import Row, Section, command_line, merge
 from sklearn.datasets import load_digits
 
 import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
-from report import Row, Section, command_line, merge
 
 T = TypeVar("T")
 

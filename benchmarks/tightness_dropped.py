@@ -14,12 +14,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from report import Row, Section, command_line, merge
 from tightness_classes import RADIUS, fitted_model, timed
 
 import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
-from report import Row, Section, command_line, merge
 
 CLOUDS, CLOUD_FEATURES, CLOUD_POINTS = 26, 16, 312
 """Classes, features and training points of the clouds."""

@@ -9,10 +9,10 @@ reported as such, and on 465 to 474, which are not reported.
 from __future__ import annotations
 
 import numpy as np
+from report import Section, command_line, merge
 from tightness_classes import fitted_model, timed
 
 import gpcert
-from report import Section, command_line, merge
 
 DECISION_RADIUS, SECONDS = 0.05, 10.0
 

@@ -20,16 +20,16 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
+from report import Section, command_line, merge
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from gpcert.datasets import Dataset, mnist, spambase
 from gpcert.kernels import SquaredExponential
 from gpcert.models.classifier import GPClassifier
 from gpcert.models.inference.sparse_ep import sparse_ep
 from gpcert.models.links import LINKS
-from report import Section, command_line, merge
+from gpcert.study.datasets import Dataset, mnist, spambase
 
 EVALUATIONS, DENSE_POINTS, SPARSE_POINTS, INDUCING, ROUNDS = 40, 1000, 7500, 300, 3
 BOUNDS = (1e-2, 1e3)

@@ -15,12 +15,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import gpcert
-from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.enclosures.paper.relaxation import sign_multipliers
 from gpcert.kernels import SquaredExponential
+from gpcert.numerics.arrays import Backend
 from gpcert.plots.style import ACCENT, DARK
 from gpcert.quantities import Mean
 from gpcert.testing.arb_reference import regression_posterior

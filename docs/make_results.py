@@ -14,9 +14,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from gpcert.experiments import redraw
-from gpcert.experiments.results import FILE, read_all
-from gpcert.report import write_report
+from gpcert.study.experiments import redraw
+from gpcert.study.experiments.results import FILE, read_all
+from gpcert.study.report import write_report
 
 PLACE = Path(__file__).parent / "results"
 LARGEST_CSV = 40_000

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from gpcert.arrays import backend_from_name
+from gpcert.numerics.arrays import backend_from_name
 from gpcert.testing.effort import examples
 
 os.environ["MPLBACKEND"] = "agg"  # read when matplotlib is first imported, if ever

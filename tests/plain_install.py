@@ -9,7 +9,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from gpcert.errors import MissingExtraError
-from gpcert.extras import EXTRAS
+from gpcert.utils.optional_imports import EXTRAS
 
 
 def hide(packages):
@@ -109,7 +109,9 @@ def main(folder):
         "sift": refused(lambda: explain.salient_features(model, X[0], shape=(1, 2))),
         "testing": refused(lambda: importlib.import_module("gpcert.testing.node_contract")),
         "reproduce": refused(
-            lambda: importlib.import_module("gpcert.experiments").reproduce("safety", output=folder)
+            lambda: importlib.import_module("gpcert.study.experiments").reproduce(
+                "safety", output=folder
+            )
         ),
         "--csv": command(*question, "--csv", "-"),
         "--plot": command("worst-case", *question[1:], "--plot", folder / "picture.png"),

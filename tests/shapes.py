@@ -1,8 +1,9 @@
 """Shapes that annotations name, checked while tests run.
 
-`Annotated[Array, "B f"]`, or an alias of it in `gpcert.arrays`, is an array of two axes. A letter
-means one length throughout a call: in its arguments, its result and the fields of the record whose
-method is called; `_` any. A number means itself, `...` in front further axes, the same throughout;
+`Annotated[Array, "B f"]`, or an alias of it in `gpcert.numerics.arrays`, is an array of two axes. A
+letter means one length throughout a call: in its arguments, its result and the fields of the record
+whose method is called; `_` any. A number means itself, `...` in front further axes, the same
+throughout;
 `#` is a number or an array: those of a call broadcast together, also to its result's shape.
 Records (dataclasses and named tuples) are checked when they are made.
 

@@ -14,10 +14,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from gpcert import kernels as k
-from gpcert.arrays import to_numpy
 from gpcert.kernels import Kernel, SquaredExponential
 from gpcert.likelihoods import Likelihood
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import to_numpy
 from gpcert.regions import Ball, Box, Cells, Region
 from gpcert.testing.arb_reference import regression_posterior
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import gpcert
-from gpcert import versions
 from gpcert.errors import MissingExtraError
+from gpcert.utils import versions
 from tests.certificates.record_cases import RECORDS
 
 ROOT = Path(__file__).parents[1]
@@ -57,7 +57,7 @@ names = [gpcert.__getattr__(name).__name__ for name in gpcert._MODULES]
 assert names == [f"gpcert.{name}" for name in gpcert._MODULES]
 print("modules:", *sys.modules)
 
-import gpcert.analyses, gpcert.explain, gpcert.experiments.results
+import gpcert.analyses, gpcert.explain, gpcert.study.experiments.results
 far = {k: c.__module__ for k, c in KINDS.items() if k not in near}
 assert far.keys() == ELSEWHERE.keys()
 assert all(m.startswith(ELSEWHERE[k]) for k, m in far.items())
@@ -146,14 +146,20 @@ def test_the_help_of_commands_loads_what_it_shows():
     loaded = fresh(HELP)
     assert not loaded & (HEAVY - {"rich", "typer"} | {"numpy", "scipy", "joblib"})
     own = {name for name in loaded if name.startswith("gpcert.")}
-    light = {"gpcert.choices", "gpcert.errors", "gpcert.extras", "gpcert.versions"}
+    light = {
+        "gpcert.utils",
+        "gpcert.utils.option_names",
+        "gpcert.errors",
+        "gpcert.utils.optional_imports",
+        "gpcert.utils.versions",
+    }
     assert {name for name in own if not name.startswith("gpcert.cli")} == light
 
 
 def test_the_list_of_experiments_and_their_report_do_without_scikit_learn():
     """It is imported where data are loaded and models fitted."""
-    listed = "from gpcert.experiments import experiment_named, names"
-    loaded = fresh(f"{listed}\nlist(map(experiment_named, names()))\nimport gpcert.report")
+    listed = "from gpcert.study.experiments import experiment_named, names"
+    loaded = fresh(f"{listed}\nlist(map(experiment_named, names()))\nimport gpcert.study.report")
     assert not loaded & HEAVY
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpcert.extras import EXTRAS, MissingExtraError, optional
+from gpcert.utils.optional_imports import EXTRAS, MissingExtraError, optional
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

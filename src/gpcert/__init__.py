@@ -9,10 +9,11 @@
 Names are loaded when they are first used: what `gpcert.certify` needs takes a second to import.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gpcert.versions import check_numpy
+from gpcert.utils.versions import check_numpy
 
 check_numpy()
 
@@ -20,17 +21,16 @@ if TYPE_CHECKING:
     from gpcert import adapters as adapters
     from gpcert import attacks as attacks
     from gpcert import certificates as certificates
-    from gpcert import committee as committee
-    from gpcert import datasets as datasets
     from gpcert import errors as errors
     from gpcert import explain as explain
     from gpcert import kernels as kernels
     from gpcert import likelihoods as likelihoods
+    from gpcert import model as model
     from gpcert import models as models
     from gpcert import plots as plots
-    from gpcert import posterior as posterior
     from gpcert import regions as regions
     from gpcert import search as search
+    from gpcert import study as study
     from gpcert.adapters import as_posterior as as_posterior
     from gpcert.analyses import Attack as Attack
     from gpcert.analyses import AttackTable as AttackTable
@@ -62,25 +62,25 @@ if TYPE_CHECKING:
     from gpcert.certificates import RangeTable as RangeTable
     from gpcert.certificates import Status as Status
     from gpcert.certificates import load as load
-    from gpcert.committee import Committee as Committee
-    from gpcert.committee import load_model as load_model
     from gpcert.errors import GPCertError as GPCertError
     from gpcert.errors import InputError as InputError
     from gpcert.errors import MissingExtraError as MissingExtraError
     from gpcert.errors import SoundnessError as SoundnessError
     from gpcert.errors import UnknownArgumentError as UnknownArgumentError
     from gpcert.errors import UnsupportedModelError as UnsupportedModelError
-    from gpcert.posterior import Posterior as Posterior
+    from gpcert.model.committee import Committee as Committee
+    from gpcert.model.committee import load_model as load_model
+    from gpcert.model.multi_output import SeparateOutputs as SeparateOutputs
+    from gpcert.model.posterior import Posterior as Posterior
     from gpcert.regions import Ball as Ball
     from gpcert.regions import Box as Box
     from gpcert.regions import Region as Region
     from gpcert.search import Budget as Budget
     from gpcert.search import StopReason as StopReason
-    from gpcert.several import SeparateOutputs as SeparateOutputs
 
     __version__: str
 
-_HOMES = {
+_PUBLIC = {
     "gpcert.api": (
         "certify certify_many certified_radius certified_radius_many prediction_range "
         "prediction_range_many prediction_ranges bound_boxes"
@@ -90,9 +90,9 @@ _HOMES = {
         "Attack AttackTable SafetyCurve RobustnessTable CertifiedAccuracy WorstCaseTable"
     ),
     "gpcert.adapters": "as_posterior",
-    "gpcert.posterior": "Posterior",
-    "gpcert.committee": "Committee load_model",
-    "gpcert.several": "SeparateOutputs",
+    "gpcert.model.posterior": "Posterior",
+    "gpcert.model.committee": "Committee load_model",
+    "gpcert.model.multi_output": "SeparateOutputs",
     "gpcert.regions": "Box Ball Region",
     "gpcert.search": "Budget StopReason",
     "gpcert.certificates": (
@@ -106,32 +106,56 @@ _HOMES = {
 }
 """The public names, and where they come from (the imports above are for type checkers)."""
 
-_ROOMS = (
-    "adapters attacks certificates committee datasets errors explain kernels likelihoods models "
-    "plots posterior regions search"
+_MODULES = (
+    "adapters",
+    "attacks",
+    "certificates",
+    "errors",
+    "explain",
+    "kernels",
+    "likelihoods",
+    "model",
+    "models",
+    "plots",
+    "regions",
+    "search",
+    "study",
 )
-_MODULES = tuple(_ROOMS.split())
 """Modules that `import gpcert` makes available."""
 
-_WHERE = {name: home for home, names in _HOMES.items() for name in names.split()}
+_MOVED = {
+    "committee": "gpcert.model.committee",
+    "datasets": "gpcert.study.datasets",
+    "experiments": "gpcert.study.experiments",
+    "posterior": "gpcert.model.posterior",
+    "report": "gpcert.study.report",
+    "several": "gpcert.model.multi_output",
+}
+"""Modules of version 0.1 that have another name now; the old ones go with version 0.3."""
+
+_SOURCES = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 
 
 if not TYPE_CHECKING:  # type checkers know the names, and should know no others
     __all__ = ["__version__"]
-    __all__ += list(_WHERE)
+    __all__ += list(_SOURCES)
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
             return import_module(f"gpcert.{name}")
+        if name in _MOVED:
+            message = f"gpcert.{name} is now {_MOVED[name]}; the old name goes with version 0.3"
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            return import_module(_MOVED[name])
         if name == "__version__":
-            found = import_module("gpcert.versions").package_version()
-        elif name in _WHERE:
-            found = getattr(import_module(_WHERE[name]), name)
+            value = import_module("gpcert.utils.versions").package_version()
+        elif name in _SOURCES:
+            value = getattr(import_module(_SOURCES[name]), name)
         else:
             raise AttributeError(f"module 'gpcert' has no attribute {name!r}")
-        globals()[name] = found
-        return found
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*_WHERE, "__version__", *_MODULES})
+    return sorted({*_SOURCES, "__version__", *_MODULES})

@@ -18,7 +18,7 @@ from gpcert.adapters import (
 from gpcert.adapters.measure import measured, probe_points
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import SquaredExponential
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpcert import extras
 from gpcert.errors import MissingExtraError
+from gpcert.utils import optional_imports as extras
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch):

@@ -19,8 +19,8 @@ import gpcert
 from gpcert import explain
 from gpcert.adapters import as_posterior
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.inputs.categories import checked_levels
 from gpcert.kernels import SquaredExponential
-from gpcert.levels import checked_levels
 from gpcert.regions import Ball, Box, LinearMap
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples, variants

@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from gpcert.adapters import agreement, as_posterior
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.likelihoods import SklearnLogistic
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(60, 2))

@@ -32,7 +32,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import gpcert
 from gpcert.adapters import as_posterior, sklearn_wrappers
-from gpcert.committee import load_model
+from gpcert.model.committee import load_model
 from gpcert.testing.adapter_contract import AdapterContract
 from gpcert.testing.effort import examples
 

@@ -11,9 +11,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from gpcert.adapters import agreement, as_posterior
-from gpcert.committee import Committee, committee_decision
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.model.committee import Committee, committee_decision
 from gpcert.quantities import Share
 from gpcert.quantities.committee import committee_margin, member_probabilities
 from gpcert.regions import Ball

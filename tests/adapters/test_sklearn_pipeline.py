@@ -30,7 +30,7 @@ import gpcert
 from gpcert.adapters import as_posterior
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 
 RNG = np.random.default_rng(10)
 UNITS, ORIGIN = np.array([1.0, 250.0, 1e-3]), np.array([0.0, 900.0, 0.02])

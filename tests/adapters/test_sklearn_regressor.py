@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from gpcert.adapters import agreement, as_posterior
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.likelihoods import Gaussian
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 
 RNG = np.random.default_rng(7)
 X = RNG.uniform(-2, 3, size=(40, 3))

@@ -86,7 +86,7 @@ def voting(weights, offsets, classes):
     member = gpcert.Posterior(
         SquaredExponential(0.7), points, weights, offset=offsets, likelihood=MeanOnly()
     )
-    return gpcert.committee.Committee((member,), tuple(range(classes)), "pair_votes")
+    return gpcert.model.committee.Committee((member,), tuple(range(classes)), "pair_votes")
 
 
 def winner(means, classes):
@@ -216,7 +216,7 @@ def test_the_member_is_checked(outputs, likelihood, words):
         SquaredExponential(1.0), [[0.0]], np.ones((outputs, 1)), likelihood=likelihood
     )
     with pytest.raises(InputError, match=words):
-        gpcert.committee.Committee((member,), ("a", "b", "c"), "pair_votes")
+        gpcert.model.committee.Committee((member,), ("a", "b", "c"), "pair_votes")
 
 
 def test_subclasses_that_predict_otherwise_are_refused():

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpcert.kernels import SquaredExponential
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 
 
 def random_posterior(seed, outputs=1, **options):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gpcert.committee import Committee
 from gpcert.likelihoods import Probit, Softmax
+from gpcert.model.committee import Committee
 from tests.analyses.analysed_models import random_posterior
 
 

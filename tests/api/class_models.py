@@ -5,7 +5,7 @@ import numpy as np
 import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
 

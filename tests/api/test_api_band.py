@@ -7,11 +7,11 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 import gpcert
 from gpcert.attacks.functions import plain_function
-from gpcert.committee import Committee
 from gpcert.errors import InputError
 from gpcert.explain import effects
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
+from gpcert.model.committee import Committee
 from gpcert.quantities import Band, Std
 from gpcert.testing.arb_reference import regression_posterior
 from gpcert.testing.effort import crossed

@@ -7,7 +7,7 @@ import gpcert
 from gpcert.certificates import Status
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Logistic, MultinomialProbit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget
 from gpcert.testing.effort import THOROUGH, crossed, examples, variants

@@ -6,7 +6,7 @@ import pytest
 import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 from gpcert.testing.effort import THOROUGH, examples, variants
 
 LABELS = (3, 5, 8)

@@ -12,8 +12,8 @@ from gpcert.certificates import Status
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
+from gpcert.model.posterior import Posterior
 from gpcert.models import GPClassifier
-from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget, StopReason
 from gpcert.testing.effort import THOROUGH, examples, variants

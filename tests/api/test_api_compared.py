@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 import gpcert
 from gpcert import explain
 from gpcert.certificates import Status
-from gpcert.committee import Committee
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, Softmax
+from gpcert.model.committee import Committee
+from gpcert.model.multi_output import SeparateOutputs
+from gpcert.numerics.rounding import TINY, down, gamma, up
 from gpcert.quantities import OutputQuantity
-from gpcert.rounding import TINY, down, gamma, up
 from gpcert.search import StopReason
-from gpcert.several import SeparateOutputs
 from gpcert.testing.arb_reference import regression_posterior
 from gpcert.testing.effort import crossed, examples
 

@@ -9,7 +9,7 @@ import gpcert
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, SklearnLogistic
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 from gpcert.search import Budget
 
 BOX = gpcert.Box([0.2], [0.9])

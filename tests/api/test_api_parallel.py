@@ -9,9 +9,9 @@ import pytest
 import gpcert
 from gpcert.api import running as parallel
 from gpcert.api.boxes import Block
-from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
+from gpcert.numerics.deadline import checkpoint
 from gpcert.search import StopReason
 
 P = gpcert.Posterior(SquaredExponential(1.0), [[0.0], [3.0]], [1.0, -1.0])

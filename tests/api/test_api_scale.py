@@ -17,10 +17,10 @@ from sklearn.svm import SVC, SVR, NuSVC
 
 import gpcert
 from gpcert import explain
-from gpcert.frames import spread_of
+from gpcert.inputs.tabular import spread_of
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier, GPRegressor
-from gpcert.rounding import product_up
+from gpcert.numerics.rounding import product_up
 from gpcert.testing.effort import examples, variants
 
 pd = pytest.importorskip("pandas")

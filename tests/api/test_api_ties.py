@@ -16,7 +16,6 @@ from gpcert.api.rules import decision_candidates, decision_rule
 from gpcert.api.words import Means
 from gpcert.attacks import Decision
 from gpcert.certificates import Status
-from gpcert.committee import Committee
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import (
     Discretised,
@@ -26,8 +25,9 @@ from gpcert.likelihoods import (
     SklearnLogistic,
     Softmax,
 )
-from gpcert.posterior import Posterior
-from gpcert.rounding import difference_down, difference_up
+from gpcert.model.committee import Committee
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.rounding import difference_down, difference_up
 from gpcert.search import Budget, GoalResult, SearchResult, StopReason
 from gpcert.testing.arb_reference import logistic_normal, normal_cdf, sklearn_probability
 from gpcert.testing.balls import flint

@@ -19,12 +19,12 @@ from gpcert.api.at_once import radii_at_once
 from gpcert.api.radius import Bracket, RadiusQuestion
 from gpcert.api.regions import Where
 from gpcert.api.words import Means
-from gpcert.arrays import backend_from_name
 from gpcert.attacks import Decision
 from gpcert.certificates import Status
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.kernels import ExponentialTilt, Matern, SquaredExponential
 from gpcert.likelihoods import Probit
+from gpcert.numerics.arrays import backend_from_name
 from gpcert.quantities import Mean, Probability
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget

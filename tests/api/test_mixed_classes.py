@@ -10,7 +10,7 @@ from gpcert.errors import InputError
 from gpcert.explain import effects
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Probit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 from gpcert.regions import Ball
 from gpcert.testing.effort import THOROUGH, examples, variants
 from tests.api.test_separate_outputs import member

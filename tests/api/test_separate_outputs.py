@@ -11,7 +11,7 @@ from gpcert.errors import InputError
 from gpcert.explain import effects
 from gpcert.kernels import Matern, Periodic, RationalQuadratic, SquaredExponential
 from gpcert.likelihoods import Probit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 from gpcert.regions import Ball
 from gpcert.testing.effort import THOROUGH, crossed, examples, variants
 

@@ -4,13 +4,13 @@ from functools import cache
 
 import numpy as np
 
-from gpcert.committee import Committee
 from gpcert.kernels import Linear, Matern, SquaredExponential
 from gpcert.likelihoods import MeanOnly, MultinomialProbit, Probit, Softmax
+from gpcert.model.committee import Committee
+from gpcert.model.multi_output import SeparateOutputs
+from gpcert.model.posterior import Posterior
 from gpcert.models import GPClassifier
-from gpcert.posterior import Posterior
 from gpcert.regions import LinearMap
-from gpcert.several import SeparateOutputs
 
 D = 3
 

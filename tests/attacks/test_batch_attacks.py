@@ -6,7 +6,7 @@ import pytest
 from gpcert.attacks import Decision, Effort, Neighbourhoods, attack_points, decision_margins
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.testing.effort import crossed, examples
 from tests.attacks.attack_models import MODELS, WORDS, points

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from gpcert.attacks.functions import plain_function
-from gpcert.class_layout import class_layout
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.class_layout import class_layout
+from gpcert.model.posterior import Posterior
 from gpcert.quantities import ClassSums
 from gpcert.testing.effort import crossed, examples
 from tests.enclosures.classes.class_cases import coupled_by_one

@@ -7,9 +7,9 @@ import pytest
 
 from gpcert.attacks import Decision, decision_margins, prediction_and_gradient
 from gpcert.attacks.functions import plain_function
-from gpcert.committee import Committee, committee_decision
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood
+from gpcert.model.committee import Committee, committee_decision
 from gpcert.quantities import PairVotes
 from tests.attacks.attack_models import MODELS, WORDS, D, pairs, points
 

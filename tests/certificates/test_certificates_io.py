@@ -20,9 +20,9 @@ from gpcert.certificates import (
     Status,
 )
 from gpcert.certificates.io import FORMAT
-from gpcert.committee import Committee
 from gpcert.errors import InputError
 from gpcert.likelihoods import Probit
+from gpcert.model.committee import Committee
 from tests.certificates.record_cases import AWKWARD, MODEL, RECORDS, make_range
 
 

@@ -1,6 +1,6 @@
 """`gpcert reproduce`: the list, a run, and what it refuses."""
 
-from gpcert.experiments import ExperimentResult, names
+from gpcert.study.experiments import ExperimentResult, names
 
 
 def test_the_list_names_every_experiment(run):

@@ -6,12 +6,12 @@ from itertools import combinations
 import numpy as np
 from hypothesis import strategies as st
 
-from gpcert.arrays import backend_from_name
-from gpcert.committee import Committee
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import SklearnLogistic
+from gpcert.model.committee import Committee
+from gpcert.numerics.arrays import backend_from_name
 from gpcert.quantities import Share
 from gpcert.quantities.committee import committee_margin, member_probabilities
 from gpcert.regions import Region

@@ -10,11 +10,11 @@ from functools import lru_cache
 import numpy as np
 from hypothesis import reject
 
-from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.nodes.moments import sorted_index
+from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, exact, flint
 from gpcert.testing.balls import dot
 from gpcert.testing.node_case import cell_points

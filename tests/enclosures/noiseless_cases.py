@@ -19,8 +19,8 @@ from sklearn.gaussian_process import kernels as sk
 
 import gpcert
 from gpcert.errors import UnsupportedModelError
+from gpcert.model.posterior import Posterior
 from gpcert.models import GPRegressor
-from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.balls import exact, flint

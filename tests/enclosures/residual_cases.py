@@ -18,18 +18,18 @@ import numpy as np
 from hypothesis import strategies as st
 
 from gpcert import kernels as k
-from gpcert.arrays import Array, Backend
 from gpcert.enclosures import LocalPosterior
 from gpcert.enclosures.precision import CenterVariance, Degree
 from gpcert.enclosures.residual import ResidualPrecision, Weights
 from gpcert.enclosures.square import pair_counts
 from gpcert.kernels import Kernel
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import Array, Backend
+from gpcert.numerics.spectral import absolute_norm
+from gpcert.numerics.triangular import is_triangular
 from gpcert.regions import Box, Cells
-from gpcert.spectral import absolute_norm
 from gpcert.testing.arb_reference import ArbPosterior, kernel_reference
 from gpcert.testing.balls import coefficients, dot, exact, flint, line_surface, series_length
-from gpcert.triangular import is_triangular
 from tests.strategies import seeds
 
 arb, arb_mat = flint().arb, flint().arb_mat

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from gpcert.arrays import backend_from_name, to_numpy
-from gpcert.committee import Committee, committee_decision, pair_weights
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Gaussian, Logistic, Probit, SklearnLogistic
-from gpcert.posterior import Posterior
+from gpcert.model.committee import Committee, committee_decision, pair_weights
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget, Problem, solve
 from gpcert.testing.effort import examples

@@ -3,7 +3,6 @@
 import numpy as np
 from hypothesis import given, settings
 
-from gpcert.arrays import to_numpy
 from gpcert.enclosures.enclosure import plain_geometry, region_units
 from gpcert.enclosures.goals.compound import weighted_sum
 from gpcert.enclosures.goals.scalar import least_mean
@@ -12,6 +11,7 @@ from gpcert.enclosures.probability_plane import (
     latent_range,
 )
 from gpcert.likelihoods import SklearnLogistic
+from gpcert.numerics.arrays import to_numpy
 from gpcert.quantities.committee import member_probabilities
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples

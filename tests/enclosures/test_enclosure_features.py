@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
-from gpcert.arrays import Backend
 from gpcert.enclosures.enclosure import plain_geometry
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.polynomials import quadratic_minimum
@@ -16,7 +15,8 @@ from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods import Probit, SklearnLogistic
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import Backend
 from gpcert.quantities import Mean, Probability, Variance
 from gpcert.regions import Ball, Box, LinearMap
 from gpcert.regions.frame import widths_as_units

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 
 from gpcert import Box, Posterior
-from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import Evaluation
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.kernels import Matern
 from gpcert.likelihoods import Logistic, Probit, SklearnLogistic
+from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.quantities import Deviation, Mean, Probability, Variance
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples

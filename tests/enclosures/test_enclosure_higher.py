@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.expansions import squared_exponential_table
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.testing.arb_reference import ArbPosterior, regression_posterior
 from gpcert.testing.effort import examples

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Probit
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 from gpcert.quantities import Probability, Variance
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import to_numpy
 from gpcert.enclosures.square import posterior_square, prior_square, second_square
+from gpcert.numerics.arrays import to_numpy
 from gpcert.testing.arb_reference import ArbPosterior, exact, kernel_reference
 from gpcert.testing.balls import dot
 from gpcert.testing.effort import examples

@@ -10,7 +10,7 @@ from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
 from gpcert.kernels import ExponentialTilt, Polynomial, SquaredExponential
 from gpcert.likelihoods import Probit
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 from gpcert.quantities import Mean, Probability, Variance
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior

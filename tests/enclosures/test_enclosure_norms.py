@@ -5,9 +5,9 @@ import math
 import numpy as np
 from hypothesis import given, settings
 
-from gpcert.arrays import Backend
 from gpcert.kernels import SquaredExponential
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import (
     ArbPosterior,

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, SklearnLogistic
+from gpcert.numerics.arrays import Backend
 from gpcert.quantities import Mean, Probability, Variance
 from gpcert.regions import Box, Cells
 from gpcert.testing.arb_reference import regression_posterior

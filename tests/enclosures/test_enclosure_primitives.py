@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import gpcert
 import gpcert.enclosures.precision as precision_module
 from gpcert import Budget, Posterior
-from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.enclosures.enclosure import _fall
 from gpcert.enclosures.precision import LocalPrecision
@@ -19,6 +18,7 @@ from gpcert.enclosures.square import second_covariance
 from gpcert.kernels import Linear, Matern, SquaredExponential
 from gpcert.kernels.expansions.base import Combination
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, exponential_tail, growth_chord
+from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.regions import Box, Cells
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint, regression_posterior
 from gpcert.testing.effort import backend_or_skip, examples

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import Backend
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.polynomials import quadratic_minimum, smallest_eigenvalue
 from gpcert.kernels import SquaredExponential
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Ball, Box
 from gpcert.testing.arb_reference import exact, flint
 from gpcert.testing.effort import examples

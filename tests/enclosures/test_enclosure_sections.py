@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.enclosures.evaluation import SectionModel, has_sections
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
@@ -16,7 +15,8 @@ from gpcert.kernels import Matern, SquaredExponential
 from gpcert.kernels.expansions.base import Combination
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.likelihoods import Probit
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.quantities import Mean, Probability, Variance
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import crossed, examples

@@ -8,7 +8,7 @@ from gpcert.enclosures.precision import LocalPrecision
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.expansions import squared_exponential
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 from gpcert.regions import Box, Cells
 from gpcert.testing.arb_reference import regression_posterior
 from tests.enclosures.enclosure_checks import check_mean, check_variance, evaluation_of

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from gpcert.arrays import to_numpy
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
+from gpcert.numerics.arrays import to_numpy
 from gpcert.quantities import Mean, Probability, Variance
 from gpcert.regions import Box, Cells
 from gpcert.testing.arb_reference import regression_posterior

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
-from gpcert.arrays import Backend, backend_from_name, to_numpy
-from gpcert.committee import Committee
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MeanOnly
+from gpcert.model.committee import Committee
+from gpcert.numerics.arrays import Backend, backend_from_name, to_numpy
 from gpcert.quantities import Mean, PairVotes
 from gpcert.regions import Ball, Box
 from gpcert.testing.balls import flint

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
-from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, inner_search
 from gpcert.enclosures.enclosure import Enclosure, plain_geometry
 from gpcert.enclosures.goals import QuantityGoal
@@ -20,6 +19,7 @@ from gpcert.kernels import Matern, SquaredExponential
 from gpcert.kernels.nodes.moments import dense, sorted_index
 from gpcert.likelihoods import Probit
 from gpcert.models import GPClassifier
+from gpcert.numerics.arrays import Backend
 from gpcert.quantities import Probability
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples, variants

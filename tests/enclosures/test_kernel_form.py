@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.covariances import form_enclosures, form_norm
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.expansions.higher_degrees import HIGHEST_DEGREE
 from gpcert.kernels.expansions.squared_exponential_forms import SHARP_DEGREE, _higher_degrees
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import to_numpy
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples

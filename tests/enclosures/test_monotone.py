@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import Backend
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.expansions import squared_exponential_forms as monotone
 from gpcert.kernels.expansions.base import FormFunction
 from gpcert.kernels.expansions.squared_exponential_forms import monotone_signs
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Ball
 from gpcert.testing.arb_reference import flint
 from gpcert.testing.effort import examples

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.stacked import ClassPrecisions
 from gpcert.enclosures.variance import VarianceOptions
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.kernels.expansions.higher_degrees import gram_terms
 from gpcert.likelihoods import Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures.square import second_covariance
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.testing.balls import dot, exact
 from gpcert.testing.effort import examples
 from tests.enclosures.residual_cases import (

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.residual import ResidualPrecision
@@ -22,7 +21,8 @@ from gpcert.enclosures.square import (
     second_square,
 )
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box, LinearMap
 from gpcert.testing.arb_reference import ArbPosterior, kernel_reference
 from gpcert.testing.balls import dot, exact

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures.residual import SplitGram, split
-from gpcert.rounding import TINY, gamma, up
+from gpcert.numerics.arrays import Backend, to_numpy
+from gpcert.numerics.rounding import TINY, gamma, up
 from gpcert.testing.effort import examples
 from tests.strategies import seeds
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from flint import arb, arb_mat, ctx
 
-from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.regions import Box
 
 KERNELS = [SquaredExponential([0.8, 1.1, 0.6], 3.0), Matern([0.8, 1.1, 0.6], 2.5, 3.0)]

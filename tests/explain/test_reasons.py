@@ -15,11 +15,11 @@ from gpcert.api.certify import certify_region
 from gpcert.attacks import attack
 from gpcert.attacks.functions import plain_function
 from gpcert.certificates import Status
-from gpcert.deadline import until
 from gpcert.errors import InputError
 from gpcert.explain.arguments import with_free
 from gpcert.explain.reasons import minimal_subset
 from gpcert.kernels import SquaredExponential
+from gpcert.numerics.deadline import until
 from gpcert.quantities import Mean
 from gpcert.search import StopReason
 from gpcert.testing.effort import examples

@@ -47,7 +47,7 @@ def plain(record: Any) -> dict[str, Any]:
 
 
 def _loaded(case: Case, answer: Any, folder: Path) -> Iterator[str]:
-    from gpcert.committee import load_model
+    from gpcert.model.committee import load_model
 
     for record in records(answer):
         record.save(folder / "record.json")

@@ -9,7 +9,7 @@ import numpy as np
 
 import gpcert
 from gpcert import kernels, likelihoods
-from gpcert.committee import Committee
+from gpcert.model.committee import Committee
 from tests.hunt.hunt_models import Rng, draw_binary_likelihood, draw_posterior, one_of
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 import gpcert
 from gpcert import kernels, likelihoods
-from gpcert.committee import Committee
 from gpcert.errors import InputError
+from gpcert.model.committee import Committee
 
 Rng = np.random.Generator
 

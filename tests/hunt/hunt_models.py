@@ -9,7 +9,7 @@ import numpy as np
 
 import gpcert
 from gpcert import kernels, likelihoods
-from gpcert.committee import Committee
+from gpcert.model.committee import Committee
 from tests.hunt.hunt_kernels import covariance
 from tests.hunt.hunt_links import OWN_LINKS
 from tests.hunt.hunt_numbers import Floats

@@ -8,11 +8,11 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.errors import InputError
 from gpcert.integrals import gumbel, gumbel_rule
 from gpcert.integrals.gumbel import gumbel_moments
 from gpcert.likelihoods import Logistic
+from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.testing import arb_reference as reference
 from gpcert.testing.effort import examples, variants
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gpcert.integrals.softmax_moments import LOGISTIC_MOMENT_ERROR, logistic_moments
 from gpcert.likelihoods.logistic import Logistic
 from gpcert.likelihoods.softmax import Softmax
-from gpcert.rounding import gamma
+from gpcert.numerics.rounding import gamma
 from gpcert.testing.effort import examples
 
 BITS = 200

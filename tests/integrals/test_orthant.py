@@ -8,14 +8,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import owens_t
 
-from gpcert.arrays import to_numpy
 from gpcert.integrals.sectors import (
     GAUSS_LEGENDRE,
     bivariate_orthant,
     owen_t,
     slepian_bounds,
 )
-from gpcert.rounding import U
+from gpcert.numerics.arrays import to_numpy
+from gpcert.numerics.rounding import U
 from gpcert.testing.balls import BITS
 from gpcert.testing.effort import examples
 

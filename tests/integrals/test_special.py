@@ -6,9 +6,9 @@ from flint import arb, ctx
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.integrals.special import ERF_ULPS, erf, normal_cdf, normal_cdf_bounds, normal_pdf
-from gpcert.rounding import NORMAL_CDF_ULPS, TINY, U
+from gpcert.numerics.arrays import backend_from_name, to_numpy
+from gpcert.numerics.rounding import NORMAL_CDF_ULPS, TINY, U
 from gpcert.testing import arb_reference as reference
 from gpcert.testing.balls import BITS
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from gpcert.arrays import Backend
 from gpcert.kernels import Linear, Matern, SquaredExponential
 from gpcert.kernels.expansions.base import Combination
 from gpcert.kernels.expansions.blocks import TaylorExpansion
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Ball, Box, Cells
 
 N, B, D = 100, 2100, 2

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.composite import Product, Scale, Sum
 from gpcert.kernels.constant import Constant, White
@@ -19,6 +18,7 @@ from gpcert.kernels.lines.affine_algebra import (
     product_enclosed,
 )
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
+from gpcert.numerics.arrays import Backend, backend_from_name, to_numpy
 from gpcert.regions import Ball, Box
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.balls import exact, flint

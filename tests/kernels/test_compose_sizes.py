@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
-from gpcert.arrays import Backend
 from gpcert.kernels.composite import Sum
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.linear import Linear
 from gpcert.kernels.nodes.composite import bilinear_errors
 from gpcert.kernels.sizes import euclidean, frobenius, leibniz, times, total
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Ball, Box
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.balls import exact, flint

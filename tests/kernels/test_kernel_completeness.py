@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import gpcert.kernels
-from gpcert.arrays import Backend
 from gpcert.kernels import KERNELS, kernel_from_config
 from gpcert.kernels.lines.base import Enclosed
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.kernel_references import REFERENCES, partner_configs

@@ -5,10 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gpcert.arrays import Backend
 from gpcert.errors import InputError
 from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.linear import Linear
+from gpcert.numerics.arrays import Backend
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.node_contract import NodeContract
 

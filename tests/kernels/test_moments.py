@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gpcert.kernels.expansions.higher_degrees import Triples, cubic_terms
 from gpcert.kernels.nodes.moments import MOST_FEATURES_AT_ONCE, MomentTable
-from gpcert.rounding import gamma
+from gpcert.numerics.rounding import gamma
 from gpcert.testing.effort import examples
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import Backend
 from gpcert.errors import InputError
 from gpcert.kernels.composite import Sum
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.periodic import Periodic
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.balls import flint, series_length

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import Backend
 from gpcert.kernels import Matern, RationalQuadratic
 from gpcert.kernels.expansions.base import Combination
 from gpcert.kernels.expansions.taylor import LocalTaylor
@@ -13,6 +12,7 @@ from gpcert.kernels.nodes import radial_bins
 from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.kernels.nodes.radial_batch import RadialBatch
 from gpcert.kernels.nodes.radial_bins import BinnedSums, serves
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame
 from gpcert.testing.arb_reference import exact, flint, kernel_reference

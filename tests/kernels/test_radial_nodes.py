@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from gpcert.arrays import Backend
 from gpcert.errors import InputError
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.nodes.radial_bin_tables import FINENESS, MOST_BINS
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.arb_reference import exact, flint, kernel_reference

@@ -14,7 +14,7 @@ from gpcert.kernels.nodes.radial_variations import DistanceRange, radial_variati
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.kernels.squared_exponential import _series as _gaussian_series
-from gpcert.rounding import TINY, U, gamma
+from gpcert.numerics.rounding import TINY, U, gamma
 from gpcert.testing.balls import flint
 from gpcert.testing.effort import examples
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import gpcert
 from gpcert import Box, Posterior
-from gpcert.arrays import Backend
 from gpcert.kernels import Matern, RationalQuadratic
 from gpcert.kernels.nodes.moments import MomentTable, form_size, sorted_index
 from gpcert.kernels.nodes.radial_variations import RangeMaximum, fifth
+from gpcert.numerics.arrays import Backend
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples, variants

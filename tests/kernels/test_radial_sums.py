@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from gpcert.arrays import Backend
 from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
 from gpcert.kernels.nodes.radial_bins import (
     BinnedSums,
@@ -13,6 +12,7 @@ from gpcert.kernels.nodes.radial_bins import (
     totals_by_bin,
 )
 from gpcert.kernels.nodes.radial_variations import TENSOR_DEGREES
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame, Reach
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gpcert
-import gpcert.registry
+import gpcert.utils.registry
 from gpcert.errors import InputError
 from gpcert.kernels import KERNELS, Matern, SquaredExponential
 from gpcert.likelihoods import LIKELIHOODS, Probit
@@ -75,7 +75,7 @@ def test_entry_points_are_found(tmp_path, monkeypatch):
             EntryPoint("certain", here + "Certain", "gpcert.likelihoods"),
         ]
     )
-    monkeypatch.setattr(gpcert.registry, "entry_points", found.select)
+    monkeypatch.setattr(gpcert.utils.registry, "entry_points", found.select)
     model = saved(tmp_path / "model.npz")
     assert gpcert.load(tmp_path / "model.npz").fingerprint == model.fingerprint
     assert KERNELS["smoothest"] is Smoothest

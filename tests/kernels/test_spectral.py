@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpcert.arrays import Backend
 from gpcert.errors import InputError
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.exponential_tilt import ExponentialTilt
 from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.kernels.spectral_mixture import GeneralisedSpectral, SpectralMixture
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.node_contract import NodeContract

@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gpcert.arrays import Backend
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential, kernel_from_config
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
 from gpcert.testing.kernel_contract import KernelContract
 from tests.kernels.weighted_contract import WeightedContract

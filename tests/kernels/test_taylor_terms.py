@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import Backend, to_numpy
 from gpcert.kernels import ExponentialTilt
 from gpcert.kernels.expansions.taylor import LocalTaylor, OwnTerm
+from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame
 from gpcert.testing.arb_reference import exact, flint, kernel_reference

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpcert.arrays import Array, Backend, to_numpy
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
+from gpcert.numerics.arrays import Array, Backend, to_numpy
 from gpcert.regions import Ball, Box, Cells, Region
 from gpcert.testing.balls import Surface, exact, flint, line_surface, remainder_length
 from gpcert.testing.effort import backend_or_skip

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit, ndtr
 
 import gpcert
-from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.errors import InputError
 from gpcert.integrals.special import gaussian_integral_range
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.likelihoods.discretised import Discretised
+from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.testing.arb_reference import logistic_normal, normal_cdf, regression_posterior
 from gpcert.testing.effort import examples
 from gpcert.testing.likelihood_contract import segments

@@ -8,10 +8,10 @@ import pytest
 from flint import arb
 
 import gpcert
-from gpcert.arrays import Array
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import LIKELIHOODS, Probit
 from gpcert.likelihoods.base import BinaryLikelihood
+from gpcert.numerics.arrays import Array
 from gpcert.testing.arb_reference import normal_cdf
 from gpcert.testing.likelihood_contract import LikelihoodContract
 

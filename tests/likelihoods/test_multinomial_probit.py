@@ -9,11 +9,11 @@ from flint import acb, arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import to_numpy
 from gpcert.errors import InputError
 from gpcert.integrals.sectors import DENSITY_ULPS, DERIVATIVE_BOUNDS, normal_derivatives
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
-from gpcert.rounding import U
+from gpcert.numerics.arrays import to_numpy
+from gpcert.numerics.rounding import U
 from gpcert.testing.arb_reference import normal_cdf
 from gpcert.testing.balls import BITS
 from gpcert.testing.effort import examples

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.errors import InputError
 from gpcert.integrals import normal_rule as rules
 from gpcert.integrals import softmax_moments as module
 from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.likelihoods.logistic import Logistic
 from gpcert.likelihoods.softmax import Softmax
+from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.testing.effort import examples, variants
 
 ORDER = 4

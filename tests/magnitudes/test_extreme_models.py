@@ -6,15 +6,15 @@ import scipy.linalg
 
 import gpcert
 from gpcert import Ball, Box, Posterior, Status
-from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.polynomials import smallest_eigenvalue
 from gpcert.errors import InputError
 from gpcert.kernels import Linear, Matern, SquaredExponential, White
 from gpcert.kernels.parameters import even_exponent, exactly_scaled
 from gpcert.likelihoods import Probit
-from gpcert.rounding import on_grid, root, scaled_to_one
-from gpcert.spectral import largest_eigenvalue, symmetric_eigh
+from gpcert.numerics.arrays import Backend
+from gpcert.numerics.rounding import on_grid, root, scaled_to_one
+from gpcert.numerics.spectral import largest_eigenvalue, symmetric_eigh
 from gpcert.testing.arb_reference import ArbPosterior, flint
 from gpcert.testing.effort import crossed
 

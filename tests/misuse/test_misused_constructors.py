@@ -6,7 +6,7 @@ import pytest
 import gpcert
 from gpcert import kernels as k
 from gpcert import likelihoods as lik
-from gpcert.committee import Committee
+from gpcert.model.committee import Committee
 from gpcert.regions import Ball, Box, region_from_dict
 from tests.misuse.wrong_values import misused
 

@@ -5,8 +5,8 @@ import pytest
 
 import gpcert
 from gpcert import kernels, likelihoods
-from gpcert.committee import Committee
 from gpcert.errors import InputError
+from gpcert.model.committee import Committee
 from gpcert.testing.effort import THOROUGH, variants
 from tests.misuse.wrong_values import WRONG, misused
 

@@ -7,9 +7,9 @@ import pytest
 import gpcert
 from gpcert import explain
 from gpcert.errors import InputError
-from gpcert.experiments import reproduce
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, Softmax
+from gpcert.study.experiments import reproduce
 
 X = np.array([[0.2, 0.1], [1.0, 0.5], [-1.0, 1.0]])
 x = X[0]

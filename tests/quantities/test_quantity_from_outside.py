@@ -10,10 +10,10 @@ from gpcert.attacks.functions import plain_function
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.kernels import SquaredExponential
+from gpcert.model.multi_output import SeparateOutputs
+from gpcert.numerics.rounding import TINY, down, gamma, up
 from gpcert.quantities import Compound, Mean, OutputQuantity
-from gpcert.rounding import TINY, down, gamma, up
 from gpcert.search import Budget, Problem, solve
-from gpcert.several import SeparateOutputs
 from gpcert.testing.arb_reference import regression_posterior
 
 

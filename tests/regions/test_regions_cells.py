@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import backend_from_name, namespace, to_numpy
+from gpcert.numerics.arrays import backend_from_name, namespace, to_numpy
 from gpcert.regions import Ball, Box, Cells
 from gpcert.testing.effort import examples
 from tests.regions.region_strategies import cell_around, regions

@@ -8,9 +8,9 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpcert.numerics.rounding import norm
 from gpcert.regions import Ball
 from gpcert.regions.intersection import BoxAndBall, split_bound
-from gpcert.rounding import norm
 from gpcert.testing.effort import examples
 from tests.regions.region_strategies import NORMS, balls, boxes, cell_around, dot, regions
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.errors import InputError
+from gpcert.numerics.rounding import norm
 from gpcert.regions import Ball, Box, region_from_dict
-from gpcert.rounding import norm
 from gpcert.testing.effort import examples
 from tests.regions.region_strategies import balls, in_region_exactly, regions
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpcert.numerics.rounding import TINY, dual_exponent, norm_lower, norm_upper
 from gpcert.regions import Ball, Box
 from gpcert.regions.intersection import (
     BoxAndBall,
@@ -16,7 +17,6 @@ from gpcert.regions.intersection import (
     split_maximum,
     triangle_maximum,
 )
-from gpcert.rounding import TINY, dual_exponent, norm_lower, norm_upper
 from gpcert.testing.effort import examples
 from tests.regions.region_strategies import NORMS, cell_around, regions, weighted_square
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gpcert.arrays import to_numpy
+from gpcert.numerics.arrays import to_numpy
 from gpcert.regions import Ball, Box, Cells
 
 torch = pytest.importorskip("torch")

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.linalg
 
-from gpcert.arrays import to_numpy
 from gpcert.enclosures.goals import GoalBound
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, SklearnLogistic
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import to_numpy
 from gpcert.regions import Ball, Box
 
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.arrays import Backend
-from gpcert.deadline import OutOfTime, checkpoint, deadline, remaining, until
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.kernels import Matern, Periodic, RationalQuadratic, SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import Backend
+from gpcert.numerics.deadline import OutOfTime, checkpoint, deadline, remaining, until
 from gpcert.quantities import Mean, Std
 from gpcert.regions import Ball, Box, Cells
 from gpcert.search import Budget, Problem, StopReason, Watch, solve

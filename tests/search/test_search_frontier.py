@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Ball
 from gpcert.search.frontier import HALVINGS, Boxes, Frontier, Incumbents
 from gpcert.search.problem import Problem

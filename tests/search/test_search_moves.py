@@ -3,8 +3,8 @@
 import pytest
 
 import gpcert.search.branch_and_bound as branch_and_bound
-from gpcert.arrays import Backend, backend_from_name
 from gpcert.enclosures.goals import QuantityGoal
+from gpcert.numerics.arrays import Backend, backend_from_name
 from gpcert.quantities import Mean, Probability
 from gpcert.regions import Box
 from gpcert.search.problem import Problem

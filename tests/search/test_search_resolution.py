@@ -8,10 +8,10 @@ import pytest
 
 import gpcert
 from gpcert import Status
-from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.enclosures.goals import GoalBound, QuantityGoal
 from gpcert.kernels import Matern, Polynomial, SquaredExponential
+from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.quantities import Mean, Std
 from gpcert.regions import Box, Cells
 from gpcert.search import Budget, Problem, StopReason, branch_and_bound, solve

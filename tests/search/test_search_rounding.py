@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.goals import QuantityGoal
+from gpcert.numerics.arrays import Backend
 from gpcert.quantities import Deviation
 from tests.search.search_problems import random_posterior
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.arrays import Backend
-from gpcert.deadline import OutOfTime
 from gpcert.enclosures.evaluation import SectionModel
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError, SoundnessError
 from gpcert.likelihoods import Probit
+from gpcert.numerics.arrays import Backend
+from gpcert.numerics.deadline import OutOfTime
 from gpcert.quantities import Mean, Probability
 from gpcert.search import Budget, StopReason, Watch
 from gpcert.search.questions import Boxes, SharedProblem, nothing_searched

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpcert.extras import EXTRAS
+from gpcert.utils.optional_imports import EXTRAS
 
 ROOT = Path(__file__).parents[2]
 spec = importlib.util.spec_from_file_location("suite", ROOT / "tests" / "conftest.py")

@@ -9,7 +9,6 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import gpcert
-from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior, local_model
 from gpcert.enclosures.evaluation import evaluation_at
 from gpcert.enclosures.goals import QuantityGoal, deviation_around
@@ -17,13 +16,14 @@ from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Probit
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.model.unit_form import slope_exponent
+from gpcert.numerics.arrays import Backend, to_numpy
+from gpcert.numerics.rounding import exact_dot
 from gpcert.quantities import Band, Mean, Probability
 from gpcert.regions import Ball, Box, LinearMap
-from gpcert.rounding import exact_dot
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses
 from gpcert.testing.effort import examples
-from gpcert.unit_form import slope_exponent
 from tests.enclosures.enclosure_checks import (
     arb,
     check_goal,

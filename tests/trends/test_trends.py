@@ -7,17 +7,17 @@ import pytest
 
 import gpcert
 from gpcert import Ball, Box, Posterior, explain
-from gpcert.archive import write_arrays
 from gpcert.attacks.functions import Latent
-from gpcert.committee import Committee, load_model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import features_seen
 from gpcert.kernels import ActiveDimensions, Matern, Product, SquaredExponential, Sum
 from gpcert.likelihoods import Gaussian, MeanOnly, MultinomialProbit, Probit, Softmax
+from gpcert.model.committee import Committee, load_model
+from gpcert.model.multi_output import SeparateOutputs
 from gpcert.regions import LinearMap
-from gpcert.several import SeparateOutputs
 from gpcert.testing.arb_reference import ArbPosterior, flint
 from gpcert.testing.effort import THOROUGH, crossed, variants
+from gpcert.utils.archive import write_arrays
 
 arb = flint().arb
 

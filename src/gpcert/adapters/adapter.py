@@ -26,9 +26,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from gpcert.committee import Model
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.several import Several
+from gpcert.model.committee import Model
+from gpcert.model.multi_output import Several
 
 TOLERANCE = 1e-6
 """Largest accepted distance, in each of the units of `Agreement`.

@@ -23,10 +23,10 @@ from gpcert.adapters.canonical import in_units, join_outputs
 from gpcert.adapters.gpytorch_models import exact_posterior
 from gpcert.adapters.gpytorch_prior import compared, read_only_copy
 from gpcert.adapters.sklearn_features import FeatureMap
-from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.extras import library
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import finite_array
+from gpcert.utils.optional_imports import library
 
 models: Any = library("botorch.models")
 inputs: Any = library("botorch.models.transforms.input")

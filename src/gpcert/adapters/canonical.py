@@ -25,14 +25,14 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from gpcert.arrays import finite_array
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel
-from gpcert.posterior import Posterior
-from gpcert.posterior_parts import known_noise
-from gpcert.several import Outputs, SeparateOutputs
-from gpcert.spectral import symmetric_eigh
-from gpcert.triangular import Inverse, triangular_inverse
+from gpcert.model.multi_output import Outputs, SeparateOutputs
+from gpcert.model.posterior import Posterior
+from gpcert.model.posterior_parts import known_noise
+from gpcert.numerics.arrays import finite_array
+from gpcert.numerics.spectral import symmetric_eigh
+from gpcert.numerics.triangular import Inverse, triangular_inverse
 
 SAME = 1e-12
 """Entries of two covariances that differ by less, relative to the largest, are the same number,

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpcert.adapters import adapter
 from gpcert.adapters.adapter import Conversion, LibraryPrediction
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 
 
 def convert(model: Any) -> Conversion:

@@ -34,12 +34,12 @@ from gpcert.adapters import canonical
 from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.canonical import Canonical, PriorMean
-from gpcert.arrays import finite_array
 from gpcert.errors import UnsupportedModelError
-from gpcert.extras import library
-from gpcert.frames import spread_of
+from gpcert.inputs.tabular import spread_of
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood, Softmax
+from gpcert.numerics.arrays import finite_array
+from gpcert.utils.optional_imports import library
 
 gpflow: Any = library("gpflow")
 gk: Any = gpflow.kernels

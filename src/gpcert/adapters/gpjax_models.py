@@ -19,14 +19,14 @@ from gpcert import kernels as ours
 from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.jax_models import compared, points
-from gpcert.arrays import finite_array
 from gpcert.errors import InputError
-from gpcert.extras import library
-from gpcert.frames import spread_of
+from gpcert.inputs.tabular import spread_of
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood
-from gpcert.posterior import Posterior
-from gpcert.posterior_parts import known_noise
-from gpcert.triangular import Inverse
+from gpcert.model.posterior import Posterior
+from gpcert.model.posterior_parts import known_noise
+from gpcert.numerics.arrays import finite_array
+from gpcert.numerics.triangular import Inverse
+from gpcert.utils.optional_imports import library
 
 gpx: Any = library("gpjax")
 jax: Any = library("jax")

@@ -26,15 +26,15 @@ from gpcert import kernels as ours
 from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.canonical import PriorMean, in_units, join_outputs
-from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.extras import library
-from gpcert.frames import spread_of
+from gpcert.inputs.tabular import spread_of
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import scaled_by
 from gpcert.likelihoods import Gaussian, Likelihood, Probit
-from gpcert.posterior import Posterior
-from gpcert.posterior_parts import known_noise
+from gpcert.model.posterior import Posterior
+from gpcert.model.posterior_parts import known_noise
+from gpcert.numerics.arrays import finite_array
+from gpcert.utils.optional_imports import library
 
 GPy: Any = library("GPy")
 gk: Any = GPy.kern

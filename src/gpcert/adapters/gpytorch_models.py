@@ -33,11 +33,11 @@ from gpcert.adapters import adapter, canonical
 from gpcert.adapters import gpytorch_prior as prior
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.gpytorch_prior import gpytorch, torch
-from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.frames import spread_of
+from gpcert.inputs.tabular import spread_of
 from gpcert.likelihoods import Gaussian, Likelihood, Probit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import finite_array
 
 gv: Any = gpytorch.variational
 gl: Any = gpytorch.likelihoods

@@ -37,12 +37,12 @@ from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, in_blocks, unsupported
 from gpcert.adapters.canonical import PriorMean
 from gpcert.adapters.kept import CACHES
-from gpcert.arrays import finite_array
-from gpcert.committee import Model
 from gpcert.errors import ModelWarning, UnsupportedModelError
-from gpcert.extras import library
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import product_of, scaled_by
+from gpcert.model.committee import Model
+from gpcert.numerics.arrays import finite_array
+from gpcert.utils.optional_imports import library
 
 torch: Any = library("torch")
 gpytorch: Any = library("gpytorch")

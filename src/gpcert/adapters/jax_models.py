@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, in_blocks
-from gpcert.arrays import finite_array
-from gpcert.extras import library
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import finite_array
+from gpcert.utils.optional_imports import library
 
 jax: Any = library("jax")
 

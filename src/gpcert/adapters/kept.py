@@ -33,7 +33,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from gpcert.committee import Model
+from gpcert.model.committee import Model
 
 LIBRARIES = frozenset({"numpy", "torch", "gpytorch", "botorch", "linear_operator"})
 """Packages whose functions count; NumPy's objects are described by what `pickle` asks of them."""

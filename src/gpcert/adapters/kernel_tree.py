@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import ActiveDimensions, Constant, Kernel, Linear, Matern, Periodic, Polynomial
 from gpcert.kernels.algebra import product_of, sum_of
+from gpcert.numerics.arrays import finite_array
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters.adapter import TOLERANCE, Conversion, LibraryPrediction
-from gpcert.committee import Committee, Model, committee_decision
 from gpcert.errors import UnsupportedModelError
-from gpcert.levels import codes_of
+from gpcert.inputs.categories import codes_of
 from gpcert.likelihoods import ClassLikelihood
+from gpcert.model.committee import Committee, Model, committee_decision
 
 PROBES = 200
 SMALLEST_MOVE, LARGEST_MOVE = 1e-3, 1e-1

@@ -19,9 +19,9 @@ from gpcert.adapters.adapter import Adapter, Conversion, Supported, check_adapte
 from gpcert.adapters.kept import Kept
 from gpcert.adapters.libraries import LibraryAdapter
 from gpcert.adapters.measure import Agreement, measured
-from gpcert.committee import Model
 from gpcert.errors import InputError, ModelWarning, UnsupportedModelError
-from gpcert.extras import optional
+from gpcert.model.committee import Model
+from gpcert.utils.optional_imports import optional
 
 GROUP = "gpcert.adapters"
 """The group of entry points; the name of each is the top-level package of the models."""

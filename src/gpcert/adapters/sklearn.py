@@ -37,15 +37,15 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from gpcert.adapters import adapter
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, Supported
 from gpcert.adapters.sklearn_kernels import TREE, convert_kernel
-from gpcert.arrays import finite_array
-from gpcert.committee import Committee, Scheme
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.frames import spread_of
+from gpcert.inputs.tabular import spread_of
 from gpcert.kernels import Kernel, Linear, Polynomial, SquaredExponential
 from gpcert.likelihoods import MeanOnly, SignOnly, SklearnLogistic
-from gpcert.posterior import Posterior
-from gpcert.posterior_parts import known_noise, noise_of_sites
-from gpcert.triangular import Inverse, triangular_inverse
+from gpcert.model.committee import Committee, Scheme
+from gpcert.model.posterior import Posterior
+from gpcert.model.posterior_parts import known_noise, noise_of_sites
+from gpcert.numerics.arrays import finite_array
+from gpcert.numerics.triangular import Inverse, triangular_inverse
 
 Reader = tuple[Callable[[Any], Conversion], str, tuple[str, ...]]
 

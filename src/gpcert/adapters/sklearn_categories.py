@@ -14,9 +14,9 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from gpcert.adapters import adapter
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.extras import optional
-from gpcert.levels import Levels, checked_levels
+from gpcert.inputs.categories import Levels, checked_levels
 from gpcert.regions import LinearMap
+from gpcert.utils.optional_imports import optional
 
 
 def categories(name: str, step: OneHotEncoder | OrdinalEncoder, inputs: int) -> LinearMap:

@@ -32,13 +32,13 @@ from sklearn.preprocessing import (
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
 from gpcert.adapters.sklearn_categories import categories
-from gpcert.arrays import finite_array
-from gpcert.committee import Model
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import ActiveDimensions, Kernel
-from gpcert.posterior import Posterior
+from gpcert.model.committee import Model
+from gpcert.model.multi_output import Several
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import finite_array
 from gpcert.regions import LinearMap
-from gpcert.several import Several
 
 SCALERS: dict[type, Callable[[Any], tuple[Any, Any]]] = {
     StandardScaler: lambda s: (s.mean_ if s.with_mean else None, s.scale_),

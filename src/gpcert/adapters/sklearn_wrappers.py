@@ -34,7 +34,7 @@ from gpcert.adapters.sklearn_features import (
     spread_before,
 )
 from gpcert.errors import UnsupportedModelError
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 
 LIBRARY = "scikit-learn"
 

@@ -20,14 +20,14 @@ from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.canonical import noise_between
 from gpcert.adapters.jax_models import compared, points
-from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.extras import library
-from gpcert.frames import spread_of
+from gpcert.inputs.tabular import spread_of
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import product_of
-from gpcert.posterior import Posterior
-from gpcert.triangular import Inverse
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import finite_array
+from gpcert.numerics.triangular import Inverse
+from gpcert.utils.optional_imports import library
 
 jax: Any = library("jax")
 gk: Any = library("tinygp.kernels")

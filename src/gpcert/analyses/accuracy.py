@@ -14,21 +14,21 @@ from gpcert.api.compared import read_decision
 from gpcert.api.regions import Where
 from gpcert.api.rules import decision_rule
 from gpcert.api.words import AccuracyWords, read_radii, search_words, verb
-from gpcert.arrays import finite_array
 from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Radius
 from gpcert.certificates.record import COST, BoundTable, Searched
 from gpcert.certificates.schema import ADDED, like
 from gpcert.certificates.text import above, below, in_unit, percent
-from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
-from gpcert.extras import Axes, DataFrame, optional
-from gpcert.frames import labels_of
+from gpcert.inputs.tabular import labels_of
+from gpcert.model.committee import Committee, Model
+from gpcert.model.multi_output import Outputs
+from gpcert.numerics.arrays import finite_array
+from gpcert.numerics.rounding import norm as norm_of
 from gpcert.plots.curves import plot_accuracy, step_radii
 from gpcert.regions.shapes import check_norm
-from gpcert.rounding import norm as norm_of
 from gpcert.search import StopReason
-from gpcert.several import Outputs
+from gpcert.utils.optional_imports import Axes, DataFrame, optional
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -26,13 +26,13 @@ from gpcert.attacks import (
 )
 from gpcert.certificates import Record, Status
 from gpcert.certificates.record import RecordTable
-from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.extras import Axes
-from gpcert.frames import labels_of
+from gpcert.inputs.tabular import labels_of
+from gpcert.model.committee import Model
+from gpcert.numerics.rounding import norm as norm_of
 from gpcert.plots.curves import plot_attacks
 from gpcert.regions import Ball, Region
-from gpcert.rounding import norm as norm_of
+from gpcert.utils.optional_imports import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

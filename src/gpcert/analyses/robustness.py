@@ -19,13 +19,13 @@ from gpcert.certificates import Interval, PredictionRange
 from gpcert.certificates.record import COST, BoundTable, Searched, cells_of
 from gpcert.certificates.schema import like
 from gpcert.certificates.text import above
-from gpcert.committee import Committee, Model, is_several
 from gpcert.errors import InputError
-from gpcert.extras import Axes
-from gpcert.frames import labels_of
+from gpcert.inputs.tabular import labels_of
+from gpcert.model.committee import Committee, Model, is_several
+from gpcert.numerics.rounding import down, up, up_float
 from gpcert.plots.curves import plot_boxes, plot_worst_cases
 from gpcert.regions import Region
-from gpcert.rounding import down, up, up_float
+from gpcert.utils.optional_imports import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -31,12 +31,12 @@ from gpcert.certificates import Interval, PredictionRange, Status
 from gpcert.certificates.record import COST, BoundTable, Searched
 from gpcert.certificates.schema import ADDED, like
 from gpcert.certificates.text import in_unit
-from gpcert.committee import Model, is_classifier, is_several
-from gpcert.extras import Axes
+from gpcert.model.committee import Model, is_classifier, is_several
 from gpcert.plots.curves import plot_safety
 from gpcert.regions import Ball, Box
 from gpcert.search import StopReason, stop_if_interrupted
 from gpcert.search.tolerance import Tolerance
+from gpcert.utils.optional_imports import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

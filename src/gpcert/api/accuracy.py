@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpcert.api.words import read_tolerance
-from gpcert.committee import Committee
-from gpcert.posterior import Posterior
+from gpcert.model.committee import Committee
+from gpcert.model.multi_output import Outputs
+from gpcert.model.posterior import Posterior
 from gpcert.search.tolerance import Tolerance
-from gpcert.several import Outputs
 
 if TYPE_CHECKING:
     from gpcert.api.questions import RangeQuestion

@@ -23,17 +23,17 @@ from gpcert.api.radius import Bracket, RadiusQuestion, distance_of, radius_of
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.rules import Candidates, Rule, common_candidates, deviation_rule, margin_of
 from gpcert.api.words import Means
-from gpcert.arrays import to_numpy
 from gpcert.attacks import Decision
 from gpcert.certificates import Certificate, PredictionRange, Radius
-from gpcert.committee import Committee, Model
-from gpcert.deadline import OutOfTime, until
 from gpcert.enclosures.goals import QuantityGoal, deviations_at
 from gpcert.errors import InputError
+from gpcert.model.committee import Committee, Model
+from gpcert.numerics.arrays import to_numpy
+from gpcert.numerics.deadline import OutOfTime, until
+from gpcert.numerics.rounding import difference_down
 from gpcert.quantities import Quantity
 from gpcert.quantities.compound import Deviation, deviations, means_of
 from gpcert.regions import Box, Region
-from gpcert.rounding import difference_down
 from gpcert.search import GoalResult, SearchResult, StopReason
 from gpcert.search.box_family import BoxFamily, OneBox, balls_of, hull_of, one_box_each
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS

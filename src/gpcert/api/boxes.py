@@ -22,22 +22,22 @@ from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import check_held, held_by
 from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
 from gpcert.api.words import BudgetLike, read_budget, read_flag, read_jobs, verb
-from gpcert.archive import fingerprint
-from gpcert.arrays import Backend, backend_from_name
 from gpcert.certificates.boxes import NOTHING, BoxBounds, BoxFile
-from gpcert.choices import QuantityName
-from gpcert.committee import Model
-from gpcert.deadline import until
 from gpcert.enclosures.affine import has_affine
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
-from gpcert.frames import common_names, read_points
+from gpcert.inputs.tabular import common_names, read_points
+from gpcert.model.committee import Model
+from gpcert.numerics.arrays import Backend, backend_from_name
+from gpcert.numerics.deadline import until
+from gpcert.numerics.rounding import down, up
 from gpcert.regions import Box
-from gpcert.rounding import down, up
 from gpcert.search import DEFAULT_BUDGET, Budget, StopReason, stop_if_interrupted
 from gpcert.search.batches import cells_at_once
 from gpcert.search.box_family import BoxFamily
-from gpcert.versions import package_version
+from gpcert.utils.archive import fingerprint
+from gpcert.utils.option_names import QuantityName
+from gpcert.utils.versions import package_version
 
 BATCH_SECONDS = (0.2, 0.8)
 """About what a batch of `cells_at_once` takes on one core, of means alone and with variances."""

@@ -19,7 +19,7 @@ from gpcert.api.running import margin_text, progress_line
 from gpcert.api.words import DecisionWords, Means, read_x, verb
 from gpcert.attacks import Decision
 from gpcert.certificates import Certificate, Interval, Status
-from gpcert.committee import Model
+from gpcert.model.committee import Model
 from gpcert.regions import Region
 from gpcert.search import StopReason, Watch, solve
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.api.words import QuantityLike, read_class_weight
-from gpcert.arrays import finite_array
 from gpcert.attacks import Comparison, Decision
 from gpcert.certificates import Unit
-from gpcert.committee import Model, is_classifier
 from gpcert.errors import InputError
+from gpcert.model.committee import Model, is_classifier
+from gpcert.numerics.arrays import finite_array
 from gpcert.regions.shapes import check_norm
 
 COMPARED = ("quantity", "output", "beta")

@@ -28,12 +28,12 @@ from gpcert.api.words import (
     verb,
 )
 from gpcert.certificates import CertificateTable, RadiusTable, RangeTable
-from gpcert.choices import Sides
-from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.frames import labels_of
+from gpcert.inputs.tabular import labels_of
+from gpcert.model.committee import Model
 from gpcert.regions import Region
 from gpcert.search import stop_if_interrupted
+from gpcert.utils.option_names import Sides
 
 
 @verb

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from gpcert.api.words import QuantityLike, one_of
-from gpcert.arrays import finite_array
-from gpcert.choices import QuantityName
-from gpcert.class_layout import class_layout
-from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
+from gpcert.model.class_layout import class_layout
+from gpcert.model.committee import Committee, Model
+from gpcert.model.multi_output import Outputs
+from gpcert.numerics.arrays import finite_array
 from gpcert.quantities import (
     Band,
     ClassSums,
@@ -32,7 +32,7 @@ from gpcert.quantities import (
     Variance,
 )
 from gpcert.quantities.committee import member_probabilities
-from gpcert.several import Outputs
+from gpcert.utils.option_names import QuantityName
 
 QUANTITIES: tuple[QuantityName, ...] = get_args(QuantityName)
 

@@ -19,15 +19,15 @@ from gpcert.api.regions import Shape, Where
 from gpcert.api.rules import Rule, decision_candidates
 from gpcert.api.running import Line, progress_line
 from gpcert.api.words import Means, RadiusWords, read_tolerance, read_x, verb
-from gpcert.arrays import finite_array
 from gpcert.attacks import Decision, attack
 from gpcert.certificates import Certificate, Radius, Status
-from gpcert.committee import Model
-from gpcert.deadline import OutOfTime, checkpoint, remaining, until
 from gpcert.errors import InputError
+from gpcert.model.committee import Model
+from gpcert.numerics.arrays import finite_array
+from gpcert.numerics.deadline import OutOfTime, checkpoint, remaining, until
+from gpcert.numerics.rounding import norm_upper
 from gpcert.quantities import ClassSums
 from gpcert.regions import Ball
-from gpcert.rounding import norm_upper
 from gpcert.search import Budget, StopReason, stop_if_interrupted
 
 ATTACK_STEPS, ATTACK_PART = 40, 2.0**-9

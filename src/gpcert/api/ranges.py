@@ -18,14 +18,14 @@ from gpcert.api.regions import Where, region_of
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.api.words import Means, QuantityLike, RangeWords, one_of, verb
 from gpcert.certificates import Interval, PredictionRange
-from gpcert.choices import Sides
-from gpcert.committee import Model
 from gpcert.enclosures.goals import QuantityGoal
+from gpcert.model.committee import Model
+from gpcert.numerics.rounding import difference_down, difference_up
 from gpcert.quantities import Quantity
 from gpcert.regions import Region
-from gpcert.rounding import difference_down, difference_up
 from gpcert.search import GoalResult, SearchResult, StopReason, Watch, solve
 from gpcert.search.tolerance import Tolerance
+from gpcert.utils.option_names import Sides
 
 
 @verb

@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gpcert.api.words import read_x
-from gpcert.arrays import Inputs, finite_array
-from gpcert.committee import Model
 from gpcert.errors import InputError, RegionWarning
-from gpcert.frames import column_names, read_points, row_labels
-from gpcert.levels import listed
+from gpcert.inputs.categories import listed
+from gpcert.inputs.tabular import column_names, read_points, row_labels
+from gpcert.model.committee import Model
+from gpcert.numerics.arrays import Inputs, finite_array
+from gpcert.numerics.rounding import product_up
 from gpcert.regions import Ball, Region
 from gpcert.regions.shapes import check_ends, check_features, check_norm, check_radius
-from gpcert.rounding import product_up
 
 T = TypeVar("T", bound=Region)
 

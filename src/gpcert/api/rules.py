@@ -20,25 +20,25 @@ from typing import Any
 import numpy as np
 
 from gpcert.api.compared import check_probability, comparison
-from gpcert.arrays import to_numpy
 from gpcert.attacks import Comparison, Decision
 from gpcert.attacks.functions import lazy_function
 from gpcert.certificates import Interval, Unit
-from gpcert.class_layout import class_layout
-from gpcert.committee import Committee, Model, class_weights
-from gpcert.deadline import OutOfTime, until
 from gpcert.enclosures.evaluation import evaluation_at
 from gpcert.enclosures.goals import QuantityGoal, deviation_around
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
-from gpcert.posterior import Posterior
+from gpcert.model.class_layout import class_layout
+from gpcert.model.committee import Committee, Model, class_weights
+from gpcert.model.multi_output import Outputs
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import to_numpy
+from gpcert.numerics.deadline import OutOfTime, until
+from gpcert.numerics.rounding import difference_down, difference_up
 from gpcert.quantities import ClassSums, Deviation, Mean, Probability, Quantity
 from gpcert.quantities.committee import committee_margin
 from gpcert.quantities.compound import margins
 from gpcert.regions.shapes import check_norm
-from gpcert.rounding import difference_down, difference_up
 from gpcert.search import StopReason
-from gpcert.several import Outputs
 
 ZERO, HALF = Fraction(0), Fraction(1, 2)
 

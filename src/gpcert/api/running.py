@@ -17,10 +17,10 @@ from typing import Any
 import joblib
 
 from gpcert.api.words import read_flag
-from gpcert.class_layout import searched
-from gpcert.committee import Model
-from gpcert.deadline import OutOfTime, until
 from gpcert.errors import InputError
+from gpcert.model.class_layout import searched
+from gpcert.model.committee import Model
+from gpcert.numerics.deadline import OutOfTime, until
 from gpcert.search import SearchState, StopReason
 
 START_SECONDS = 4.0

@@ -18,16 +18,16 @@ from typing import Any, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 
-from gpcert.arrays import Backend, backend_from_name, finite_array
-from gpcert.choices import MethodName, QuantityName, VarianceBound
-from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError, UnknownArgumentError
-from gpcert.frames import read_point
+from gpcert.inputs.tabular import read_point
+from gpcert.model.committee import Model
+from gpcert.numerics.arrays import Backend, backend_from_name, finite_array
 from gpcert.quantities import ClassSums, OutputQuantity, Probability, Quantity
 from gpcert.regions import Region
 from gpcert.search import DEFAULT_BUDGET, Budget, Problem
+from gpcert.utils.option_names import MethodName, QuantityName, VarianceBound
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -13,16 +13,16 @@ from typing import get_args
 
 import numpy as np
 
-from gpcert.arrays import whole_number
 from gpcert.attacks.decisions import Margins
 from gpcert.attacks.functions import Both
-from gpcert.choices import AttackName
-from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
+from gpcert.numerics.arrays import whole_number
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import norm
 from gpcert.regions import Ball, Region
 from gpcert.regions.base import unit_minimizer
 from gpcert.regions.shapes import into_ball
-from gpcert.rounding import norm
+from gpcert.utils.option_names import AttackName
 
 MOST_ROWS = 4096
 """Points times starts that are attacked at once."""

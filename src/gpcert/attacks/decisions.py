@@ -26,15 +26,15 @@ from gpcert.attacks.functions import (
     least_sum_of_means,
     means_and_gradients,
 )
-from gpcert.class_layout import class_layout
-from gpcert.committee import Committee, Model, check_class_weight, class_weights, pair_weights
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
-from gpcert.posterior import Posterior
+from gpcert.model.class_layout import class_layout
+from gpcert.model.committee import Committee, Model, check_class_weight, class_weights, pair_weights
+from gpcert.model.multi_output import Outputs
+from gpcert.model.posterior import Posterior
 from gpcert.quantities import ClassSums, Probability, Quantity
 from gpcert.quantities.committee import committee_margin
 from gpcert.quantities.compound import deviation_of, margins
-from gpcert.several import Outputs
 
 
 class Judge(NamedTuple):
@@ -197,7 +197,7 @@ def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins
     """The decisions that the model makes at X (n, d), with their margins.
 
     >>> from gpcert.kernels import SquaredExponential
-    >>> from gpcert.posterior import Posterior
+    >>> from gpcert.model.posterior import Posterior
     >>> p = Posterior(SquaredExponential(1.0), [[0.0]], [1.0])
     >>> margins = decision_margins(p, np.array([[0.0]]), Decision(threshold=0.5))
     >>> margins.margin(np.array([[0.0], [9.0]]), np.array([0, 0])).round(3).tolist()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.attacks.functions import PlainFunction
-from gpcert.deadline import checkpoint
+from gpcert.numerics.deadline import checkpoint
 from gpcert.regions import Region
 
 JUMPS = 6

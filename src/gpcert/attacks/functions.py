@@ -11,15 +11,15 @@ from typing import Literal
 import numpy as np
 
 from gpcert.attacks.class_means import class_means
-from gpcert.class_layout import ClassLayout, class_layout
-from gpcert.committee import Committee, Model, pair_weights
-from gpcert.differences import LazyDifferences
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
-from gpcert.posterior import Posterior
+from gpcert.model.class_layout import ClassLayout, class_layout
+from gpcert.model.committee import Committee, Model, pair_weights
+from gpcert.model.differences import LazyDifferences
+from gpcert.model.multi_output import Several
+from gpcert.model.posterior import Posterior
 from gpcert.quantities import ClassSums, Compound, OutputQuantity, Probability, Quantity, Share
 from gpcert.quantities.committee import member_probabilities
-from gpcert.several import Several
 
 Both = tuple[np.ndarray, np.ndarray]
 """Values and gradients."""

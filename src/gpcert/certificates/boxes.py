@@ -11,9 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.archive import from_json, open_archive, plain_label, read_arrays, to_json, write_arrays
 from gpcert.errors import InputError
-from gpcert.versions import package_version
+from gpcert.utils.archive import (
+    from_json,
+    open_archive,
+    plain_label,
+    read_arrays,
+    to_json,
+    write_arrays,
+)
+from gpcert.utils.versions import package_version
 
 FORMAT, PROGRESS_FORMAT = "gpcert-boxes-1", "gpcert-boxes-progress-1"
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from gpcert.archive import from_json, to_json
 from gpcert.certificates.schema import decode, encode
 from gpcert.certificates.text import Shown, cost_text, region_text, short
-from gpcert.committee import Model, load_model
 from gpcert.errors import InputError
-from gpcert.extras import Axes
-from gpcert.versions import package_version
+from gpcert.model.committee import Model, load_model
+from gpcert.utils.archive import from_json, to_json
+from gpcert.utils.optional_imports import Axes
+from gpcert.utils.versions import package_version
 
 if TYPE_CHECKING:
     from gpcert.certificates.boxes import BoxBounds
@@ -37,7 +37,7 @@ ELSEWHERE = {
         "gpcert.analyses": "accuracy_point attack attacks certified_accuracy robustness "
         "robustness_table safety_curve safety_step worst_case worst_cases",
         "gpcert.explain": "attribution effects pixel_budget pixel_budgets reason reasons",
-        "gpcert.experiments.results": "experiment",
+        "gpcert.study.experiments.results": "experiment",
     }.items()
     for kind in kinds.split()
 }

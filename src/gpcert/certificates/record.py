@@ -27,8 +27,8 @@ from gpcert.certificates.text import (
     table_shown,
 )
 from gpcert.errors import InputError
-from gpcert.extras import Axes, DataFrame, optional
 from gpcert.search import StopReason
+from gpcert.utils.optional_imports import Axes, DataFrame, optional
 
 T = TypeVar("T", bound=Record)
 S = TypeVar("S", bound="Searched")

@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gpcert.archive import from_json, to_json
 from gpcert.certificates.text import Interval, cut
 from gpcert.errors import InputError
 from gpcert.regions import region_from_dict
+from gpcert.utils.archive import from_json, to_json
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from gpcert.cli.demo import demo
 from gpcert.cli.experiments import report, reproduce
 from gpcert.cli.explain import explain
 from gpcert.cli.terminal import Commands, flush, option, prepare_streams, say
-from gpcert.versions import package_version
+from gpcert.utils.versions import package_version
 
 EXAMPLES = (
     "Examples:",

@@ -19,8 +19,8 @@ from gpcert.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from gpcert.committee import Model
-    from gpcert.frames import Names
+    from gpcert.inputs.tabular import Names
+    from gpcert.model.committee import Model
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Corners:
                 "UPPER: expected a file with the greatest corners, got none; or give one .npz file "
                 "with the arrays lower and upper"
             )
-        from gpcert.frames import common_names
+        from gpcert.inputs.tabular import common_names
 
         names = common_names("--with", (model.feature_names for model in models))
         low, high = (_rows(path, models[0].dim, names) for path in (self.lower, self.upper))

@@ -12,13 +12,13 @@ import gpcert
 from gpcert.cli.options import command
 from gpcert.cli.terminal import above, below, cells, console, option, say, say_written, table
 from gpcert.cli.verbs import RADIUS_COLUMNS, radius_cells
-from gpcert.extras import optional
+from gpcert.utils.optional_imports import optional
 
 if TYPE_CHECKING:
     import numpy as np
 
     from gpcert.certificates.record import RecordTable
-    from gpcert.datasets import Dataset
+    from gpcert.study.datasets import Dataset
 
 T = TypeVar("T", bound="RecordTable[Any]")
 
@@ -60,10 +60,14 @@ def _run(output_dir: Path, budget: gpcert.Budget, quick: bool) -> list[Path]:
 
     count = 4 if quick else 8
     plane = study(
-        gpcert.datasets.synthetic2d(n=60 if quick else 250), (0.15, 0.4), count + 2, None, budget
+        gpcert.study.datasets.synthetic2d(n=60 if quick else 250),
+        (0.15, 0.4),
+        count + 2,
+        None,
+        budget,
     )
     _show(plane)
-    images_of = gpcert.datasets.digits((3, 8), test_size=0.8 if quick else 0.3)
+    images_of = gpcert.study.datasets.digits((3, 8), test_size=0.8 if quick else 0.3)
     digits = study(images_of, (0.05, 0.1), count, PIXELS, budget)
     _show(digits)
     # the most certain ones: their counter-examples are far enough away to be seen

@@ -49,9 +49,9 @@ def reproduce(
     given: Given,
 ) -> None:
     """Run an experiment of the paper; write its tables, figures and findings."""
-    from gpcert.experiments import experiment_named, names, reads_files
-    from gpcert.experiments import redraw as drawn_anew
-    from gpcert.experiments import reproduce as run
+    from gpcert.study.experiments import experiment_named, names, reads_files
+    from gpcert.study.experiments import redraw as drawn_anew
+    from gpcert.study.experiments import reproduce as run
 
     if listed:
         given.only(["listed"], "beside --list")
@@ -110,6 +110,6 @@ def report(
     ] = None,
 ) -> None:
     """Write tables, figures and the paper's claims beside our numbers as one page."""
-    from gpcert.report import write_report
+    from gpcert.study.report import write_report
 
     say_written(write_report(folder, format=format, output=output))

@@ -12,13 +12,13 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import gpcert
-from gpcert.choices import QuantityName, Ranking
 from gpcert.cli import options
 from gpcert.cli.files import Points, read_points
 from gpcert.cli.reading import features_of, named, parts_of
 from gpcert.cli.results import Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, option, say, say_written, table
 from gpcert.errors import InputError
+from gpcert.utils.option_names import QuantityName, Ranking
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import gpcert
 from gpcert.cli.terminal import console
 from gpcert.errors import InputError
-from gpcert.extras import install_hint
+from gpcert.utils.optional_imports import install_hint
 
 if TYPE_CHECKING:
     import numpy as np
 
     from gpcert.certificates.record import RecordTable
-    from gpcert.committee import Model
-    from gpcert.levels import Levels
+    from gpcert.inputs.categories import Levels
+    from gpcert.model.committee import Model
 
 T = TypeVar("T", bound="RecordTable[Any]")
 
@@ -229,7 +229,7 @@ def _cell(where: str, line: int, column: int, cell: str, labels: tuple[Any, ...]
         return float(labels.index(cell.strip()))
     found = None if text else _number(cell)
     if found is None:
-        from gpcert.levels import listed
+        from gpcert.inputs.categories import listed
 
         wanted = f"one of {listed(labels)}" if text else "a number"
         raise InputError(

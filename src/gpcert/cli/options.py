@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import typer
 
 import gpcert
-from gpcert.choices import SECONDS, MethodName, QuantityName, VarianceBound
 from gpcert.cli.files import Points, load_model, read_points
 from gpcert.cli.reading import (
     domain_of,
@@ -27,9 +26,10 @@ from gpcert.cli.reading import (
 )
 from gpcert.cli.terminal import option
 from gpcert.errors import InputError
+from gpcert.utils.option_names import SECONDS, MethodName, QuantityName, VarianceBound
 
 if TYPE_CHECKING:
-    from gpcert.committee import Model
+    from gpcert.model.committee import Model
 
 Jobs = Annotated[int | None, option("processes; -1 for one per core")]
 

@@ -12,7 +12,7 @@ from gpcert.cli.files import Points, read_points
 from gpcert.errors import InputError
 
 if TYPE_CHECKING:
-    from gpcert.committee import Model
+    from gpcert.model.committee import Model
 
 
 def radius_of(text: str, model: Model, points: Points | None = None) -> Any:
@@ -42,7 +42,7 @@ def per_feature(option: str, text: str, model: Model) -> Any:
     """A number, or a list with one per feature, also from numbers by feature.
 
     >>> from gpcert.kernels import SquaredExponential
-    >>> from gpcert.posterior import Posterior
+    >>> from gpcert.model.posterior import Posterior
     >>> model = Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0], feature_names=["a", "b"])
     >>> [per_feature("--radius", text, model) for text in ("0.5", "0.5,1", "b=2")]
     [0.5, [0.5, 1.0], {1: 2.0}]

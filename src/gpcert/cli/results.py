@@ -25,7 +25,7 @@ from gpcert.cli.terminal import (
     table,
 )
 from gpcert.errors import InputError
-from gpcert.extras import Axes, optional
+from gpcert.utils.optional_imports import Axes, optional
 
 if TYPE_CHECKING:
     from gpcert.certificates.record import RecordTable

@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import gpcert
-from gpcert.choices import AttackName, QuantityName, Sides
 from gpcert.cli import options
 from gpcert.cli.files import Points, load_model, read_labels
 from gpcert.cli.reading import label_of, named, radii_of
 from gpcert.cli.results import ENDS, Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, exit_code, option
 from gpcert.errors import InputError
+from gpcert.utils.option_names import AttackName, QuantityName, Sides
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from gpcert.analyses import SafetyStep
     from gpcert.analyses.accuracy import TestPoint
-    from gpcert.committee import Model
+    from gpcert.model.committee import Model
 
 Radii = Annotated[str, option("radii, as in 0.1,0.2 or first:last:count as in 0:0.5:11")]
 Tolerance = Annotated[float | None, option("how near both ends of a bound must be")]

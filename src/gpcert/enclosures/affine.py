@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.mean import TwoSided, Units
+from gpcert.numerics.arrays import Array, PerCell, namespace
+from gpcert.numerics.rounding import TINY, down, gamma, nonnegative, up
 from gpcert.quantities import Mean, OutputQuantity, Quantity, Std, Variance
-from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
 
 @dataclass(frozen=True, eq=False)

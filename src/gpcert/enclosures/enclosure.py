@@ -19,7 +19,6 @@ from typing import Annotated
 
 from array_api_compat import device
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.enclosures.polynomials import (
     CubicTerm,
     Minimum,
@@ -30,12 +29,13 @@ from gpcert.enclosures.polynomials import (
     level_bend,
     quadratic_minimum,
 )
-from gpcert.fusion import fused, products
 from gpcert.kernels.expansions.base import Geometry, finite_product, reach
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
+from gpcert.numerics.compilation import fused, products
+from gpcert.numerics.rounding import EXP_ULPS, down, gamma, nonnegative, up
 from gpcert.regions import Cells
 from gpcert.regions.frame import widths_as_units
-from gpcert.rounding import EXP_ULPS, down, gamma, nonnegative, up
 
 FELT = 0.01
 """See `Enclosure.minimum`: less takes no fewer boxes, nor does a third step; each is a minimum."""

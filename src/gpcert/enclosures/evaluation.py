@@ -14,9 +14,6 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Backend, Inputs, PerCell, PerCellAndClass, PerFeature
-from gpcert.committee import Model
-from gpcert.deadline import checkpoint
 from gpcert.enclosures.local_posterior import (
     CHEAP_WORK,
     LocalModel,
@@ -30,9 +27,12 @@ from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
-from gpcert.posterior import Posterior
+from gpcert.model.committee import Model
+from gpcert.model.multi_output import Several
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import Backend, Inputs, PerCell, PerCellAndClass, PerFeature
+from gpcert.numerics.deadline import checkpoint
 from gpcert.regions import Ball, Box, Cells
-from gpcert.several import Several
 
 PATIENCE = 3
 """Batches in a row without a gain after which an optional bound rests."""

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, Index, PerCell, PerRow, namespace, to_numpy
-from gpcert.deadline import checkpoint
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.polynomials import Minimum, apply, box_minimum
 from gpcert.kernels.nodes.moments import dense
-from gpcert.rounding import TINY, U, gamma, up
+from gpcert.numerics.arrays import Array, Index, PerCell, PerRow, namespace, to_numpy
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import TINY, U, gamma, up
 
 MOST_PARTS = 64
 """Sub-boxes looked at for one cell: beyond, another cell of the outer search costs no more."""

@@ -13,10 +13,6 @@ from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, PerCell, PerCellAndClass, namespace
-from gpcert.committee import Model
-from gpcert.deadline import checkpoint
-from gpcert.differences import PairUnits
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.mean import CellTrend, LocalTrend, MeanEnclosure, Units, mean_enclosure
 from gpcert.enclosures.precision import LocalPrecision, Precision
@@ -31,12 +27,16 @@ from gpcert.enclosures.variance import (
 )
 from gpcert.kernels import LocalKernel
 from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel
-from gpcert.posterior import Posterior
+from gpcert.model.committee import Model
+from gpcert.model.differences import PairUnits
+from gpcert.model.posterior import Posterior
+from gpcert.model.unit_form import UnitForm
+from gpcert.numerics.arrays import Array, Backend, PerCell, PerCellAndClass, namespace
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import down, gamma, up, up_float
 from gpcert.regions import Cells, Region
 from gpcert.regions.frame import widths_as_units
 from gpcert.regions.image import Image
-from gpcert.rounding import down, gamma, up, up_float
-from gpcert.unit_form import UnitForm
 
 Asked = TypeVar("Asked", bound=Callable[..., Any])
 
@@ -365,7 +365,7 @@ def by_residuals(unit: UnitForm) -> bool:
 
 
 LocalModel = LocalPosterior | tuple[LocalPosterior, ...]
-"""One, or several over the same region (`gpcert.committee`)."""
+"""One, or several over the same region (`gpcert.model.committee`)."""
 
 
 def local_model(model: Model, region: Region, backend: Backend, variance: bool) -> LocalModel:

@@ -18,15 +18,15 @@ from typing import Annotated, Self
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, Index, PerCell, Reals, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.polynomials import CubicTerm
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import Combination, Expansion, Geometry, LocalKernel
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import Array, Backend, Index, PerCell, Reals, namespace
+from gpcert.numerics.rounding import TINY, U, down, exact_dot, gamma, up, up_float
 from gpcert.regions import Region
 from gpcert.regions.image import ImageCells
-from gpcert.rounding import TINY, U, down, exact_dot, gamma, up, up_float
 
 
 @dataclass(frozen=True)

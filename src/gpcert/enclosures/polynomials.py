@@ -16,7 +16,10 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import (
+from gpcert.kernels.expansions.base import Geometry
+from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
+from gpcert.kernels.nodes.base import CubicPart
+from gpcert.numerics.arrays import (
     Array,
     Index,
     PerCell,
@@ -27,11 +30,8 @@ from gpcert.arrays import (
     Vectors,
     namespace,
 )
-from gpcert.fusion import fused, products
-from gpcert.kernels.expansions.base import Geometry
-from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
-from gpcert.kernels.nodes.base import CubicPart
-from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, root, up
+from gpcert.numerics.compilation import fused, products
+from gpcert.numerics.rounding import EXP_ULPS, U, down, gamma, nonnegative, root, up
 
 DESCENT_STEPS = 2
 """Steps towards a local minimum, from the vertex against the gradient. More of them leave the

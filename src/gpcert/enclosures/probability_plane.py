@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.likelihoods.logistic import SmoothedLink
-from gpcert.rounding import U, down, gamma, nonnegative, up
+from gpcert.numerics.arrays import Array, PerCell, Reals, namespace
+from gpcert.numerics.rounding import U, down, gamma, nonnegative, up
 
 STEP = 2.0**-7
 """Step of the differences that give F's slopes: near it their two errors, `h^2 |F_4| / 24` and

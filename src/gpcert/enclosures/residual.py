@@ -23,8 +23,6 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from array_api_compat import is_numpy_namespace
 
-from gpcert.arrays import Array, Backend, Inputs, PerRow, namespace
-from gpcert.deadline import checkpoint
 from gpcert.enclosures.precision import (
     NEAR_NUMBERS,
     CenterVariance,
@@ -36,8 +34,10 @@ from gpcert.enclosures.precision import (
 )
 from gpcert.kernels import Kernel
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
-from gpcert.rounding import TINY, U, gamma, root, up, up_float
-from gpcert.unit_form import UnitForm
+from gpcert.model.unit_form import UnitForm
+from gpcert.numerics.arrays import Array, Backend, Inputs, PerRow, namespace
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import TINY, U, gamma, root, up, up_float
 
 LARGEST_NOISE = 2.0**200
 """In units of the kernel: observations with more get no weight, which is a valid choice."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, PerCell, PerCellMatrix, namespace
 from gpcert.enclosures.polynomials import add_identity
 from gpcert.enclosures.precision import CenterVariance, Degree, ExplainedForms, Precision
 from gpcert.kernels.expansions.base import (
@@ -24,7 +23,8 @@ from gpcert.kernels.expansions.base import (
     reach,
 )
 from gpcert.kernels.nodes.moments import dense_places
-from gpcert.rounding import gamma, nonnegative, up
+from gpcert.numerics.arrays import Array, PerCell, PerCellMatrix, namespace
+from gpcert.numerics.rounding import gamma, nonnegative, up
 
 SMALLEST_RATIO = 1e-6
 """Keeps 1/eta and 1/(1 - theta) finite where the remainder vanishes; any positive value will do."""

@@ -17,9 +17,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
-from gpcert.arrays import Array, Backend, Inputs, PerRow, namespace
-from gpcert.deadline import checkpoint
-from gpcert.differences import PairUnits
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.mean import Units
 from gpcert.enclosures.precision import (
@@ -32,7 +29,10 @@ from gpcert.enclosures.precision import (
 )
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
-from gpcert.rounding import gamma, root, up
+from gpcert.model.differences import PairUnits
+from gpcert.numerics.arrays import Array, Backend, Inputs, PerRow, namespace
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import gamma, root, up
 
 
 @dataclass(frozen=True, eq=False)

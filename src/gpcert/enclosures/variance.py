@@ -17,16 +17,16 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from gpcert.arrays import Array, Inputs, PerCell, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.mean import TwoSided, Units
 from gpcert.enclosures.polynomials import CubicTerm
 from gpcert.enclosures.precision import Precision
 from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square, second_square
-from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import Combination, Expansion, Geometry, LocalKernel, reach
 from gpcert.kernels.exponentials import growth_chord
-from gpcert.rounding import down, gamma, nonnegative, up
+from gpcert.numerics.arrays import Array, Inputs, PerCell, namespace
+from gpcert.numerics.compilation import fused
+from gpcert.numerics.rounding import down, gamma, nonnegative, up
 
 
 @dataclass(frozen=True, eq=False)

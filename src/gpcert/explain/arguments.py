@@ -14,14 +14,14 @@ from gpcert.api.rules import decision_candidates
 from gpcert.api.words import read_x
 from gpcert.attacks import Decision
 from gpcert.attacks.functions import plain_function
-from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
-from gpcert.frames import row_labels
+from gpcert.inputs.tabular import row_labels
 from gpcert.likelihoods import ClassLikelihood
+from gpcert.model.committee import Committee, Model
+from gpcert.model.multi_output import Outputs
 from gpcert.quantities import Mean
 from gpcert.regions import Ball, Box, Region
 from gpcert.regions.shapes import check_domain, check_radius
-from gpcert.several import Outputs
 
 MOST_SHOWN = 8
 """Features that a text names before it only counts them."""

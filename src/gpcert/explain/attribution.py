@@ -11,13 +11,13 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.words import read_seed, verb
-from gpcert.arrays import whole_number
 from gpcert.certificates import Record
 from gpcert.certificates.text import MOST_ROWS, Shown
 from gpcert.errors import InputError
 from gpcert.explain.arguments import named, output_index, output_labels, predictions, read_some
-from gpcert.extras import Axes, DataFrame, optional
+from gpcert.numerics.arrays import whole_number
 from gpcert.plots.explanations import plot_effects, plot_heat_map
+from gpcert.utils.optional_imports import Axes, DataFrame, optional
 
 
 class PerFeature(Record):

@@ -21,14 +21,14 @@ from gpcert.api.words import QuantityLike, TableWords, verb
 from gpcert.certificates import Interval
 from gpcert.certificates.record import Searched
 from gpcert.certificates.text import MOST_ROWS, Shown, above, interval_text
-from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import features_seen, named, read_moves, read_some
 from gpcert.explain.attribution import PerFeature
 from gpcert.explain.sides import Effort, Intervals, Sides, one_sided_ranges
-from gpcert.extras import optional
-from gpcert.rounding import TINY, gamma
+from gpcert.model.committee import Model
+from gpcert.numerics.rounding import TINY, gamma
 from gpcert.search import StopReason
+from gpcert.utils.optional_imports import optional
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -21,19 +21,19 @@ from gpcert.api.words import Means, RangeWords, read_x, verb
 from gpcert.attacks import Decision
 from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
 from gpcert.certificates.text import Shown, table_shown
-from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import region_around, with_free
 from gpcert.explain.rankings import ranked_features
-from gpcert.extras import Axes, DataFrame, optional
 from gpcert.likelihoods import ScalarLikelihood
+from gpcert.model.committee import Committee, Model
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.rounding import down, up
 from gpcert.plots.curves import plot_gaps
-from gpcert.posterior import Posterior
 from gpcert.quantities import Probability, Quantity
 from gpcert.regions import Region
-from gpcert.rounding import down, up
 from gpcert.search import SearchResult, StopReason, Watch, solve, stop_if_interrupted
 from gpcert.search.tolerance import Tolerance
+from gpcert.utils.optional_imports import Axes, DataFrame, optional
 
 
 @dataclass(frozen=True, eq=False, repr=False)

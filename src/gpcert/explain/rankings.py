@@ -8,18 +8,18 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.words import read_x, verb
-from gpcert.arrays import finite_array, whole_number
-from gpcert.choices import Ranking
-from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import decision_gradient, importance_by_gradient, read_order
 from gpcert.explain.attribution import lime
 from gpcert.explain.effects import Effects, effects
 from gpcert.explain.reasons import sufficient
-from gpcert.extras import optional
+from gpcert.model.committee import Model
+from gpcert.numerics.arrays import finite_array, whole_number
 from gpcert.plots.axes import image_shape
 from gpcert.regions import Region
 from gpcert.search import stop_if_interrupted
+from gpcert.utils.option_names import Ranking
+from gpcert.utils.optional_imports import optional
 
 RANKING_TOLERANCE = 0.01
 """Width of the effects that give an order (probabilities)."""

@@ -23,8 +23,6 @@ from gpcert.certificates import Certificate, Interval, Status
 from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
 from gpcert.certificates.schema import like
 from gpcert.certificates.text import Shown, region_text
-from gpcert.committee import Model
-from gpcert.deadline import deadline
 from gpcert.errors import InputError
 from gpcert.explain.arguments import (
     importance_by_gradient,
@@ -34,10 +32,12 @@ from gpcert.explain.arguments import (
     shown,
     with_free,
 )
-from gpcert.extras import Axes, DataFrame, optional
+from gpcert.model.committee import Model
+from gpcert.numerics.deadline import deadline
 from gpcert.plots.explanations import plot_kept_features, plot_kept_pixels
 from gpcert.regions import Region
 from gpcert.search import Budget, StopReason
+from gpcert.utils.optional_imports import Axes, DataFrame, optional
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,12 @@ from gpcert.api import prediction_ranges
 from gpcert.api.questions import RangeQuestion
 from gpcert.api.running import Line, ranges_text
 from gpcert.api.words import Means, read_jobs, search_words
-from gpcert.committee import Model
-from gpcert.deadline import deadline, until
 from gpcert.enclosures.evaluation import SectionModel, has_sections
 from gpcert.enclosures.goals import Goal, QuantityGoal
+from gpcert.model.committee import Model
+from gpcert.numerics.deadline import deadline, until
+from gpcert.numerics.rounding import down, up
 from gpcert.regions import Ball
-from gpcert.rounding import down, up
 from gpcert.search import Budget, SearchState, StopReason, Watch
 from gpcert.search.questions import SharedProblem, SharedResult, nothing_searched
 from gpcert.search.shared import solve_shared

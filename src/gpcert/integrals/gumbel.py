@@ -12,11 +12,18 @@ import math
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndClass, PerClass, finite_array, namespace, to_numpy
-from gpcert.deadline import checkpoint
 from gpcert.integrals.gumbel_rule import BELOW, BLOCK, Grid, Transforms, aliasing, plan, transforms
 from gpcert.integrals.moments import IndependentMoments
-from gpcert.rounding import TINY, U, gamma, up, up_float
+from gpcert.numerics.arrays import (
+    Array,
+    PerCellAndClass,
+    PerClass,
+    finite_array,
+    namespace,
+    to_numpy,
+)
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import TINY, U, gamma, up, up_float
 
 CHUNK = 2**18
 """Numbers (boxes x classes x nodes) worked on at a time; they should fit into a cache."""

@@ -21,9 +21,9 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from scipy import special
 
-from gpcert.arrays import Array, Index, PerCellAndClass, PerRow, Reals, namespace
 from gpcert.integrals.special import normal_cdf_bounds
-from gpcert.rounding import U, down, gamma, nonnegative, up, up_float
+from gpcert.numerics.arrays import Array, Index, PerCellAndClass, PerRow, Reals, namespace
+from gpcert.numerics.rounding import U, down, gamma, nonnegative, up, up_float
 
 BLOCK = 64
 """Nodes in t that share one window of nodes of the latent value."""

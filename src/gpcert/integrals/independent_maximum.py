@@ -16,12 +16,12 @@ from typing import NamedTuple
 import array_api_compat
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndClass, namespace, to_numpy
-from gpcert.deadline import checkpoint
 from gpcert.integrals.moments import IndependentMoments
 from gpcert.integrals.sectors import DERIVATIVE_BOUNDS
 from gpcert.integrals.special import normal_cdf, normal_pdf
-from gpcert.rounding import NORMAL_CDF_ULPS, U
+from gpcert.numerics.arrays import Array, PerCellAndClass, namespace, to_numpy
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import NORMAL_CDF_ULPS, U
 
 REACH = 9.5
 """Standard deviations that the nodes cover: from `max_k (mu_k - 9.5 s_k)` to the largest

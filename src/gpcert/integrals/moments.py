@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from gpcert.arrays import Array, Gaps, PerCell
 from gpcert.errors import InputError
+from gpcert.numerics.arrays import Array, Gaps, PerCell
 
 HIGHEST_ORDER = 4
 """Of the derivatives of class probabilities that are known."""

@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 
 from gpcert.integrals.moments import HIGHEST_ORDER
-from gpcert.rounding import gamma, up, up_float
+from gpcert.numerics.rounding import gamma, up, up_float
 
 REACH = 7.0
 """Nodes lie in the ball of this radius: the normal has mass 3e-12 (k = 1), 3e-11 (k = 2) beyond."""

@@ -17,9 +17,9 @@ from math import comb
 
 import scipy.special
 
-from gpcert.arrays import Array, PerVector, Reals, Vectors, namespace, to_numpy
 from gpcert.integrals.special import normal_cdf, normal_cdf_bounds, normal_pdf
-from gpcert.rounding import U, down, nonnegative, up
+from gpcert.numerics.arrays import Array, PerVector, Reals, Vectors, namespace, to_numpy
+from gpcert.numerics.rounding import U, down, nonnegative, up
 
 FARTHEST = 64.0
 """Scores are cut to +-64: the half-planes change by sets of probability `Phi(-64) < 2^-2900`."""

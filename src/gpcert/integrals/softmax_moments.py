@@ -20,13 +20,13 @@ from typing import Annotated
 import array_api_compat
 import numpy as np
 
-from gpcert.arrays import Array, Gaps, PerCell, namespace, to_numpy
-from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.integrals.moments import ClassMoments, check_law
 from gpcert.integrals.normal_rule import REACH, SPREADS, NormalRule, graded_indices, normal_rule
 from gpcert.integrals.special import erf
-from gpcert.rounding import gamma, up, up_float
+from gpcert.numerics.arrays import Array, Gaps, PerCell, namespace, to_numpy
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import gamma, up, up_float
 
 LOGISTIC_ERROR = 6e-14
 """`|sigma(x) - (1 + sum_i c_i erf(x / sqrt d_i)) / 2| <= 6e-14` for all x and `LOGISTIC_TERMS`.

@@ -12,8 +12,8 @@ import array_api_compat
 import numpy as np
 from scipy import special
 
-from gpcert.arrays import Array, Reals, least_of, namespace
-from gpcert.rounding import NORMAL_CDF_ULPS, TINY, U, down, nonnegative, up
+from gpcert.numerics.arrays import Array, Reals, least_of, namespace
+from gpcert.numerics.rounding import NORMAL_CDF_ULPS, TINY, U, down, nonnegative, up
 
 ERF_ULPS = 8
 """Assumed: |fl(erf y) - erf y| <= ERF_ULPS * U * |erf y| where erf y is normal. Documented: 3.4 U

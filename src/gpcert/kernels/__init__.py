@@ -18,7 +18,7 @@ from gpcert.kernels.periodic import Periodic
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.spectral_mixture import GeneralisedSpectral, SpectralMixture
 from gpcert.kernels.squared_exponential import SquaredExponential
-from gpcert.registry import Registry
+from gpcert.utils.registry import Registry
 
 __all__ = [
     "KERNELS",

@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, PerCell, PerCellAndPoint, Points, namespace, to_numpy
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import checked_kernel
@@ -23,6 +22,15 @@ from gpcert.kernels.nodes.base import (
     LocalNode,
     NodeBatch,
     Triple,
+)
+from gpcert.numerics.arrays import (
+    Array,
+    Inputs,
+    PerCell,
+    PerCellAndPoint,
+    Points,
+    namespace,
+    to_numpy,
 )
 from gpcert.regions.frame import Frame, Reach
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import number_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Composite, Product, Scale, Sum
@@ -24,6 +23,7 @@ from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.periodic import Periodic
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.numerics.arrays import number_array
 
 HIGHEST_POWER = 16
 """A power of a kernel that has no closed form is a product of so many factors at most."""

@@ -20,13 +20,13 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Backend, Inputs, PerFeature, PerRow, Points
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import LocalKernel
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.expansions.taylor import LocalTaylor
 from gpcert.kernels.nodes.base import FeatureSizes, LocalNode
 from gpcert.kernels.parameters import ORDINARY, Parameter, even_exponent, exactly_scaled
+from gpcert.numerics.arrays import Backend, Inputs, PerFeature, PerRow, Points
 from gpcert.regions import Box, Region
 from gpcert.regions.frame import Frame, Reach
 

@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gpcert.arrays import Inputs, Points
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.base import LocalNode
 from gpcert.kernels.nodes.composite import ProductNode, ScaleNode, SumNode, each_answer
 from gpcert.kernels.parameters import POSITIVE, Parameter, even_exponent, exactly_scaled
+from gpcert.numerics.arrays import Inputs, Points
+from gpcert.numerics.rounding import TINY, gamma, up
 from gpcert.regions.frame import Frame
-from gpcert.rounding import TINY, gamma, up
 
 
 def checked_kernel(name: str, kernel: Any) -> Kernel:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, PerCell, PerCellAndPoint, Points, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed, SinusoidCarrier, sinusoid_minimum
 from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, Triple, spectral_gram
@@ -22,8 +21,9 @@ from gpcert.kernels.nodes.phases import (
     swing,
 )
 from gpcert.kernels.parameters import FREQUENCIES, POSITIVE, Parameter
+from gpcert.numerics.arrays import Array, Inputs, PerCell, PerCellAndPoint, Points, namespace
+from gpcert.numerics.rounding import SIN_COS_ULPS, TINY, U, down, gamma, up
 from gpcert.regions.frame import Frame, Reach
-from gpcert.rounding import SIN_COS_ULPS, TINY, U, down, gamma, up
 
 
 @dataclass(frozen=True, eq=False)

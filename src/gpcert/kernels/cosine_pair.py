@@ -19,7 +19,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.cosine import one_phase
@@ -34,8 +33,9 @@ from gpcert.kernels.nodes.phases import (
 )
 from gpcert.kernels.parameters import FREQUENCIES, Parameter, numbers
 from gpcert.kernels.sizes import times
+from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
+from gpcert.numerics.rounding import SIN_COS_ULPS, down, gamma, root, up
 from gpcert.regions.frame import Frame, Reach
-from gpcert.rounding import SIN_COS_ULPS, down, gamma, root, up
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, Reals, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.exponentials import LARGEST_EXPONENT_ERROR, exponential_tail
 from gpcert.kernels.lines.base import Affine, Enclosed, ExponentialCarrier
@@ -19,8 +18,17 @@ from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, Triple
 from gpcert.kernels.nodes.phases import AffinePhase, PhaseBatch, phase_reach
 from gpcert.kernels.parameters import FREQUENCIES, Parameter, number
 from gpcert.kernels.sizes import times
+from gpcert.numerics.arrays import (
+    Array,
+    Inputs,
+    PerCellAndPoint,
+    PerFeature,
+    Points,
+    Reals,
+    namespace,
+)
+from gpcert.numerics.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
 from gpcert.regions.frame import Frame, Reach
-from gpcert.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
 
 
 @dataclass(frozen=True, eq=False)

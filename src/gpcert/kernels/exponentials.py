@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, Reals, namespace
-from gpcert.fusion import fused
-from gpcert.rounding import ASIN_LOG_ULPS, EXP_ULPS, TINY, U, down, gamma, up
+from gpcert.numerics.arrays import Array, PerCell, Reals, namespace
+from gpcert.numerics.compilation import fused
+from gpcert.numerics.rounding import ASIN_LOG_ULPS, EXP_ULPS, TINY, U, down, gamma, up
 
 LARGEST_EXPONENT = 200.0
 """Beyond |d|^2 = 200 the weighted expansion is useless (its tail exceeds e^100): all remainders

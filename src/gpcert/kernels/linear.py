@@ -18,7 +18,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Expressed, Product, Sum
 from gpcert.kernels.constant import Constant
@@ -32,8 +31,9 @@ from gpcert.kernels.parameters import (
     numbers,
 )
 from gpcert.kernels.sizes import euclidean, times
+from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
+from gpcert.numerics.rounding import TINY, down, gamma, up
 from gpcert.regions.frame import Frame, Reach
-from gpcert.rounding import TINY, down, gamma, up
 
 WEIGHTS = numbers("a number or a vector of numbers >= 0", lambda x: x >= 0)
 CENTER = numbers("a number or a vector of numbers")

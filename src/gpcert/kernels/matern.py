@@ -13,7 +13,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.kernels.nodes.radial_profiles import (
     PositiveSeries,
     all_at,
@@ -24,7 +23,8 @@ from gpcert.kernels.nodes.radial_profiles import (
 )
 from gpcert.kernels.parameters import Parameter, number
 from gpcert.kernels.radial import RadialKernel
-from gpcert.rounding import EXP_ULPS, U, up
+from gpcert.numerics.arrays import Array, PerCell, Reals, namespace
+from gpcert.numerics.rounding import EXP_ULPS, U, up
 
 MOST_SMOOTH = 10
 """Largest p. Beyond it a Matern kernel is a squared exponential for all practical purposes."""

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import Reals, constant_array, finite_array
 from gpcert.errors import InputError
+from gpcert.numerics.arrays import Reals, constant_array, finite_array
 
 
 @dataclass(frozen=True)

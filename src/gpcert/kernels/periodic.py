@@ -18,7 +18,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, Reals, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.exponentials import LARGEST_EXPONENT_ERROR, exponential_lines
@@ -26,8 +25,27 @@ from gpcert.kernels.lines.base import Affine, Enclosed, SinusoidCarrier
 from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, NodeBatch, Triple, spectral_gram
 from gpcert.kernels.nodes.phases import QUARTER_TURN, swing
 from gpcert.kernels.parameters import POSITIVE, Parameter, numbers
+from gpcert.numerics.arrays import (
+    Array,
+    Inputs,
+    PerCellAndPoint,
+    PerFeature,
+    Points,
+    Reals,
+    namespace,
+)
+from gpcert.numerics.rounding import (
+    EXP_ULPS,
+    SIN_COS_ULPS,
+    TINY,
+    U,
+    down,
+    gamma,
+    nonnegative,
+    root,
+    up,
+)
 from gpcert.regions.frame import Frame, Reach
-from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, U, down, gamma, nonnegative, root, up
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Periods and length-scales outside this range would overflow when squared."""

@@ -10,13 +10,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpcert.arrays import Inputs, Points
 from gpcert.kernels.base import GradientProduct, Kernel
 from gpcert.kernels.nodes.radial import LocalRadial
 from gpcert.kernels.nodes.radial_profiles import SMALL_CHANGE, RadialProfile
 from gpcert.kernels.parameters import LENGTHS, POSITIVE, Parameter
+from gpcert.numerics.arrays import Inputs, Points
+from gpcert.numerics.rounding import TINY, gamma, up, up_float
 from gpcert.regions.frame import Frame
-from gpcert.rounding import TINY, gamma, up, up_float
 
 ORDINARY = (1e-100, 1e100)
 """Lengths between which unscaled squares that leave float64 belong to kernel values of 0 or 1."""

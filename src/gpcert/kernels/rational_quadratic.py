@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from gpcert.arrays import Array, Reals, namespace
 from gpcert.kernels.parameters import Parameter, number
 from gpcert.kernels.radial import RadialKernel
-from gpcert.rounding import EXP_ULPS, U, up
+from gpcert.numerics.arrays import Array, Reals, namespace
+from gpcert.numerics.rounding import EXP_ULPS, U, up
 
 SMALLEST_ALPHA, LARGEST_ALPHA = 1e-9, 1e15
 """Beyond, r^2 / (2 alpha) and alpha log1p of it leave what float64 can hold."""

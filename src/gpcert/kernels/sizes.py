@@ -14,8 +14,8 @@ from operator import add
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellMatrix, Reals, namespace
-from gpcert.rounding import gamma, root, up
+from gpcert.numerics.arrays import Array, PerCell, PerCellMatrix, Reals, namespace
+from gpcert.numerics.rounding import gamma, root, up
 
 
 def raised(size: Reals, roundings: int) -> Reals:

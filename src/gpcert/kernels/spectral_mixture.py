@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import PerFeature, finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.composite import Expressed, Product, Scale, Sum
 from gpcert.kernels.cosine import Cosine
@@ -21,6 +20,7 @@ from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.exponential_tilt import ExponentialTilt
 from gpcert.kernels.parameters import Parameter, numbers
 from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.numerics.arrays import PerFeature, finite_array
 
 VARIANCES = numbers("positive numbers", lambda x: x > 0, ndim=1, features=False)
 RATES = numbers("a matrix of numbers", ndim=2, unit=-1)

@@ -12,14 +12,14 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Backend, Inputs, PerCell, Points, Reals, namespace
 from gpcert.kernels.base import GradientProduct
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.nodes.radial_profiles import PositiveSeries, all_at, power
 from gpcert.kernels.radial import RadialKernel
+from gpcert.numerics.arrays import Backend, Inputs, PerCell, Points, Reals, namespace
+from gpcert.numerics.rounding import EXP_ULPS, U
 from gpcert.regions import Region
-from gpcert.rounding import EXP_ULPS, U
 
 
 @lru_cache(maxsize=1)

@@ -16,7 +16,7 @@ from gpcert.likelihoods.logistic import Logistic, SklearnLogistic
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
 from gpcert.likelihoods.probit import LapseProbit, Probit
 from gpcert.likelihoods.softmax import Softmax
-from gpcert.registry import Registry
+from gpcert.utils.registry import Registry
 
 __all__ = [
     "BinaryLikelihood",

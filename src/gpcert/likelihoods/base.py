@@ -18,10 +18,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass, PerOrder, Reals, namespace
 from gpcert.errors import InputError
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
-from gpcert.rounding import TINY, U
+from gpcert.numerics.arrays import Array, Gaps, PerCell, PerCellAndClass, PerOrder, Reals, namespace
+from gpcert.numerics.rounding import TINY, U
 
 
 class Likelihood(ABC):

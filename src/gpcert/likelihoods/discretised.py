@@ -19,8 +19,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Reals, finite_array, namespace
-from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.integrals.special import (
     gaussian_integral_range,
@@ -31,7 +29,9 @@ from gpcert.integrals.special import (
 )
 from gpcert.likelihoods.base import ScalarLikelihood, check_latent, check_segment
 from gpcert.likelihoods.probit import least_score
-from gpcert.rounding import U, down, gamma, nonnegative, up
+from gpcert.numerics.arrays import Array, Reals, finite_array, namespace
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import U, down, gamma, nonnegative, up
 
 Link = Callable[[np.ndarray], np.ndarray]
 

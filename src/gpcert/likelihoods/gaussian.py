@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from gpcert.arrays import Reals, namespace
 from gpcert.likelihoods.base import ScalarLikelihood, check_latent, check_segment, mean_lower
+from gpcert.numerics.arrays import Reals, namespace
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, ClassVar
 
-from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.integrals.softmax_moments import LOGISTIC_ERROR, LOGISTIC_TERMS
 from gpcert.integrals.special import ERF_ULPS, erf
 from gpcert.likelihoods.base import (
@@ -21,7 +20,8 @@ from gpcert.likelihoods.base import (
     mean_lower,
     monotone_minimum,
 )
-from gpcert.rounding import TINY, U, down, nonnegative, up
+from gpcert.numerics.arrays import Array, PerCell, Reals, namespace
+from gpcert.numerics.rounding import TINY, U, down, nonnegative, up
 
 PIECES = 8
 """Pieces a segment is cut into; the slack of a bend falls with its square."""

@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass, PerOrder, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.integrals.independent_maximum import independent_maximum
 from gpcert.integrals.moments import ClassMoments, IndependentMoments, check_law
@@ -27,7 +26,16 @@ from gpcert.integrals.sectors import (
 from gpcert.integrals.special import normal_cdf
 from gpcert.likelihoods.base import ClassLikelihood
 from gpcert.likelihoods.probit import StepLink
-from gpcert.rounding import U
+from gpcert.numerics.arrays import (
+    Array,
+    Gaps,
+    PerCell,
+    PerCellAndClass,
+    PerOrder,
+    finite_array,
+    namespace,
+)
+from gpcert.numerics.rounding import U
 
 LARGEST_SCALE = 2.0**100
 """Largest standard deviation, and one over the smallest, that is accepted: nothing overflows."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from gpcert.arrays import Array, Reals, finite_array, namespace
 from gpcert.errors import InputError
-from gpcert.fusion import fused
 from gpcert.integrals.special import normal_cdf, normal_cdf_bounds, normal_pdf, score
 from gpcert.likelihoods.base import BinaryLikelihood, check_latent, check_segment, mean_lower
-from gpcert.rounding import TINY, down, nonnegative, up
+from gpcert.numerics.arrays import Array, Reals, finite_array, namespace
+from gpcert.numerics.compilation import fused
+from gpcert.numerics.rounding import TINY, down, nonnegative, up
 
 _LAPSE_ROUNDINGS = 3  # 1 - 2 e, the product and the sum, of numbers >= 0: errors add up
 _SCORE_ROUNDINGS = 3  # mu / sqrt(1 + v): the sum (halved by the root), the root, the quotient

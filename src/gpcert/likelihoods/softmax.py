@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass, PerOrder, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.integrals.gumbel import gumbel_moments
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
@@ -18,7 +17,16 @@ from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.integrals.softmax_moments import LARGEST_GRID_DIMENSION, softmax_moments
 from gpcert.likelihoods.base import BinaryLikelihood, ClassLikelihood
 from gpcert.likelihoods.logistic import Logistic
-from gpcert.rounding import U, on_grid, up
+from gpcert.numerics.arrays import (
+    Array,
+    Gaps,
+    PerCell,
+    PerCellAndClass,
+    PerOrder,
+    finite_array,
+    namespace,
+)
+from gpcert.numerics.rounding import U, on_grid, up
 
 LARGEST_WEIGHT = 2.0**100
 """Largest mixing weight in size, and one over the smallest that may be the largest: squares of

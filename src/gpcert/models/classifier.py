@@ -13,16 +13,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpcert.errors import InputError
-from gpcert.frames import spread_of
+from gpcert.inputs.tabular import spread_of
 from gpcert.kernels.algebra import scaled_by
 from gpcert.likelihoods import likelihood_from_config
+from gpcert.model.posterior import Posterior
+from gpcert.model.posterior_parts import known_noise
 from gpcert.models import training
 from gpcert.models.inference import Fit, ep, laplace, softmax_laplace
 from gpcert.models.inference.sparse_ep import sparse_ep
 from gpcert.models.links import LINKS
 from gpcert.models.training import Covariances, Infer, Trainable
-from gpcert.posterior import Posterior
-from gpcert.posterior_parts import known_noise
 
 INDUCING = ("random", "kmeans")
 

@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from gpcert.arrays import finite_array
 from gpcert.errors import InputError
-from gpcert.frames import spread_of
+from gpcert.inputs.tabular import spread_of
+from gpcert.model.posterior import Posterior
+from gpcert.model.posterior_parts import known_noise
 from gpcert.models import training
 from gpcert.models.inference import Fit, exact
 from gpcert.models.training import Covariances, Trainable
-from gpcert.posterior import Posterior
-from gpcert.posterior_parts import known_noise
+from gpcert.numerics.arrays import finite_array
 
 
 class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):

@@ -15,13 +15,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gpcert.arrays import finite_array, whole_number
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel, SquaredExponential
+from gpcert.model.posterior import Posterior
 from gpcert.models.hyperparameters import Epoch, Search, Trace, maximise
 from gpcert.models.inference import EvidenceGradient, Fit
 from gpcert.models.kernel_gradients import LogParameters
-from gpcert.posterior import Posterior
+from gpcert.numerics.arrays import finite_array, whole_number
 
 WHITE_TOLERANCE = 1e-9
 """Relative differences of white noise between inputs that are rounding."""

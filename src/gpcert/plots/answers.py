@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import finite_array
 from gpcert.certificates import Certificate, PredictionRange, Radius, RangeTable, Status
 from gpcert.certificates.text import in_unit
 from gpcert.errors import InputError
-from gpcert.extras import Axes
+from gpcert.numerics.arrays import finite_array
 from gpcert.plots.axes import (
     axes_or_current,
     blank,
@@ -22,6 +21,7 @@ from gpcert.plots.axes import (
     room_around,
 )
 from gpcert.plots.style import ACCENT, DARK, LIGHT, LOOKS, PROBABILITY_COLOURS
+from gpcert.utils.optional_imports import Axes
 
 HEIGHT = 0.56
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.extras import Axes, Figure, optional
+from gpcert.utils.optional_imports import Axes, Figure, optional
 
 MOST_NAMES, LONGEST_NAME = 25, 28
 """Rows that have a name each; of more, about so many have one. Characters of a name."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from gpcert.certificates import Status
 from gpcert.errors import InputError
-from gpcert.extras import Axes, DataFrame
 from gpcert.plots.axes import axes_or_current, legend_above, titled
 from gpcert.plots.style import ACCENT, CLASS_PALETTE, DARK, LIGHT, LOOKS
+from gpcert.utils.optional_imports import Axes, DataFrame
 
 if TYPE_CHECKING:
     from gpcert.models.hyperparameters import Trace

@@ -11,12 +11,12 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.certificates import Certificate, Status
-from gpcert.committee import Committee, Model, is_several
 from gpcert.errors import InputError
-from gpcert.extras import Axes
+from gpcert.model.committee import Committee, Model, is_several
+from gpcert.model.posterior import Posterior
 from gpcert.plots.axes import titled
 from gpcert.plots.style import CLASS_PALETTE, LOOKS, PROBABILITY_COLOURS
-from gpcert.posterior import Posterior
+from gpcert.utils.optional_imports import Axes
 
 
 def plot_decision_regions(

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.extras import Axes
 from gpcert.plots.axes import (
     axes_or_current,
     blank,
@@ -19,6 +18,7 @@ from gpcert.plots.axes import (
     titled,
 )
 from gpcert.plots.style import ACCENT, DARK, LIGHT
+from gpcert.utils.optional_imports import Axes
 
 EFFECT_COLOURS = "RdBu_r"
 """Blue lowers, red raises, as in the paper; light in the middle, so grey print shows the size."""

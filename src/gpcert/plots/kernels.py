@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import Backend, finite_array, to_numpy
 from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
 from gpcert.errors import InputError
-from gpcert.extras import Axes
 from gpcert.kernels import Kernel
 from gpcert.kernels.lines.base import Affine
+from gpcert.numerics.arrays import Backend, finite_array, to_numpy
+from gpcert.numerics.rounding import up_float
 from gpcert.plots.axes import axes_or_current, titled
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.regions import Box, Cells
 from gpcert.regions.frame import Frame, Reach
-from gpcert.rounding import up_float
+from gpcert.utils.optional_imports import Axes
 
 GRID = 241
 """Places of the interval at which curves are drawn."""

@@ -22,10 +22,11 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerRow, Reals, least_of, namespace
-from gpcert.committee import Committee, check_class_weight, pair_weights, vote_scores
 from gpcert.errors import InputError
 from gpcert.likelihoods import ScalarLikelihood
+from gpcert.model.committee import Committee, check_class_weight, pair_weights, vote_scores
+from gpcert.numerics.arrays import Array, PerCell, PerRow, Reals, least_of, namespace
+from gpcert.numerics.rounding import down, gamma, nonnegative, up, up_float
 from gpcert.quantities.compound import (
     Compound,
     Ends,
@@ -36,7 +37,6 @@ from gpcert.quantities.compound import (
     row_sum,
 )
 from gpcert.quantities.output import Mean, Probability
-from gpcert.rounding import down, gamma, nonnegative, up, up_float
 
 
 def member_probabilities(committee: Committee) -> tuple[Probability, ...]:

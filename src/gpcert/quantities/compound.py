@@ -15,11 +15,11 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndClass, PerRow, least_of, namespace
-from gpcert.class_layout import ClassLayout
 from gpcert.likelihoods import ClassLikelihood
+from gpcert.model.class_layout import ClassLayout
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndClass, PerRow, least_of, namespace
+from gpcert.numerics.rounding import down, nonnegative, norm_lower, norm_upper, up
 from gpcert.quantities.output import Mean, OutputQuantity, Quantity
-from gpcert.rounding import down, nonnegative, norm_lower, norm_upper, up
 
 Ends = Sequence[PerCell]
 """Ends of the ranges of a compound's parts, each perhaps computed when it is looked at."""

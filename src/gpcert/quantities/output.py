@@ -16,10 +16,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Self
 
-from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.likelihoods.base import LARGEST_SEGMENT
-from gpcert.rounding import TINY, down, gamma, nonnegative, up
+from gpcert.numerics.arrays import Array, PerCell, Reals, namespace
+from gpcert.numerics.rounding import TINY, down, gamma, nonnegative, up
 
 
 class Quantity:

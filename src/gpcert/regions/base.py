@@ -11,11 +11,19 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, Inputs, PerRow, Rows, backend_from_name, finite_array
 from gpcert.errors import InputError
+from gpcert.numerics.arrays import (
+    Array,
+    Backend,
+    Inputs,
+    PerRow,
+    Rows,
+    backend_from_name,
+    finite_array,
+)
+from gpcert.numerics.rounding import POW_ULPS, U, dual_exponent, norm, norm_upper
 from gpcert.regions.cells import Cells
 from gpcert.regions.intersection import multiplier, response
-from gpcert.rounding import POW_ULPS, U, dual_exponent, norm, norm_upper
 
 
 class NormConstraint(NamedTuple):

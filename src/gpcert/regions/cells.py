@@ -13,10 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import array_api_compat
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerVector, Vectors, namespace, to_numpy
+from gpcert.numerics.arrays import (
+    Array,
+    PerCell,
+    PerCellAndFeature,
+    PerVector,
+    Vectors,
+    namespace,
+    to_numpy,
+)
+from gpcert.numerics.rounding import TINY, U, nonnegative, norm_lower, up
 from gpcert.regions import intersection
 from gpcert.regions.intersection import BoxAndBall
-from gpcert.rounding import TINY, U, nonnegative, norm_lower, up
 
 if TYPE_CHECKING:
     from gpcert.regions.base import NormConstraint, Region

@@ -13,9 +13,9 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, Index, PerCell, Points, Reals, namespace
+from gpcert.numerics.arrays import Array, Backend, Index, PerCell, Points, Reals, namespace
+from gpcert.numerics.rounding import nonnegative, up
 from gpcert.regions import Cells, Region
-from gpcert.rounding import nonnegative, up
 
 
 def power_of_two(lengths: Reals) -> Reals:

@@ -22,7 +22,9 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import (
+from gpcert.errors import InputError
+from gpcert.inputs.categories import checked_levels, codes_of, listed
+from gpcert.numerics.arrays import (
     Array,
     Backend,
     Inputs,
@@ -34,14 +36,12 @@ from gpcert.arrays import (
     namespace,
     to_numpy,
 )
-from gpcert.errors import InputError
-from gpcert.levels import checked_levels, codes_of, listed
+from gpcert.numerics.rounding import TINY, U, down, gamma, nonnegative, root, up
+from gpcert.numerics.spectral import largest_eigenvalue
 from gpcert.regions import intersection
 from gpcert.regions.base import Region
 from gpcert.regions.cells import Cells
 from gpcert.regions.shapes import Box
-from gpcert.rounding import TINY, U, down, gamma, nonnegative, root, up
-from gpcert.spectral import largest_eigenvalue
 
 Block = tuple[int, tuple[Any, ...], np.ndarray]
 """An input that holds categories, their labels, and their columns of a matrix."""

@@ -26,8 +26,8 @@ from __future__ import annotations
 import math
 from typing import Annotated, NamedTuple
 
-from gpcert.arrays import Array, PerRow, PerVector, Reals, Rows, Vectors, namespace
-from gpcert.rounding import TINY, U, down, dual_exponent, nonnegative, norm, norm_upper, up
+from gpcert.numerics.arrays import Array, PerRow, PerVector, Reals, Rows, Vectors, namespace
+from gpcert.numerics.rounding import TINY, U, down, dual_exponent, nonnegative, norm, norm_upper, up
 
 STEPS = 50
 """Bisections of `log2 mu` in [-60, 40], which leaves a relative error of 1e-13 in mu."""

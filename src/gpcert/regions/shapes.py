@@ -15,10 +15,10 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.arrays import Array, Inputs, PerRow, Rows, finite_array, number_array
 from gpcert.errors import InputError
+from gpcert.numerics.arrays import Array, Inputs, PerRow, Rows, finite_array, number_array
+from gpcert.numerics.rounding import add_down, add_up
 from gpcert.regions.base import NormConstraint, Region
-from gpcert.rounding import add_down, add_up
 
 
 @dataclass(frozen=True, eq=False, init=False)

@@ -1,6 +1,6 @@
 """Search: branch and bound over batches of boxes."""
 
-from gpcert.arrays import keep_freed_memory
+from gpcert.numerics.arrays import keep_freed_memory
 from gpcert.search.branch_and_bound import solve
 from gpcert.search.problem import (
     DEFAULT_BUDGET,

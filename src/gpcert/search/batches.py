@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpcert.arrays import Backend
-from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal
 from gpcert.kernels import Kernel
 from gpcert.kernels.composite import Expressed
-from gpcert.posterior import Posterior
+from gpcert.model.committee import Model
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import Backend
 
 LARGEST_BATCH = 8192
 """Boxes at a time; matrix products no longer gain beyond it on a CPU."""

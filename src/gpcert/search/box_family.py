@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Backend, Index, Inputs, PerCellAndFeature, PerRow, Rows, to_numpy
-from gpcert.committee import Model
-from gpcert.deadline import OutOfTime, checkpoint
 from gpcert.enclosures import Evaluation, Portfolio, local_model
 from gpcert.enclosures.affine import least_affine, through_origin
 from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.local_posterior import LocalModel
 from gpcert.errors import SoundnessError
-from gpcert.fusion import running_on
+from gpcert.model.committee import Model
+from gpcert.numerics.arrays import Backend, Index, Inputs, PerCellAndFeature, PerRow, Rows, to_numpy
+from gpcert.numerics.compilation import running_on
+from gpcert.numerics.deadline import OutOfTime, checkpoint
 from gpcert.regions import Box, Cells, Region
 from gpcert.regions.base import NormConstraint
 from gpcert.search.batches import bytes_per_cell, cells_at_once

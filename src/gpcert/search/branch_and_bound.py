@@ -10,10 +10,10 @@ import time
 
 import numpy as np
 
-from gpcert.arrays import Backend, to_numpy
-from gpcert.deadline import OutOfTime, until
 from gpcert.enclosures import Evaluation, LocalModel, Portfolio, local_model
-from gpcert.fusion import running_on
+from gpcert.numerics.arrays import Backend, to_numpy
+from gpcert.numerics.compilation import running_on
+from gpcert.numerics.deadline import OutOfTime, until
 from gpcert.regions import Cells
 from gpcert.search.batches import bytes_per_cell, cells_at_once
 from gpcert.search.frontier import HALVINGS, Boxes, Frontier, Incumbents, split_order

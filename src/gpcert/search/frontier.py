@@ -12,10 +12,10 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Backend, Index, Inputs, PerRow, Rows, to_numpy
 from gpcert.attacks import descend
-from gpcert.deadline import checkpoint
 from gpcert.enclosures import Evaluation, LocalModel
+from gpcert.numerics.arrays import Backend, Index, Inputs, PerRow, Rows, to_numpy
+from gpcert.numerics.deadline import checkpoint
 from gpcert.regions import Cells, Region
 from gpcert.search.problem import Problem
 

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import Backend, Reals, number_array, to_numpy
-from gpcert.choices import SECONDS
-from gpcert.committee import Model
-from gpcert.deadline import checkpoint, deadline
 from gpcert.enclosures import Evaluation
 from gpcert.enclosures.goals import Goal, GoalBound
 from gpcert.errors import InputError, SoundnessError
+from gpcert.model.committee import Model
+from gpcert.numerics.arrays import Backend, Reals, number_array, to_numpy
+from gpcert.numerics.deadline import checkpoint, deadline
 from gpcert.regions import Region
 from gpcert.search.tolerance import Tolerance
+from gpcert.utils.option_names import SECONDS
 
 
 class StopReason(Enum):

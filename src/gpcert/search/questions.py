@@ -12,10 +12,10 @@ from typing import Annotated, NamedTuple, Protocol
 
 import numpy as np
 
-from gpcert.arrays import Index, PerCell, PerCellAndFeature, PerRow, Rows, to_numpy
-from gpcert.deadline import checkpoint
 from gpcert.enclosures import Evaluation, Portfolio
 from gpcert.enclosures.goals import Goal
+from gpcert.numerics.arrays import Index, PerCell, PerCellAndFeature, PerRow, Rows, to_numpy
+from gpcert.numerics.deadline import checkpoint
 from gpcert.regions.base import NormConstraint
 from gpcert.search.problem import Budget, Clock, StopReason, Watch, bound_of
 from gpcert.search.tolerance import Tolerance

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import to_numpy
-from gpcert.deadline import OutOfTime, until
 from gpcert.errors import SoundnessError
+from gpcert.numerics.arrays import to_numpy
+from gpcert.numerics.deadline import OutOfTime, until
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
 from gpcert.search.problem import SearchState, StopReason, bound_of, check_bounds
 from gpcert.search.questions import (

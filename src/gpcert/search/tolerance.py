@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import Reals, Rows
 from gpcert.errors import InputError
-from gpcert.rounding import up
+from gpcert.numerics.arrays import Reals, Rows
+from gpcert.numerics.rounding import up
 
 SHRUNK, SLACK = 2.0**-8, 0.1
 """A part of the worst box, so much smaller, and the part of a gap that it must gain: else splitting

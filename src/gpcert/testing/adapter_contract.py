@@ -27,13 +27,13 @@ from gpcert.adapters.measure import check_agreement, probe_points
 from gpcert.adapters.registry import as_posterior
 from gpcert.adapters.registry import convert as registered
 from gpcert.certificates import Status
-from gpcert.choices import QuantityName
-from gpcert.committee import Committee, Model
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.likelihoods import ClassLikelihood
+from gpcert.model.committee import Committee, Model
 from gpcert.regions import Ball
 from gpcert.search import Budget
 from gpcert.testing.effort import examples
+from gpcert.utils.option_names import QuantityName
 
 Build = Callable[[], Any]
 

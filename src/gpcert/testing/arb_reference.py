@@ -1,9 +1,9 @@
 """Posteriors and likelihoods in ball arithmetic (python-flint, 200 bits): the reference of all
 enclosures; and small regressions to try them on.
 
-Written from the formulas of `gpcert.posterior` and of the likelihoods alone; nothing is shared with
-kernels or enclosures. Every number is an `arb`, a ball that contains the real value for the stored
-float64 arrays.
+Written from the formulas of `gpcert.model.posterior` and of the likelihoods alone; nothing is
+shared with kernels or enclosures. Every number is an `arb`, a ball
+that contains the real value for the stored float64 arrays.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flint import acb, arb, arb_series, ctx
 
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 from gpcert.testing.balls import BITS, dot, exact, flint, series_length, total
 from gpcert.testing.kernel_references import reference_of
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from gpcert.arrays import Backend, backend_from_name
+from gpcert.numerics.arrays import Backend, backend_from_name
 
 if TYPE_CHECKING:
     import pytest

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel, kernel_from_config
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 from gpcert.testing.balls import (
     coefficients,
     diagonal_coefficients,

@@ -16,9 +16,9 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import Array, Backend, to_numpy
 from gpcert.errors import InputError
 from gpcert.likelihoods.base import BinaryLikelihood, ScalarLikelihood, mean_lower, monotone_minimum
+from gpcert.numerics.arrays import Array, Backend, to_numpy
 from gpcert.testing.arb_reference import assert_encloses
 from gpcert.testing.balls import BITS
 from gpcert.testing.effort import backend_or_skip, examples

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, to_numpy
 from gpcert.kernels import Kernel
+from gpcert.numerics.arrays import Array, Backend, to_numpy
 from gpcert.regions import Ball, Box, Cells, Region
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.balls import coefficients, exact, flint, series_length

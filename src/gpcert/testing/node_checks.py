@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import to_numpy
 from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.kernels.nodes.moments import sorted_index
+from gpcert.numerics.arrays import to_numpy
+from gpcert.numerics.rounding import TINY, gamma
 from gpcert.regions import Cells
 from gpcert.regions.frame import Reach
-from gpcert.rounding import TINY, gamma
 from gpcert.testing.balls import (
     coefficients,
     diagonal_coefficients,

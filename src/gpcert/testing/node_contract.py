@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpcert.arrays import Backend
 from gpcert.kernels import kernel_from_config
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box, Cells
 from gpcert.regions.frame import Frame
 from gpcert.testing.effort import backend_or_skip, variants

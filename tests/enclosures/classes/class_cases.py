@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from hypothesis import strategies as st
 
-from gpcert.arrays import backend_from_name, to_numpy
-from gpcert.class_layout import class_layout
 from gpcert.enclosures import Evaluation
 from gpcert.enclosures.classes.bounds import ClassBounds
 from gpcert.enclosures.local_posterior import local_model
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Gaussian, MultinomialProbit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.class_layout import class_layout
+from gpcert.model.multi_output import SeparateOutputs
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.regions import Ball, Box, Region
-from gpcert.several import SeparateOutputs
 from gpcert.testing.arb_reference import exact
 from gpcert.testing.node_case import cell_points
 from tests.strategies import random_cells

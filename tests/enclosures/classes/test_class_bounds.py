@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from gpcert.arrays import to_numpy
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import to_numpy
 from gpcert.regions import Box
 from gpcert.testing.effort import THOROUGH, crossed, examples
 from gpcert.testing.node_case import cell_points

@@ -5,8 +5,6 @@ import math
 import numpy as np
 from hypothesis import given, settings
 
-from gpcert.arrays import backend_from_name, to_numpy
-from gpcert.class_layout import ClassLayout
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.classes.latent import (
     mean_first_order,
@@ -17,7 +15,9 @@ from gpcert.enclosures.classes.metric import measure
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.class_layout import ClassLayout
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples, variants

@@ -5,10 +5,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from gpcert.class_layout import ClassLayout, class_layout
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.class_layout import ClassLayout, class_layout
+from gpcert.model.posterior import Posterior
 from gpcert.quantities.compound import margins
 from tests.enclosures.classes.class_cases import difference_map
 

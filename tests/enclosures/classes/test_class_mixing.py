@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import to_numpy
-from gpcert.class_layout import ClassLayout, class_layout
 from gpcert.enclosures.classes.latent import mean_first_order, variance_first_order
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Softmax, likelihood_from_config
-from gpcert.posterior import Posterior
+from gpcert.model.class_layout import ClassLayout, class_layout
+from gpcert.model.multi_output import SeparateOutputs
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import to_numpy
 from gpcert.regions import Box
-from gpcert.several import SeparateOutputs
 from gpcert.testing.effort import THOROUGH, crossed, examples, variants
 from gpcert.testing.node_case import cell_points
 from tests.enclosures.classes.class_cases import (

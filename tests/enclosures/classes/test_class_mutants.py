@@ -10,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from gpcert.arrays import to_numpy
-from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.jets import ClassJet, weighted_jet
 from gpcert.enclosures.classes.latent import mean_first_order, variance_first_order
 from gpcert.enclosures.classes.metric import _coordinates, _Norms
@@ -30,11 +28,13 @@ from gpcert.integrals.sectors import Sector, sector_moments
 from gpcert.integrals.softmax_moments import _frobenius
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.class_layout import ClassLayout
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import to_numpy
+from gpcert.numerics.spectral import largest_eigenvalue
 from gpcert.quantities import ClassSums
 from gpcert.quantities.compound import margins
 from gpcert.regions import Box
-from gpcert.spectral import largest_eigenvalue
 from gpcert.testing.effort import crossed, examples
 from gpcert.testing.node_case import cell_points
 from tests.enclosures.classes.class_cases import (

@@ -8,14 +8,14 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import to_numpy
-from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.mean import Units
 from gpcert.integrals.sectors import score_bounds
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.class_layout import ClassLayout
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import to_numpy
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import flint
 from gpcert.testing.effort import THOROUGH, examples

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 
 import gpcert
-from gpcert.arrays import to_numpy
-from gpcert.class_layout import class_layout
 from gpcert.enclosures.classes.jets import class_jet, weighted_jet
 from gpcert.enclosures.classes.latent import Shapes, variance_first_order
 from gpcert.enclosures.classes.outputs import LatentOutputs
@@ -19,7 +17,9 @@ from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.goals.compound import classes_of
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.class_layout import class_layout
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import to_numpy
 from gpcert.quantities import ClassSums
 from gpcert.quantities.compound import margins
 from gpcert.regions import Box

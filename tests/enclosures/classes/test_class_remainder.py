@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.jets import (
     ClassJet,
     class_jet,
@@ -32,7 +31,8 @@ from gpcert.enclosures.classes.taylor_bound import (
 from gpcert.integrals.moments import UNIMODAL_BOUNDS, ClassMoments
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import to_numpy
 from gpcert.regions import Box
 from gpcert.testing.effort import crossed, examples
 from tests.enclosures.classes.class_cases import (

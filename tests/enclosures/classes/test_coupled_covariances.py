@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpcert.likelihoods import MultinomialProbit, Softmax
+from gpcert.numerics.rounding import on_grid
 from gpcert.regions import Box
-from gpcert.rounding import on_grid
 from gpcert.testing.effort import crossed
 from tests.enclosures.classes.class_cases import (
     evaluation_of,

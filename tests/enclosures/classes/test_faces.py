@@ -8,7 +8,7 @@ from gpcert.enclosures.classes.faces import face_of, has_faces
 from gpcert.enclosures.classes.leading import Leader
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 from gpcert.regions import Ball
 from gpcert.testing.arb_reference import ArbPosterior, flint
 from gpcert.testing.effort import examples

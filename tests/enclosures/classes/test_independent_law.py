@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.metric import measure
 from gpcert.enclosures.classes.reference import nearest_variances
 from gpcert.enclosures.classes.remainder import unexplained
 from gpcert.enclosures.classes.taylor_bound import center_range, lost_beyond, taylor_bound
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import to_numpy
 from gpcert.regions import Box
 from gpcert.testing.effort import THOROUGH, crossed, examples, variants
 from gpcert.testing.node_case import cell_points

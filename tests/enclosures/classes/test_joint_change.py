@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.joint_change import (
     JointBends,
     _longest_change,
@@ -18,7 +17,8 @@ from gpcert.enclosures.classes.joint_change import (
 from gpcert.enclosures.classes.latent import FirstOrder
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.class_layout import ClassLayout
+from gpcert.model.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.effort import crossed, examples
 from tests.enclosures.classes.class_cases import (

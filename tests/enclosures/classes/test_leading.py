@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.leading import PEAK, least_lead, share_of_others
 from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Logistic, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import to_numpy
 from gpcert.regions import Ball
 from gpcert.testing.effort import examples
 from gpcert.testing.node_case import cell_points

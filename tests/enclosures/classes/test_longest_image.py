@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.joint_change import longest_image
+from gpcert.numerics.arrays import to_numpy
 from gpcert.testing.arb_reference import exact, flint
 from gpcert.testing.effort import examples
 

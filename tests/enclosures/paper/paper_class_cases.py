@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from gpcert.likelihoods import MultinomialProbit, Softmax
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
 from tests.enclosures.enclosure_checks import arb
 
 LIKELIHOODS = [Softmax(), MultinomialProbit(0.7)]

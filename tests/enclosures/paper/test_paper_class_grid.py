@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.paper import class_grid
 from gpcert.enclosures.paper.class_grid import (
     LatentRanges,
@@ -19,6 +18,7 @@ from gpcert.enclosures.paper.class_grid import (
     pieces_for,
 )
 from gpcert.likelihoods import Softmax
+from gpcert.model.class_layout import ClassLayout
 from gpcert.quantities import ClassSums
 from gpcert.testing.arb_reference import exact, flint
 from gpcert.testing.effort import examples

@@ -6,8 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
-from gpcert.arrays import backend_from_name, to_numpy
-from gpcert.class_layout import class_layout
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.paper import PaperEnclosures, class_grid
 from gpcert.enclosures.paper.class_grid import (
@@ -18,6 +16,8 @@ from gpcert.enclosures.paper.class_grid import (
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
+from gpcert.model.class_layout import class_layout
+from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.quantities import ClassSums
 from gpcert.quantities.compound import margins
 from gpcert.testing.arb_reference import ArbPosterior

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from gpcert.arrays import to_numpy
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
 from gpcert.likelihoods import Probit, SklearnLogistic
+from gpcert.numerics.arrays import to_numpy
 from gpcert.quantities import Deviation, Mean, Probability, Quantity, Variance
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples

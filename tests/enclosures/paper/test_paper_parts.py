@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import Backend
 from gpcert.enclosures.paper.lifted import LiftedBox, lift
 from gpcert.enclosures.paper.variance import SquareForm, variance_interval
 from gpcert.kernels import Periodic, SquaredExponential
+from gpcert.numerics.arrays import Backend
 from gpcert.regions import Ball, Box
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.arb_reference import exact

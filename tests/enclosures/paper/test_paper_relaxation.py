@@ -3,7 +3,6 @@
 import numpy as np
 from hypothesis import given, settings
 
-from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.enclosures.paper.relaxation import (
@@ -13,8 +12,9 @@ from gpcert.enclosures.paper.relaxation import (
     sign_multipliers,
 )
 from gpcert.kernels.lines.affine_algebra import affine_lower_bound
+from gpcert.numerics.arrays import Backend, to_numpy
+from gpcert.numerics.rounding import TINY
 from gpcert.regions.frame import Reach
-from gpcert.rounding import TINY
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
 from gpcert.testing.node_case import cell_points

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.enclosures.paper.programs import CellProgram
 from gpcert.enclosures.paper.relaxation import Multipliers, dual_bound
 from gpcert.enclosures.paper.variance import SquareForm, least_difference
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.posterior import Posterior
+from gpcert.model.posterior import Posterior
+from gpcert.numerics.arrays import Backend, backend_from_name, to_numpy
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, regression_posterior
 from gpcert.testing.effort import examples

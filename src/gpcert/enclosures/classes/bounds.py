@@ -10,8 +10,6 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
-from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.jets import ClassJet, coupled_jet, independent_jet, law_jet
 from gpcert.enclosures.classes.leading import Leader
 from gpcert.enclosures.classes.outputs import LatentOutputs
@@ -28,8 +26,10 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.integrals.moments import UNIMODAL_BOUNDS, ClassMoments
 from gpcert.likelihoods import ClassLikelihood, Softmax
+from gpcert.model.class_layout import ClassLayout
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndFeature, namespace
+from gpcert.numerics.rounding import TINY, down, gamma, nonnegative
 from gpcert.regions.image import ImageCells
-from gpcert.rounding import TINY, down, gamma, nonnegative
 
 FEW_CLASSES = 4
 """Up to here all pairs are compared for every sum; beyond, only those of its own classes."""

@@ -17,13 +17,13 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.kernels.expansions.base import Expansion, LocalKernel
-from gpcert.rounding import TINY, down, gamma, up, up_float
-from gpcert.unit_form import UnitForm
+from gpcert.model.unit_form import UnitForm
+from gpcert.numerics.arrays import Array, namespace
+from gpcert.numerics.rounding import TINY, down, gamma, up, up_float
 
 MOST_POINTS, MOST_PRODUCTS = 1024, 2.0e8
 """Up to so many points the forms are made: four products of matrices (N, N) per cell. Of several

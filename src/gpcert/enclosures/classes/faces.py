@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.kernels.expansions.base import FormFunction
+from gpcert.numerics.arrays import Array, PerCell, namespace
+from gpcert.numerics.rounding import EXP_ULPS, down
 from gpcert.regions import Cells
-from gpcert.rounding import EXP_ULPS, down
 
 ROUNDS = 12
 """Faces of faces that are looked at; mostly three or four do."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.reference import Reference, frobenius
 from gpcert.integrals.moments import UNIMODAL_BOUNDS, ClassMoments
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.rounding import gamma, root, up
+from gpcert.numerics.arrays import Array, PerCell, namespace
+from gpcert.numerics.rounding import gamma, root, up
 
 
 @dataclass(frozen=True, eq=False)

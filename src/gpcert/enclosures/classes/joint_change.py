@@ -15,13 +15,13 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerVector, Vectors, namespace
-from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach, weight_growth
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.polynomials import smallest_eigenvalue
 from gpcert.kernels.expansions.base import Geometry
-from gpcert.rounding import TINY, gamma, nonnegative, root, up
+from gpcert.model.class_layout import ClassLayout
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndFeature, PerVector, Vectors, namespace
+from gpcert.numerics.rounding import TINY, gamma, nonnegative, root, up
 
 ROUNDS = 8
 """Steps towards the best weights; any weights are valid."""

@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from gpcert.arrays import Array, PerCell, namespace
-from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.mean import TwoSided, Units
 from gpcert.enclosures.polynomials import smallest_eigenvalue
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Geometry, reach
 from gpcert.kernels.exponentials import growth_chord
-from gpcert.rounding import gamma, nonnegative, up
+from gpcert.model.class_layout import ClassLayout
+from gpcert.numerics.arrays import Array, PerCell, namespace
+from gpcert.numerics.rounding import gamma, nonnegative, up
 
 MOST_SHAPES = 6
 """Variances up to which their shapes are kept: beyond, nothing reads them."""

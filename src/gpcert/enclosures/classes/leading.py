@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.covariances import Covariance, covariance_of
 from gpcert.enclosures.classes.faces import has_faces, least_on_faces
 from gpcert.enclosures.classes.outputs import LatentOutputs, pair_model
@@ -27,7 +26,8 @@ from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.kernels.expansions.base import FormFunction
 from gpcert.likelihoods import BinaryLikelihood
-from gpcert.rounding import TINY, down, gamma, nonnegative, up, up_float
+from gpcert.numerics.arrays import Array, PerCell, namespace
+from gpcert.numerics.rounding import TINY, down, gamma, nonnegative, up, up_float
 
 GAPS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 """Ends of the pieces of u on which the share of the other classes is bounded; any will do."""

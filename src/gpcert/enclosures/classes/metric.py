@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
-from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.joint_change import (
     Change,
     euclidean,
@@ -20,7 +19,8 @@ from gpcert.enclosures.classes.joint_change import (
 )
 from gpcert.enclosures.classes.latent import linear_reach
 from gpcert.kernels.expansions.base import Geometry, reach
-from gpcert.rounding import gamma, root, up
+from gpcert.numerics.arrays import Array, PerCell, namespace
+from gpcert.numerics.rounding import gamma, root, up
 
 MOST_ENTRIES = 3
 """Differences up to which the sizes of entries are enough to measure a change by."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
-from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.enclosure import Enclosure, plain_geometry
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.mean import MeanEnclosure, Units
 from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Geometry
-from gpcert.rounding import gamma, up
+from gpcert.model.class_layout import ClassLayout
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndFeature, namespace
+from gpcert.numerics.rounding import gamma, up
 
 
 class LatentOutputs:

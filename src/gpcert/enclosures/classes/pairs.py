@@ -16,13 +16,13 @@ from __future__ import annotations
 import math
 from itertools import combinations
 
-from gpcert.arrays import Array, PerCell, namespace
-from gpcert.class_layout import ClassLayout, Terms
 from gpcert.enclosures.classes.outputs import LatentOutputs, pair_model
 from gpcert.enclosures.classes.reference import negative_part
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.likelihoods.base import LARGEST_SEGMENT
-from gpcert.rounding import U, down, gamma, nonnegative, up
+from gpcert.model.class_layout import ClassLayout, Terms
+from gpcert.numerics.arrays import Array, PerCell, namespace
+from gpcert.numerics.rounding import U, down, gamma, nonnegative, up
 
 
 class PairBounds:

@@ -15,8 +15,6 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndClass, namespace
-from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.joint_change import Change, joint_bends
 from gpcert.enclosures.classes.latent import (
     FirstOrder,
@@ -29,7 +27,9 @@ from gpcert.enclosures.classes.metric import Sizes, measure
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.rounding import gamma, root, up
+from gpcert.model.class_layout import ClassLayout
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndClass, namespace
+from gpcert.numerics.rounding import gamma, root, up
 
 SMALLEST_VARIANCE = 1e-2
 """Smallest variance of a class, and eigenvalue of the reference covariance: derivatives are found

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.jets import ClassJet, derivative_norm
 from gpcert.enclosures.classes.metric import Sizes
-from gpcert.rounding import EXP_ULPS, gamma, nonnegative, root, up
+from gpcert.numerics.arrays import Array, PerCell, namespace
+from gpcert.numerics.rounding import EXP_ULPS, gamma, nonnegative, root, up
 
 
 def degree_bound(

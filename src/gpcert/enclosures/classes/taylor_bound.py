@@ -22,8 +22,6 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, namespace
-from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.jets import ClassJet, derivative_norm
 from gpcert.enclosures.classes.joint_change import spectral_size
 from gpcert.enclosures.classes.metric import Sizes
@@ -36,7 +34,9 @@ from gpcert.enclosures.polynomials import Minimum, smallest_eigenvalue
 from gpcert.integrals.moments import UNIMODAL_BOUNDS
 from gpcert.kernels.expansions.base import reach
 from gpcert.kernels.exponentials import growth_chord
-from gpcert.rounding import down, gamma, nonnegative, root, up
+from gpcert.numerics.arrays import Array, PerCell, namespace
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import down, gamma, nonnegative, root, up
 
 
 def taylor_bound(

@@ -13,17 +13,17 @@ from functools import singledispatch
 
 import numpy as np
 
-from gpcert.arrays import Inputs, PerCell, PerCellAndFeature, namespace
 from gpcert.attacks.functions import PlainFunction, plain_function
-from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import by_residuals
 from gpcert.enclosures.mean import Units
 from gpcert.enclosures.paper.intervals import PaperEnclosures, paper_bound
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.kernels.expansions.base import Geometry
+from gpcert.model.committee import Model
+from gpcert.model.unit_form import UnitForm
+from gpcert.numerics.arrays import Inputs, PerCell, PerCellAndFeature, namespace
 from gpcert.quantities import Quantity
-from gpcert.unit_form import UnitForm
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,15 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import (
-    Array,
-    PerCell,
-    PerCellAndFeature,
-    PerFeature,
-    least_of,
-    namespace,
-    to_numpy,
-)
 from gpcert.enclosures.classes.bounds import ClassBounds
 from gpcert.enclosures.enclosure import Enclosure, plain_geometry
 from gpcert.enclosures.evaluation import Evaluation, evaluation_at
@@ -30,6 +21,17 @@ from gpcert.enclosures.polynomials import Minimum
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, latent_range
 from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods.logistic import SmoothedLink
+from gpcert.model.multi_output import Outputs
+from gpcert.numerics.arrays import (
+    Array,
+    PerCell,
+    PerCellAndFeature,
+    PerFeature,
+    least_of,
+    namespace,
+    to_numpy,
+)
+from gpcert.numerics.rounding import down, gamma, nonnegative, up
 from gpcert.quantities import (
     ClassSums,
     Compound,
@@ -41,8 +43,6 @@ from gpcert.quantities import (
     Share,
     Votes,
 )
-from gpcert.rounding import down, gamma, nonnegative, up
-from gpcert.several import Outputs
 
 
 @dataclass(frozen=True)

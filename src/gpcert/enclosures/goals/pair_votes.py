@@ -10,17 +10,17 @@ from itertools import combinations
 
 import numpy as np
 
-from gpcert.arrays import Array, least_of, namespace, to_numpy
 from gpcert.attacks.functions import through_features
-from gpcert.committee import vote_scores
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center, worst_of
 from gpcert.enclosures.goals.scalar import least_mean
 from gpcert.enclosures.mean import Units
+from gpcert.model.committee import vote_scores
+from gpcert.numerics.arrays import Array, least_of, namespace, to_numpy
+from gpcert.numerics.rounding import down
 from gpcert.quantities import PairVotes
 from gpcert.quantities.committee import counted
-from gpcert.rounding import down
 
 JUMPS = 3
 """Vertices that are tried before a Hessian is formed; each costs about a hundredth of one."""

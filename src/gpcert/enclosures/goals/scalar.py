@@ -9,7 +9,6 @@ import math
 from dataclasses import replace
 from typing import NamedTuple
 
-from gpcert.arrays import Array, Index, PerCell, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
@@ -19,8 +18,9 @@ from gpcert.enclosures.polynomials import Minimum
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import finite_product
 from gpcert.likelihoods.base import LARGEST_SEGMENT
+from gpcert.numerics.arrays import Array, Index, PerCell, namespace
+from gpcert.numerics.rounding import TINY, down, gamma, nonnegative, up
 from gpcert.quantities import OutputQuantity
-from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
 RELEVANT_SHARE = 0.5
 """Part of the slack that must come from the variance for its expensive bound to be worth it."""

@@ -21,17 +21,17 @@ from typing import Annotated
 import numpy as np
 from scipy import special
 
-from gpcert.arrays import Array, Index, least_of, namespace, to_numpy
-from gpcert.class_layout import ClassLayout, Terms
-from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.paper.intervals import CellIntervals, PaperEnclosures, Side, bounded
 from gpcert.errors import InputError
 from gpcert.integrals.special import gaussian_integral_range
 from gpcert.likelihoods import ClassLikelihood, MultinomialProbit, Softmax
+from gpcert.model.class_layout import ClassLayout, Terms
+from gpcert.numerics.arrays import Array, Index, least_of, namespace, to_numpy
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
 from gpcert.quantities import ClassSums
 from gpcert.quantities.committee import counted
-from gpcert.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
 
 Range = tuple[Array, Array]
 """Lower and upper ends, arrays of one shape."""

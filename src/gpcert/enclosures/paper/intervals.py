@@ -15,11 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, PerCell, PerCellAndFeature, namespace, to_numpy
 from gpcert.attacks.functions import plain_function
-from gpcert.choices import VarianceBound
-from gpcert.committee import Model
-from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalPosterior, remembered
 from gpcert.enclosures.paper.programs import SolverPrograms
@@ -34,9 +30,13 @@ from gpcert.enclosures.paper.variance import (
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.errors import InputError
 from gpcert.kernels.nodes.base import LocalNode
+from gpcert.model.committee import Model
+from gpcert.numerics.arrays import Array, Backend, PerCell, PerCellAndFeature, namespace, to_numpy
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import down
 from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
 from gpcert.regions.frame import Frame, Reach
-from gpcert.rounding import down
+from gpcert.utils.option_names import VarianceBound
 
 LARGEST_CHUNK = 4.0e6
 """Slopes (cells x points x lifted coordinates) held at once."""

@@ -19,7 +19,6 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from gpcert.arrays import Array, PerVector, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.lines.base import (
     Carrier,
@@ -29,8 +28,18 @@ from gpcert.kernels.lines.base import (
     SinusoidCarrier,
     sinusoid_minimum,
 )
+from gpcert.numerics.arrays import Array, PerVector, namespace
+from gpcert.numerics.rounding import (
+    EXP_ULPS,
+    SIN_COS_ULPS,
+    TINY,
+    down,
+    gamma,
+    nonnegative,
+    root,
+    up,
+)
 from gpcert.regions import Cells
-from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, down, gamma, nonnegative, root, up
 
 
 @dataclass(frozen=True, eq=False)

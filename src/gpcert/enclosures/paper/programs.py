@@ -21,11 +21,11 @@ from typing import Annotated, Any
 import numpy as np
 import scipy.sparse as sp
 
-from gpcert.arrays import Array, PerCellAndPoint, namespace, to_numpy
-from gpcert.deadline import checkpoint
 from gpcert.enclosures.paper.relaxation import Multipliers, Relaxation
 from gpcert.enclosures.paper.variance import ClosedForms, SquareForm
-from gpcert.extras import optional
+from gpcert.numerics.arrays import Array, PerCellAndPoint, namespace, to_numpy
+from gpcert.numerics.deadline import checkpoint
+from gpcert.utils.optional_imports import optional
 
 TANGENTS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 """Where tangents of e^2 and of the arcs are taken, relative to the half-width."""

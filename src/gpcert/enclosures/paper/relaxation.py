@@ -25,15 +25,15 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndPoint, namespace
 from gpcert.enclosures.paper.lifted import LiftedBox, LiftedCarrier, finite_or_none, lift
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
 from gpcert.kernels.nodes.base import NodeBatch
 from gpcert.kernels.sizes import signed_times
+from gpcert.numerics.arrays import Array, PerCellAndPoint, namespace
+from gpcert.numerics.rounding import TINY, gamma, nonnegative, up
 from gpcert.regions import Cells
 from gpcert.regions.frame import Reach
-from gpcert.rounding import TINY, gamma, nonnegative, up
 
 
 @dataclass(frozen=True, eq=False)

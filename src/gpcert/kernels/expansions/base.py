@@ -16,7 +16,9 @@ from typing import Annotated, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from gpcert.arrays import (
+from gpcert.errors import InputError
+from gpcert.kernels.nodes.base import CubicPart, LocalNode, NodeBatch
+from gpcert.numerics.arrays import (
     Array,
     PerCell,
     PerCellAndFeature,
@@ -26,13 +28,11 @@ from gpcert.arrays import (
     Vectors,
     namespace,
 )
-from gpcert.errors import InputError
-from gpcert.fusion import fused
-from gpcert.kernels.nodes.base import CubicPart, LocalNode, NodeBatch
+from gpcert.numerics.compilation import fused
+from gpcert.numerics.rounding import gamma, nonnegative, up
 from gpcert.regions import Cells
 from gpcert.regions.frame import Frame
 from gpcert.regions.image import ImageCells
-from gpcert.rounding import gamma, nonnegative, up
 
 
 class Pulled(NamedTuple):

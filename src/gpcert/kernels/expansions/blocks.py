@@ -16,9 +16,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndPoint, namespace
 from gpcert.kernels.expansions.base import Expansion, FunctionModel, Geometry
 from gpcert.kernels.nodes.base import CubicPart, FeatureSizes, LocalNode, NodeBatch
+from gpcert.numerics.arrays import Array, PerCellAndPoint, namespace
 from gpcert.regions.frame import Reach
 
 T = TypeVar("T", bound=tuple[Any, ...])

@@ -22,7 +22,11 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import (
+from gpcert.kernels.exponentials import LARGEST_EXPONENT
+from gpcert.kernels.nodes.base import CubicPart
+from gpcert.kernels.nodes.moments import sorted_index
+from gpcert.kernels.sizes import spectral_norm
+from gpcert.numerics.arrays import (
     Array,
     PerCell,
     PerCellAndFeature,
@@ -31,13 +35,9 @@ from gpcert.arrays import (
     Reals,
     namespace,
 )
-from gpcert.fusion import dot, fused
-from gpcert.kernels.exponentials import LARGEST_EXPONENT
-from gpcert.kernels.nodes.base import CubicPart
-from gpcert.kernels.nodes.moments import sorted_index
-from gpcert.kernels.sizes import spectral_norm
+from gpcert.numerics.compilation import dot, fused
+from gpcert.numerics.rounding import EXP_ULPS, TINY, U, down, gamma, nonnegative, root, up
 from gpcert.regions.cells import separable_minima, squared_distance_ranges
-from gpcert.rounding import EXP_ULPS, TINY, U, down, gamma, nonnegative, root, up
 
 HIGHEST_DEGREE = 6
 """Highest degree taken from the Gram matrix of the points; beyond it the tail is negligible."""

@@ -24,15 +24,6 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import (
-    Array,
-    Derivatives,
-    PerCell,
-    PerOrder,
-    namespace,
-    row_products,
-)
-from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
@@ -56,9 +47,18 @@ from gpcert.kernels.expansions.squared_exponential_table import (
     SquaredExponentialTable,
 )
 from gpcert.kernels.exponentials import growth_chord
+from gpcert.numerics.arrays import (
+    Array,
+    Derivatives,
+    PerCell,
+    PerOrder,
+    namespace,
+    row_products,
+)
+from gpcert.numerics.compilation import fused
+from gpcert.numerics.rounding import gamma, nonnegative, root, up
 from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
-from gpcert.rounding import gamma, nonnegative, root, up
 
 
 @dataclass(frozen=True, eq=False)

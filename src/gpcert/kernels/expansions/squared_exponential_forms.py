@@ -24,7 +24,6 @@ from itertools import accumulate
 from operator import mul
 from typing import TYPE_CHECKING, Annotated
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, PerRow, Rows, namespace
 from gpcert.kernels.expansions.base import FormFunction
 from gpcert.kernels.expansions.higher_degrees import (
     HIGHEST_DEGREE,
@@ -34,7 +33,16 @@ from gpcert.kernels.expansions.higher_degrees import (
 )
 from gpcert.kernels.expansions.squared_exponential_table import SquaredExponentialTable
 from gpcert.kernels.exponentials import exponential_tail
-from gpcert.rounding import TINY, gamma, nonnegative, root, up
+from gpcert.numerics.arrays import (
+    Array,
+    PerCell,
+    PerCellAndFeature,
+    PerCellMatrix,
+    PerRow,
+    Rows,
+    namespace,
+)
+from gpcert.numerics.rounding import TINY, gamma, nonnegative, root, up
 
 if TYPE_CHECKING:
     from gpcert.kernels.expansions.squared_exponential import WeightedExpansion

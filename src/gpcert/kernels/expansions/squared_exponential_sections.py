@@ -20,7 +20,6 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, PerCellAndPoint, Points, namespace
 from gpcert.kernels.expansions.base import inverse_lengths
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
 from gpcert.kernels.expansions.squared_exponential_table import (
@@ -28,8 +27,9 @@ from gpcert.kernels.expansions.squared_exponential_table import (
     kernel_errors,
     subtraction_error,
 )
+from gpcert.numerics.arrays import Array, Backend, PerCellAndPoint, Points, namespace
+from gpcert.numerics.rounding import nonnegative, up
 from gpcert.regions.frame import power_of_two
-from gpcert.rounding import nonnegative, up
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,7 @@ from typing import Annotated, Self
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, PerCell, PerCellAndPoint, PerOrder, Reals, Rows, namespace
-from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
-from gpcert.fusion import dot, fused
 from gpcert.kernels.expansions.base import inverse_lengths
 from gpcert.kernels.expansions.higher_degrees import (
     HIGHEST_DEGREE,
@@ -31,9 +28,19 @@ from gpcert.kernels.expansions.higher_degrees import (
 )
 from gpcert.kernels.exponentials import exponential_tail
 from gpcert.kernels.nodes.moments import MomentTable
-from gpcert.regions import Region
-from gpcert.regions.frame import power_of_two
-from gpcert.rounding import (
+from gpcert.numerics.arrays import (
+    Array,
+    Backend,
+    PerCell,
+    PerCellAndPoint,
+    PerOrder,
+    Reals,
+    Rows,
+    namespace,
+)
+from gpcert.numerics.compilation import dot, fused
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import (
     EXP_ULPS,
     TINY,
     U,
@@ -46,6 +53,8 @@ from gpcert.rounding import (
     up,
     up_float,
 )
+from gpcert.regions import Region
+from gpcert.regions.frame import power_of_two
 
 FARTHEST = 2.0**20
 """Squared distances in the fixed features end here: k is below TINY there and beyond, which every

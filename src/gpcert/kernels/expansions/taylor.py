@@ -19,7 +19,6 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, Derivatives, PerCell, PerCellAndBin, PerCellAndClass, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import (
     Combination,
@@ -41,10 +40,18 @@ from gpcert.kernels.nodes.base import (
 )
 from gpcert.kernels.nodes.radial_bins import BinnedSums
 from gpcert.kernels.sizes import euclidean
+from gpcert.numerics.arrays import (
+    Array,
+    Derivatives,
+    PerCell,
+    PerCellAndBin,
+    PerCellAndClass,
+    namespace,
+)
+from gpcert.numerics.rounding import down, gamma, nonnegative, up, up_float
 from gpcert.regions import Cells, Region
 from gpcert.regions.frame import Frame, Reach
 from gpcert.regions.image import ImageCells
-from gpcert.rounding import down, gamma, nonnegative, up, up_float
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,10 +27,10 @@ from operator import add
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndPoint, namespace
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed, LinearCarrier, joint_minimum
 from gpcert.kernels.sizes import signed_times, times
-from gpcert.rounding import TINY, down, gamma, nonnegative, up
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndPoint, namespace
+from gpcert.numerics.rounding import TINY, down, gamma, nonnegative, up
 
 Term = tuple[Array, Enclosed]
 """A coefficient c, broadcastable to (B, N), and what encloses k."""

@@ -25,10 +25,10 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndPoint, Reals, namespace
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndPoint, Reals, namespace
+from gpcert.numerics.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, down, gamma, root, up
 from gpcert.regions.cells import separable_minima
 from gpcert.regions.frame import Reach
-from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, down, gamma, root, up
 
 
 class Carrier(ABC):

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Index, PerCell, PerCellAndPoint, PerCellMatrix, namespace
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.kernels.sizes import (
@@ -31,8 +30,9 @@ from gpcert.kernels.sizes import (
     times,
     total,
 )
+from gpcert.numerics.arrays import Array, Index, PerCell, PerCellAndPoint, PerCellMatrix, namespace
+from gpcert.numerics.rounding import gamma, up, up_float
 from gpcert.regions.frame import Reach
-from gpcert.rounding import gamma, up, up_float
 
 if TYPE_CHECKING:
     from gpcert.kernels.nodes.radial_bins import BinnedSums

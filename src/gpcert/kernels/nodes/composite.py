@@ -14,7 +14,6 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndPoint, PerCellMatrix, Reals, namespace
 from gpcert.kernels.lines.affine_algebra import combined, product_enclosed
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import (
@@ -27,8 +26,9 @@ from gpcert.kernels.nodes.base import (
     Triple,
 )
 from gpcert.kernels.sizes import frobenius, leibniz, raised, scaled, total
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndPoint, PerCellMatrix, Reals, namespace
+from gpcert.numerics.rounding import gamma
 from gpcert.regions.frame import Reach
-from gpcert.rounding import gamma
 
 
 @dataclass(frozen=True, eq=False)

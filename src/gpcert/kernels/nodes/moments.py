@@ -16,9 +16,16 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndPoint, PerCellMatrix, namespace, to_numpy
-from gpcert.fusion import fused
-from gpcert.rounding import root, up
+from gpcert.numerics.arrays import (
+    Array,
+    PerCell,
+    PerCellAndPoint,
+    PerCellMatrix,
+    namespace,
+    to_numpy,
+)
+from gpcert.numerics.compilation import fused
+from gpcert.numerics.rounding import root, up
 
 
 class Index(NamedTuple):

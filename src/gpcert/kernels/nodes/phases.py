@@ -14,10 +14,10 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, Derivatives, PerCell, PerFeature, Points, Reals, namespace
 from gpcert.kernels.nodes.base import Jet, NodeBatch
+from gpcert.numerics.arrays import Array, Derivatives, PerCell, PerFeature, Points, Reals, namespace
+from gpcert.numerics.rounding import SIN_COS_ULPS, gamma, nonnegative, up
 from gpcert.regions.frame import Frame, Reach
-from gpcert.rounding import SIN_COS_ULPS, gamma, nonnegative, up
 
 LARGEST_CLOSED = 100.0
 """From this u on, `|e^{iu}| + |polynomial|` is as good as the closed form."""

@@ -22,7 +22,13 @@ from typing import Annotated, ClassVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpcert.arrays import (
+from gpcert.errors import InputError
+from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, Triple, spectral_gram
+from gpcert.kernels.nodes.moments import MomentTable
+from gpcert.kernels.nodes.radial_batch import RadialBatch
+from gpcert.kernels.nodes.radial_bin_tables import FINENESS, MOST_BINS, BinTables
+from gpcert.kernels.nodes.radial_profiles import SMALL_CHANGE, RadialProfile, infinite_beyond_zero
+from gpcert.numerics.arrays import (
     Array,
     PerCell,
     PerCellAndFeature,
@@ -31,14 +37,8 @@ from gpcert.arrays import (
     Reals,
     namespace,
 )
-from gpcert.errors import InputError
-from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, Triple, spectral_gram
-from gpcert.kernels.nodes.moments import MomentTable
-from gpcert.kernels.nodes.radial_batch import RadialBatch
-from gpcert.kernels.nodes.radial_bin_tables import FINENESS, MOST_BINS, BinTables
-from gpcert.kernels.nodes.radial_profiles import SMALL_CHANGE, RadialProfile, infinite_beyond_zero
+from gpcert.numerics.rounding import TINY, U, gamma, nonnegative, root, up, up_float
 from gpcert.regions.frame import Frame, Reach
-from gpcert.rounding import TINY, U, gamma, nonnegative, root, up, up_float
 
 LARGEST_EXTENT = 1e60
 """Scaled coordinates beyond this are refused: their powers leave float64."""

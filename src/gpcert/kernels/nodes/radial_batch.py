@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellAndPoint, namespace, row_blocks
 from gpcert.kernels.lines.base import Affine, Enclosed, QuadraticCarrier
 from gpcert.kernels.nodes.base import Beyond, Jet, NodeBatch, Triple
 from gpcert.kernels.nodes.radial_bins import BinnedSums, serves
@@ -29,9 +28,17 @@ from gpcert.kernels.nodes.radial_variations import (
     radial_remainder,
     radial_variations,
 )
+from gpcert.numerics.arrays import (
+    Array,
+    PerCell,
+    PerCellAndFeature,
+    PerCellAndPoint,
+    namespace,
+    row_blocks,
+)
+from gpcert.numerics.rounding import TINY, U, gamma, nonnegative, up
 from gpcert.regions.cells import squared_distance_ranges
 from gpcert.regions.frame import Reach
-from gpcert.rounding import TINY, U, gamma, nonnegative, up
 
 if TYPE_CHECKING:
     from gpcert.kernels.nodes.radial import Accuracy, LocalRadial

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import PerCell, PerRow
 from gpcert.kernels.nodes.radial_variations import (
     FAR,
     SLACK,
@@ -22,7 +21,8 @@ from gpcert.kernels.nodes.radial_variations import (
     share_weights,
     third,
 )
-from gpcert.rounding import up
+from gpcert.numerics.arrays import PerCell, PerRow
+from gpcert.numerics.rounding import up
 
 if TYPE_CHECKING:
     from gpcert.kernels.nodes.radial import Accuracy, LocalRadial

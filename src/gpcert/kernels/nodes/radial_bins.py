@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndBin, PerCellAndPoint, row_blocks
 from gpcert.kernels.nodes.base import Beyond, Jet
 from gpcert.kernels.nodes.moments import dense
 from gpcert.kernels.nodes.radial_bin_tables import (
@@ -31,7 +30,8 @@ from gpcert.kernels.nodes.radial_variations import (
     TENSOR_DEGREES,
     beyond_of_tensors,
 )
-from gpcert.rounding import root, up
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndBin, PerCellAndPoint, row_blocks
+from gpcert.numerics.rounding import root, up
 
 if TYPE_CHECKING:
     from gpcert.kernels.nodes.radial import LocalRadial

@@ -27,8 +27,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import PerCell, Reals, namespace
-from gpcert.rounding import EXP_ULPS, U, gamma, nonnegative, up
+from gpcert.numerics.arrays import PerCell, Reals, namespace
+from gpcert.numerics.rounding import EXP_ULPS, U, gamma, nonnegative, up
 
 PEAK_SLACK = 1e-10
 """Relative: what a peak found in floating point may miss of the maximum. At the point found,

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndPoint, Reals, namespace
 from gpcert.kernels.nodes.base import Beyond, CubicPart
 from gpcert.kernels.nodes.moments import (
     double_pairings,
@@ -39,7 +38,8 @@ from gpcert.kernels.nodes.moments import (
     sorted_index,
 )
 from gpcert.kernels.nodes.radial_profiles import PEAK_SLACK, RadialProfile
-from gpcert.rounding import TINY, U, gamma, nonnegative, up
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndPoint, Reals, namespace
+from gpcert.numerics.rounding import TINY, U, gamma, nonnegative, up
 
 if TYPE_CHECKING:
     from gpcert.kernels.nodes.radial_batch import RadialBatch

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from gpcert.model.posterior_parts import noise_of_sites
 from gpcert.models.inference import fit as fitting
 from gpcert.models.inference.fit import EvidenceGradient, Fit
 from gpcert.models.links import Link, Moments
-from gpcert.posterior_parts import noise_of_sites
-from gpcert.rounding import U
-from gpcert.triangular import square, triangular_inverse
+from gpcert.numerics.rounding import U
+from gpcert.numerics.triangular import square, triangular_inverse
 
 _TRUSTED = 1e-6
 """`precision * variance = 1 - (B^-1)_ii` below this has lost ten of its sixteen digits: such

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 
 from gpcert.errors import InputError
-from gpcert.triangular import square, triangular_inverse
+from gpcert.numerics.triangular import square, triangular_inverse
 
 
 @dataclass(frozen=True, eq=False)

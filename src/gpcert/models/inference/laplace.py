@@ -19,12 +19,12 @@ from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.errors import InputError
+from gpcert.model.posterior_parts import noise_of_sites
 from gpcert.models.inference import fit as fitting
 from gpcert.models.inference.fit import EvidenceGradient, Fit
 from gpcert.models.links import Derivatives, Link, softmax_log_likelihood
-from gpcert.posterior_parts import noise_of_sites
-from gpcert.rounding import U
-from gpcert.triangular import square, triangular_inverse
+from gpcert.numerics.rounding import U
+from gpcert.numerics.triangular import square, triangular_inverse
 
 MODE_TOLERANCE = 1e-10
 """On `|a - grad log p(y | K a)|`, relative to `Problem.size`. Newton is quadratic: the gap is

@@ -32,7 +32,7 @@ from gpcert.models.inference import fit as fitting
 from gpcert.models.inference.ep import Sweep, propagate
 from gpcert.models.inference.fit import EvidenceGradient, Fit
 from gpcert.models.links import Link
-from gpcert.rounding import U
+from gpcert.numerics.rounding import U
 
 TOLERANCE = 1e-8
 

@@ -1,7 +1,0 @@
-"""Data sets of the experiments: generated, embedded, from OpenML or from a folder."""
-
-from gpcert.datasets.images import digits, fashion, mnist
-from gpcert.datasets.record import Dataset
-from gpcert.datasets.tables import l1_features, spambase, synthetic2d
-
-__all__ = ["Dataset", "synthetic2d", "digits", "spambase", "mnist", "fashion", "l1_features"]

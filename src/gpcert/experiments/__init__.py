@@ -1,7 +1,0 @@
-"""The experiments of the paper, one short file each on the public API, and their results."""
-
-from gpcert.experiments.base import experiment_named, names
-from gpcert.experiments.results import ExperimentResult
-from gpcert.experiments.run import reads_files, redraw, reproduce
-
-__all__ = ["reproduce", "redraw", "reads_files", "names", "experiment_named", "ExperimentResult"]

@@ -1,0 +1,1 @@
+"""Inputs of models: points from data frames by name, and categories by number."""

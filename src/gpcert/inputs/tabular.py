@@ -1,0 +1,212 @@
+"""Points from arrays and data frames, whose columns are matched by name.
+
+A model may know the names of its features. A data frame (pandas, polars or any other with the
+interchange protocol) that has names is then put into the model's order, and refused if a name is
+missing, unknown or there twice. Where only one side has names, columns are taken by position, as
+scikit-learn does. No data frame library is imported here. `spread_of` is how far each feature of
+training data spreads, the unit of `scale="std"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from gpcert.errors import InputError
+from gpcert.inputs.categories import Levels, coded
+from gpcert.numerics.arrays import finite_array
+
+NO_LEVELS: Levels = MappingProxyType({})
+
+Names = tuple[str, ...] | None
+
+
+def read_points(
+    name: str, X: Any, dim: int, features: Names = None, levels: Levels = NO_LEVELS
+) -> np.ndarray:
+    """X as a finite (n, dim) array in the model's order of features, or an `InputError`.
+
+    Booleans are the numbers 0 and 1, as in scikit-learn. Text is understood in the features that
+    have `levels`, and stands for their numbers.
+
+    >>> read_points("X", [[1, True]], 2).tolist()
+    [[1.0, 1.0]]
+    """
+    order = _order(name, column_names(name, X), features)
+    try:
+        values = X if order is None else np.asarray(X)[:, order]
+    except (TypeError, ValueError, IndexError) as error:
+        raise InputError(f"{name}: expected a table of numbers ({error})") from error
+    points = finite_array(name, coded(name, values, levels, features), booleans=True)
+    if points.ndim != 2:
+        raise InputError(
+            f"{name}: expected 2 dimensions, one row per point, got shape {points.shape}"
+            + ("; pass [x] for one point" if points.ndim == 1 else "")
+        )
+    if points.shape[1] != dim:
+        raise InputError(f"{name}: expected {dim} features, got shape {points.shape}")
+    return points
+
+
+def read_point(
+    name: str,
+    x: Any,
+    dim: int,
+    features: Names = None,
+    several: str = "pass one row at a time",
+    levels: Levels = NO_LEVELS,
+) -> np.ndarray:
+    """x as a finite (dim,) array: a vector, a row of a data frame, or a mapping by name.
+
+    `several` says what to do with more than one point; `levels` as in `read_points`.
+
+    >>> read_point("x", {"bmi": 20, "age": 60}, 2, ("age", "bmi")).tolist()
+    [60.0, 20.0]
+    """
+    if isinstance(x, Mapping) and features is None:
+        raise InputError(
+            f"{name}: expected a vector of {dim} numbers, got names; the model was fitted without "
+            "names of its features"
+        )
+    values = list(x.values()) if isinstance(x, Mapping) else x
+    if not _is_table(x):  # the columns of a table are said to be too many below
+        labels = x if isinstance(x, Mapping) else x.index if hasattr(x, "iloc") else ()
+        names = _only_text(name, list(labels))
+        if isinstance(x, Mapping) and labels and names is None:  # by position would be a guess
+            raise InputError(
+                f"{name}: expected names of features as keys, out of {list(features or ())}, got "
+                f"{list(labels)}"
+            )
+        order = _order(name, names, features)
+        values = values if order is None else [_listed(values, levels)[j] for j in order]
+        values = coded(name, values, levels, features)
+    point = finite_array(name, values, booleans=True)
+    if point.ndim == 2:
+        raise InputError(
+            f"{name}: expected one point, a vector of {dim} numbers, got shape {point.shape}; "
+            f"for one row pass {name}[0] ({name}.iloc[0] of a data frame), for several {several}"
+        )
+    if point.ndim != 1:
+        raise InputError(f"{name}: expected 1 dimension(s), got shape {point.shape}")
+    if len(point) != dim:
+        raise InputError(f"{name}: expected {dim} features, got {len(point)}")
+    return point
+
+
+def _listed(values: Any, levels: Levels) -> np.ndarray:
+    """Values side by side; of any kind where some are categories."""
+    return np.asarray(values, dtype=object if levels else None)
+
+
+def column_names(name: str, X: Any) -> Names:
+    """Names of the columns of a data frame; None for arrays, and where they are only numbered."""
+    if not _is_table(X):
+        return None
+    labels = X.columns if hasattr(X, "iloc") else X.__dataframe__().column_names()
+    return _only_text(name, list(labels))
+
+
+def row_labels(X: Any) -> tuple[Any, ...] | None:
+    """What the index of a data frame calls its rows; None where there is none.
+
+    Text and numbers stay what they are, anything else (dates, tuples) becomes text.
+    """
+    if not (_is_table(X) and hasattr(X, "iloc")):
+        return None
+    labels = [each.item() if isinstance(each, np.generic) else each for each in X.index]
+    return tuple(each if isinstance(each, str | int | float) else str(each) for each in labels)
+
+
+def labels_of(X: Any, rows: Sequence[int]) -> tuple[Any, ...]:
+    """What the rows of these numbers are called: by the index of a data frame, else their numbers.
+
+    >>> labels_of([[1.0], [2.0], [3.0]], [0, 2])
+    (0, 2)
+    """
+    names = row_labels(X)
+    return tuple(rows) if names is None else tuple(names[row] for row in rows)
+
+
+def _is_table(X: Any) -> bool:
+    return hasattr(X, "__dataframe__") or (hasattr(X, "columns") and hasattr(X, "iloc"))
+
+
+def _only_text(name: str, labels: Sequence[Any]) -> Names:
+    text = [isinstance(label, str) for label in labels]
+    if not any(text):
+        return None
+    if not all(text):
+        raise InputError(f"{name}: expected names of features that are all text, got {labels}")
+    return tuple(map(str, labels))
+
+
+def _order(name: str, given: Names, features: Names) -> list[int] | None:
+    """Where each of the model's features stands among the given names; None: by position."""
+    if given is None or features is None:
+        return None
+    missing = [feature for feature in features if feature not in given]
+    unknown = [each for each in given if each not in features]
+    twice = sorted({each for each in given if given.count(each) > 1})
+    if missing or unknown or twice:
+        found = (("missing", missing), ("unknown", unknown), ("there twice", twice))
+        words = "; ".join(f"{what}: {', '.join(map(repr, each))}" for what, each in found if each)
+        raise InputError(
+            f"{name}: expected the features that the model was fitted with, got others ({words}); "
+            "pass just those columns, in any order (the index of a data frame may hold labels)"
+        )
+    return [given.index(feature) for feature in features]
+
+
+def checked_names(names: Any, d: int) -> tuple[str, ...] | None:
+    """The d distinct names of the features, or None where there are none.
+
+    >>> checked_names(["age", "bmi"], 2)
+    ('age', 'bmi')
+    """
+    if names is None:
+        return None
+    listed = isinstance(names, tuple | list) or (isinstance(names, np.ndarray) and names.ndim == 1)
+    found = tuple(names) if listed else None
+    if found is None or len(found) != d or not all(isinstance(name, str) for name in found):
+        raise InputError(f"feature_names: expected {d} names, got {names!r}")
+    if len(set(found)) != d:
+        raise InputError(f"feature_names: expected distinct names, got {list(found)}")
+    return tuple(map(str, found))
+
+
+def common_names(what: str, each: Iterable[Names]) -> Names:
+    """The names of the features of models that see the same inputs; None where none has any.
+
+    An `InputError` where two models differ, also in their order alone: columns that are right for
+    the one would be taken for others by the other.
+
+    >>> common_names("model", [None, ("age", "bmi")])
+    ('age', 'bmi')
+    """
+    known = list(dict.fromkeys(names for names in each if names is not None))
+    if len(known) > 1:
+        first, second = map(list, known[:2])
+        raise InputError(
+            f"{what}: expected the same names of features in the same order for all, got {first} "
+            f"and {second}; fit them on the same columns"
+        )
+    return known[0] if known else None
+
+
+def spread_of(X: Any) -> np.ndarray:
+    """(d,) standard deviations of the columns of X (n, d), divided by n as scikit-learn's scalers
+    do; exactly 0 for a feature that has one value, whatever the mean's rounding, and for no other,
+    whatever its unit: a spread of 0 would keep it fixed.
+
+    >>> spread_of([[0.1, 1.0], [0.1, 3.0], [0.1, 2.0]]).round(3).tolist()
+    [0.0, 0.816]
+    """
+    values = finite_array("X", X, ndim=2)
+    # about one, by a power of two: squares of 1e-170 would be 0, those of 1e170 infinite
+    exponents = np.frexp(np.abs(values).max(axis=0))[1]
+    found = np.ldexp(np.ldexp(values, -exponents).std(axis=0), exponents)
+    constant = values.min(axis=0) == values.max(axis=0)
+    return np.where(constant, 0.0, np.maximum(found, np.finfo(float).smallest_subnormal))

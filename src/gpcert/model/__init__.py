@@ -1,0 +1,1 @@
+"""Models: the posterior, the canonical object, and several of them together."""

@@ -1,0 +1,426 @@
+"""The latent functions of a posterior in units in which all their numbers are about one.
+
+    mu_c = offset_c + mean_scale_c (k' t'_c + slope'_c.x),
+    variance_c = variance_scale_c max(k' - |A'_c k'|^2 + |C'_c k'|^2, 0) + noise_c,
+
+with `k = 2^e k'`, `t_c = 2^w_c t'_c`, `slope_c = 2^(e + w_c) slope'_c`, `A = 2^(-e/2) A'` (C
+alike), e even: powers of two, so that
+nothing is rounded and the model is the same. Squares of weights of 1e-200 and kernels of variance
+1e300 never arise, and what underflow is counted as (`gpcert.numerics.rounding.TINY`) is small
+beside all.
+
+Proofs: docs/mathematics.md, statements 1.1, 1.3 and 1.8.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, Any
+
+import numpy as np
+
+from gpcert.errors import InputError
+from gpcert.kernels import Kernel
+from gpcert.model.posterior_parts import Factored
+from gpcert.numerics.arrays import Points
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import TINY, gamma, raised_power, scaled, scaled_to_one, up_float
+from gpcert.numerics.spectral import (
+    Circles,
+    GramBlock,
+    absolute_norm,
+    coupling_excess,
+    gram_circles,
+    inverse_distance,
+    largest_eigenvalue,
+    triangular_eigenvalue,
+)
+from gpcert.numerics.triangular import Inverse, blocks, square
+from gpcert.regions import LinearMap
+
+LOWEST, HIGHEST = -900, 1000
+"""Exponents of `mean_scale`. Below, the weights stay small instead: their underflow is then less
+than TINY in the units of the output. Above, predictions leave float64. Beside a trend, LOWEST is
+that of `mean_scale / offset` too: rounding the offset is counted in unit form."""
+
+SMALL_EXCESS = 1e-8
+"""An excess that is as good as any other: beside it nothing is gained by the longer way."""
+
+KNOWN = 4.0
+"""What is proved of a known inverse counts so many times: it serves where there is room to spare,
+and there one that is found from the factor alone proves as much."""
+
+ROOM = 4.0
+"""The same for the distance of a factor from its training noise, which counts as at least so many
+times what rounding is expected to leave."""
+
+SUMMED = "summed norms"
+"""Where the sums that `norms` are made of wait, once K_ZZ was gone through."""
+
+SMALL_GAIN = 0.5
+"""What a coupling may add; beyond, its largest eigenvalue, about 1, is no worse."""
+
+
+@dataclass(frozen=True, eq=False)
+class UnitForm(Factored):
+    """See the module. `exponent` is e, `weight_exponents` (m,) are w; arrays as in `Posterior`."""
+
+    kernel: Kernel
+    points: Points
+    weights: np.ndarray
+    factor: np.ndarray
+    negative_factor: np.ndarray
+    scale: np.ndarray
+    coupled: bool
+    exponent: int
+    weight_exponents: tuple[int, ...]
+    features: LinearMap | None
+    slope: np.ndarray
+    inverse: Inverse | None
+    """Of the factor before it was scaled by 2^(e/2), where it is known."""
+    training_noise: np.ndarray | None = None
+    """`2^-e` times the posterior's."""
+    joint: UnitForm | None = None
+    """Of the coupled outputs whose differences these are: a pair is their joint operator between
+    vectors of length one, so it has their `excess` and `gain`."""
+
+    @staticmethod
+    def of(posterior: Any) -> UnitForm:
+        """The unit form of a `gpcert.model.posterior.Posterior`."""
+        kernel, e = posterior.kernel.in_units(posterior.points)
+        factors = [in_units(A, e // 2) for A in (posterior.factor, posterior.negative_factor)]
+        weights, exponents, slopes = [], [], []
+        numbers = (posterior.weights, posterior.slope, posterior.scale, posterior.offset)
+        for t, slope, scale, offset in zip(*numbers, strict=True):
+            exponent = scaled_to_one(t)[1] if np.any(t) else -e
+            trend = slope_exponent(slope, posterior.points)
+            if trend is not None:
+                trend = max(trend, math.frexp(offset)[1] - math.frexp(scale)[1] + LOWEST)
+                exponent = max(exponent, trend - e) if np.any(t) else trend - e
+            exponent = max(exponent, LOWEST - e - math.frexp(scale)[1])
+            weights.append(in_units(t, -exponent))
+            slopes.append(in_units(slope, -e - exponent))
+            exponents.append(exponent)
+        return UnitForm(
+            kernel,
+            posterior.points,
+            np.stack(weights),
+            factors[0],
+            factors[1],
+            posterior.scale,
+            posterior.coupled,
+            e,
+            tuple(exponents),
+            posterior.features,
+            np.stack(slopes),
+            posterior.inverse,
+            noise_in_units(posterior.training_noise, -e),
+        )
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs m."""
+        return len(self.weights)
+
+    @cached_property
+    def mean_scale(self) -> tuple[float, ...]:
+        """What one unit of `k' t'_c` is in the output: `scale 2^(e + w)`, exactly."""
+        found = []
+        for c, (scale, w) in enumerate(
+            zip(self.scale.tolist(), self.weight_exponents, strict=True)
+        ):
+            mantissa, own = math.frexp(scale)
+            if own + self.exponent + w > HIGHEST:
+                raise InputError(
+                    f"output {c}: scale * weights * kernel is about 2^{own + self.exponent + w}, "
+                    "beyond float64; expected predictions below 1e300: rescale the targets"
+                )
+            found.append(math.ldexp(mantissa, own + self.exponent + w))
+        return tuple(found)
+
+    @cached_property
+    def variance_scale(self) -> tuple[float, ...]:
+        """What one unit of variance is in the output: `scale^2 2^e`, to one rounding."""
+        found = []
+        for c, scale in enumerate(self.scale.tolist()):
+            mantissa, own = math.frexp(scale)
+            square, exponent = mantissa * mantissa, 2 * own + self.exponent
+            if not -1020 <= exponent <= HIGHEST:
+                raise InputError(
+                    f"output {c}: scale^2 * kernel, its prior variance, is about 2^{exponent}, "
+                    "outside float64's range; expected 1e-300 to 1e300: rescale the targets, or "
+                    "ask about the mean"
+                )
+            found.append(math.ldexp(square, exponent))
+        return tuple(found)
+
+    @cached_property
+    def precisions(self) -> Sequence[np.ndarray]:
+        """S = A^T A - C^T C in floating point, for every output or for all at once."""
+        both = (self.factors_of(c) for c in range(self.precision_count))
+        return tuple(square(A) - square(C) if len(C) else square(A) for A, C in both)
+
+    @cached_property
+    def factor_sizes(self) -> tuple[tuple[float, float], ...]:
+        """Upper bounds of `|| |A| ||_2` and `|| |C| ||_2`, like `precisions`."""
+        both = (self.factors_of(c) for c in range(self.precision_count))
+        lower = [self.is_triangular(c) for c in range(self.precision_count)]
+        each = zip(both, lower, strict=True)
+        return tuple((absolute_norm(A, lower=one), absolute_norm(C)) for (A, C), one in each)
+
+    @cached_property
+    def form_norms(self) -> dict[tuple[tuple[int, float], ...], float]:
+        """Norms of sums of outputs' precisions (`enclosures.classes.covariances`), by their
+        coefficients: found once per model."""
+        return {}
+
+    @property
+    def gram(self) -> tuple[np.ndarray, np.ndarray]:
+        """K_ZZ and bounds of the absolute error of its entries."""
+        return self.kernel.gram_with_error(self.points)
+
+    def gram_blocks(self) -> Iterator[GramBlock]:
+        """K_ZZ on and below its diagonal, block by block; it is never held as a whole.
+
+        Whoever goes through all of them leaves behind what `norms` are made of, where they are not
+        known yet: K_ZZ is formed once for them and for the excess.
+        """
+        sums = None if {"norms", SUMMED} & vars(self).keys() else NormSums(self.weights)
+        pieces = blocks(len(self.points))
+        for number, rows in enumerate(pieces):
+            checkpoint()
+            for columns in pieces[: number + 1]:
+                K, errors = self.kernel.gram_with_error(self.points, rows, columns)
+                block = GramBlock(rows, columns, K, errors)
+                if sums is not None:
+                    sums.add(block)
+                yield block
+        if sums is not None:
+            vars(self)[SUMMED] = sums
+
+    @cached_property
+    def norms(self) -> Annotated[np.ndarray, "m"]:
+        """(m,) upper bounds B_c of the RKHS norm of k' t'_c: `B^2 = t^T K_ZZ t`, rounded up."""
+        if SUMMED not in vars(self):
+            for _ in self.gram_blocks():
+                pass
+        bounds = vars(self).pop(SUMMED).bounds()
+        if not np.all(np.isfinite(bounds)):
+            raise InputError(
+                "kernel: its values at the points leave float64, so that no norm can be bounded; "
+                "check the kernel's parameters and the units of the points"
+            )
+        return bounds
+
+    @cached_property
+    def excess(self) -> float:
+        """kappa >= 0 with `A K_ZZ A^T <= (1 + kappa) I` for every output.
+
+        The posterior covariance operator `P = I - Phi S Phi*` then satisfies
+        `-kappa I <= P <= gain I`, as the part with C is positive.
+        An exact posterior has kappa = 0; the stored factor is rounded, so kappa is proved, not
+        assumed. Coupled outputs have one operator: `sum_c A_c K_ZZ A_c^T <= (1 + kappa) I`; where a
+        C couples them, each has its own A, and that part of P is positive.
+        """
+        if self.joint is not None:
+            return self.joint.excess
+        joint = self.coupled and not self.negative_factor.size
+        numbers = range(len(self.factor))
+        groups = [tuple(numbers)] if joint else [(c,) for c in numbers]
+        largest = max(map(self._largest_eigenvalue, groups))
+        return max(0.0, largest - 1.0)
+
+    def _largest_eigenvalue(self, group: tuple[int, ...]) -> float:
+        """Upper bound of that of `sum_c A_c K_ZZ A_c^T`; the short ways where they are as good.
+
+        A file holds the factor and no inverse of it. So a known one only says that there is no
+        excess; any other is found from the factor, and a loaded model answers like the saved one.
+        """
+        factors, short = [self.factor[c] for c in group], math.inf
+        if len(group) == 1 and self.triangular[group[0]]:
+            known = self.known_inverse
+            if known is not None and triangular_eigenvalue(*known) <= 1.0:
+                return 1.0
+            short = triangular_eigenvalue(*self.found_inverse(group[0]))
+            if short <= 1.0 + SMALL_EXCESS:
+                return short
+        return min(short, largest_eigenvalue(factors, *self.gram))
+
+    @cached_property
+    def known_inverse(self) -> tuple[Inverse, Circles] | None:
+        """That of the factor, where it came with one; its residual counts `KNOWN` times."""
+        if self.inverse is None:
+            return None
+        known = self.inverse.scaled(self.exponent // 2)
+        known = replace(known, residual=KNOWN * known.residual)
+        object.__setattr__(self, "inverse", None)  # as large as the factor, and of no further use
+        return known, gram_circles(known.root, self.gram_blocks())
+
+    def found_inverse(self, index: int) -> tuple[Inverse, Circles]:
+        """From a triangular factor alone."""
+        inverse = Inverse.with_matrix(self.factor[index])
+        return inverse, gram_circles(inverse.root, self.gram_blocks())
+
+    @cached_property
+    def distances(self) -> tuple[float, ...]:
+        """eta with `|k(x, Z) ((K + Sigma)^-1 - A^T A) k(Z, x)| <= eta k(x, x)` for every x, like
+        `precisions`: how far the stored factor is from the training noise Sigma; 0 without one.
+
+        With `E = A (K + Sigma) A^T - I`, `|E| <= e < 1`, and q = A k: `(K + Sigma)^-1 = A^T
+        (I + E)^-1 A`, so it is at most `e / (1 - e) |q|^2`, and `|q|^2 <= (1 + e) k(x, x)`
+        (Statement 1.12).
+        """
+        if self.training_noise is None:
+            return (0.0,) * self.precision_count
+        return tuple(map(self._distance, range(self.precision_count)))
+
+    def _distance(self, index: int) -> float:
+        assert self.training_noise is not None, "asked only where it is known"
+        noise = self.training_noise[index]
+        if not (self.triangular[index] and np.all(np.isfinite(noise))):
+            return math.inf
+        size = self.factor_sizes[index][0]
+        # what rounding may leave; a known inverse says only whether that is all: see `excess`
+        allowed = ROOM * gamma(len(noise)) * size * size * (self.trace + float(noise.max()))
+        found = math.inf
+        if self.known_inverse is not None:
+            found = KNOWN * inverse_distance(*self.known_inverse, noise, size)
+        if found > allowed:
+            found = inverse_distance(*self.found_inverse(index), noise, size)
+        e = max(found, allowed)
+        return up_float(e * (1.0 + e) / (1.0 - e), 8) if e < 0.5 else math.inf
+
+    @cached_property
+    def trace(self) -> float:
+        """Upper bound of that of K_ZZ."""
+        total, pieces = 0.0, blocks(len(self.points))
+        for rows in pieces:
+            block = GramBlock(rows, rows, *self.kernel.gram_with_error(self.points, rows, rows))
+            total += block.trace
+        return up_float(total, len(pieces) + 8)
+
+    @property
+    def root_trace(self) -> float:
+        """At least the norm of `sum_i y_i k(., z_i)` for every y of length one."""
+        return up_float(math.sqrt(self.trace), 2)
+
+    @cached_property
+    def smallest_variances(self) -> tuple[float, ...]:
+        """About the smallest variance at the points, like `precisions`, where the noise is known:
+        `noise - noise^2 S_ii`. It says which bounds are worth their time, and proves nothing."""
+        assert self.training_noise is not None, "asked only where it is known"
+        found = []
+        for noise, A in zip(self.training_noise, self.factor, strict=True):
+            seen = np.isfinite(noise)
+            explained = noise[seen] * np.square(A[:, seen]).sum(axis=0)
+            share = np.clip(1.0 - explained, 1.0 / len(noise), 1.0)
+            found.append(float((noise[seen] * share).min(initial=math.inf)))
+        return tuple(found)
+
+    @cached_property
+    def gain(self) -> float:
+        """1 + an upper bound of the largest eigenvalue of `C K_ZZ C^T`: 1 where there is no C.
+
+        Of a C that couples outputs: how far it exceeds what the A take off (Statement 1.11).
+        """
+        if self.joint is not None:
+            return self.joint.gain
+        if not self.negative_factor.size:
+            return 1.0
+        groups = [(C,) for C in self.negative_factor]
+        if self.coupled:
+            least = coupling_excess(
+                list(self.factor), list(self.negative_factor), self.excess, self.trace
+            )
+            if least <= SMALL_GAIN:
+                return up_float(1.0 + least, 2)
+            groups = [tuple(self.negative_factor)]
+        largest = max(largest_eigenvalue(group, *self.gram) for group in groups)
+        return up_float(1.0 + largest, 2) if largest > 0 else 1.0
+
+
+class NormSums:
+    """`t^T K_ZZ t` of every output, summed block by block.
+
+    Computed on weights whose largest is about one, so that what underflows in the products is
+    below N^2 2^-1022, which TINY (an entry of K) times the largest weight squared covers.
+    """
+
+    def __init__(self, weights: np.ndarray) -> None:
+        self._scaled = [scaled_to_one(t) for t in weights]
+        self._T = np.stack([t for t, _ in self._scaled])
+        self._sizes = np.abs(self._T)
+        self._squares, self._error = np.zeros(len(weights)), np.zeros(len(weights))
+
+    def add(self, block: GramBlock) -> None:
+        """The part of a block, and of the one above the diagonal that is the same."""
+        both = 1.0 if block.diagonal else 2.0
+        T = self._T[:, block.rows], self._T[:, block.columns]
+        self._squares += both * np.sum((T[0] @ block.K) * T[1], axis=1)
+        left, right = self._sizes[:, block.rows], self._sizes[:, block.columns]
+        # sums of at most N rows, N columns and N blocks
+        rounded = gamma(3 * self._T.shape[1] + 16) * (left @ np.abs(block.K))
+        rounded += 2.0 * (left @ block.errors) + TINY * left.sum(axis=1)[:, None]
+        self._error += both * np.sum(rounded * right, axis=1)
+
+    def bounds(self) -> np.ndarray:
+        """(m,) upper bounds of the roots."""
+        bounds, roundings = np.zeros(len(self._scaled)), 3 * self._T.shape[1] + 16
+        for c, (t, exponent) in enumerate(self._scaled):
+            square = float(self._squares[c]) + up_float(float(self._error[c]), roundings)
+            if np.any(t):
+                length = math.sqrt(max(square, 0.0))
+                bounds[c] = raised_power(up_float(length, 4), exponent)
+        return bounds
+
+
+def in_units(values: np.ndarray, exponent: int) -> np.ndarray:
+    """`2^exponent values`, off by 2^-1075 where an entry underflows.
+
+    That is counted: N such errors of weights meet kernel values below 2^51 (`LARGEST_VARIANCE`) and
+    stay under TINY, which every enclosure adds; those of a factor are below the rounding
+    `gamma(N) || |A| ||` of its products, or `|A k|^2` itself is below TINY; those of a slope are
+    counted where it is used (`gpcert.enclosures.mean`).
+    """
+    if exponent == 0:
+        return values
+    with np.errstate(over="ignore", under="ignore"):
+        found = scaled(values, exponent)
+    if not np.all(np.isfinite(found)):
+        raise InputError(
+            "factor or slope: it is beyond float64 in units of the kernel and of the points; "
+            "expected a factor A of the precision (K + noise)^-1, of size about 1 / sqrt(noise), "
+            "and a slope of about the outputs' size over the points'"
+        )
+    return found
+
+
+def noise_in_units(noise: np.ndarray | None, exponent: int) -> np.ndarray | None:
+    """`2^exponent noise`, exactly; an `InputError` where that is beyond float64."""
+    if noise is None or exponent == 0:
+        return noise
+    with np.errstate(over="ignore", under="ignore"):
+        found = np.ldexp(noise, exponent)
+        same = np.array_equal(np.ldexp(found, -exponent), noise)
+    if not same:
+        raise InputError(
+            "training_noise: it is beyond float64 in units of the kernel; expected 1e-300 to 1e300 "
+            f"times the kernel's variance, got {noise.min():.3g} to {noise.max():.3g}"
+        )
+    return found
+
+
+def slope_exponent(slope: np.ndarray, points: np.ndarray) -> int | None:
+    """e with 2^e about the largest `|slope_j z_j|` over the points; None without a slope.
+
+    A feature that is 0 at all points counts as 1.
+    """
+    (used,) = np.nonzero(slope)
+    if not len(used):
+        return None
+    sizes = np.abs(points[:, used]).max(axis=0)
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    return int((np.frexp(slope[used])[1] + np.frexp(sizes)[1]).max())

@@ -1,0 +1,1 @@
+"""Numerical tools: rounding, array namespaces, proved norms, triangular inverses, deadlines."""

@@ -1,0 +1,88 @@
+"""What every format shares: numbers, times and counts in words, and which picture file is shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from gpcert.errors import InputError
+from gpcert.study.experiments.results import NOT_JUDGED, Cell, ExperimentResult, ResultFigure
+
+MARKS = {"yes": "✓", "no": "✗", "unclear": "?", NOT_JUDGED: "–"}
+"""Agreement is told by a mark and a word; the colour only repeats it."""
+
+
+def shown(value: Cell) -> str:
+    """A cell to read: four digits, yes or no, nothing for None.
+
+    >>> [shown(v) for v in (0.123456, 7, True, None, float("inf"), "text", 1234567.0)]
+    ['0.1235', '7', 'yes', '', 'inf', 'text', '1.235e+06']
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def time_taken(seconds: float) -> str:
+    """A duration to read.
+
+    >>> time_taken(0.31), time_taken(75.0), time_taken(7300.0)
+    ('0.3 s', '1 min 15 s', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+CLAIM_HEADS = ("experiment", "claim", "paper", "ours", "agrees", "how it was judged")
+
+
+def claims(results: Iterable[ExperimentResult]) -> list[tuple[str, ...]]:
+    """The paper's claims beside our numbers, one row each, below `CLAIM_HEADS`."""
+    return [
+        (result.experiment, each.claim, each.paper, each.ours, each.agrees, each.comment)
+        for result in results
+        for each in result.findings
+    ]
+
+
+def agreement_counts(results: Iterable[ExperimentResult]) -> str:
+    """How many claims agree, over all results."""
+    found = Counter(finding.agrees for result in results for finding in result.findings)
+    words = {"yes": "agree", "no": "do not agree", "unclear": "are unclear"}
+    words |= {NOT_JUDGED: "are not judged"} if found[NOT_JUDGED] else {}
+    return ", ".join(f"{found[key]} {said}" for key, said in words.items())
+
+
+def where_computed(result: ExperimentResult) -> str:
+    """Versions and machine in one line."""
+    env = result.environment
+    return (
+        f"gpcert {env.gpcert}, Python {env.python}, NumPy {env.numpy}, SciPy {env.scipy}, "
+        f"scikit-learn {env.sklearn}; {env.machine}, {env.cpu}, {env.cores} cores; "
+        f"seed {env.random_state}; {env.date}"
+    )
+
+
+LARGEST_SVG = 400_000
+"""Bytes; a drawing of more lines than that is shown as pixels."""
+
+TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
+
+
+def figure_file(result: ExperimentResult, figure: ResultFigure, folder: Path) -> Path:
+    """NAME.svg, or NAME.png where the drawing is larger than that."""
+    every = [folder / f"{figure.name}{ending}" for ending in TYPES]
+    found = [path for path in every if path.is_file()]
+    if not found:
+        raise InputError(
+            f"{folder}: expected {figure.name}.svg or {figure.name}.png, got neither; draw it "
+            f"again: gpcert reproduce {result.experiment} --redraw"
+        )
+    return found[-1] if found[0].stat().st_size > LARGEST_SVG else found[0]

@@ -1,0 +1,1 @@
+"""Tools without mathematics: files, registries of classes, optional libraries, versions."""

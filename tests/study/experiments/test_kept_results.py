@@ -1,0 +1,37 @@
+"""docs/results says what today's rules make of the kept tables, and its report shows it."""
+
+from pathlib import Path
+
+import pytest
+
+from gpcert.study.experiments import experiment_named
+from gpcert.study.experiments.results import read_all
+from gpcert.study.report.markdown import _text as escaped
+
+PLACE = Path(__file__).parents[3] / "docs" / "results"
+NAMES = sorted(file.parent.name for file in PLACE.glob("*/result.json"))
+
+
+@pytest.fixture(scope="module")
+def kept():
+    """The kept results, by the names of their experiments."""
+    return {result.experiment: result for result in read_all(PLACE).values()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_findings_and_notes_follow_from_the_kept_tables(name, kept):
+    again = experiment_named(name).judged(kept[name])
+    stale = "run python docs/make_results.py docs/results"
+    assert again.findings == kept[name].findings, stale
+    assert again.notes == kept[name].notes, stale
+    report = (PLACE / "report.md").read_text(encoding="utf-8")
+    for finding in again.findings:
+        assert escaped(finding.ours) in report, stale
+    for figure in kept[name].figures:
+        assert (PLACE / name / f"{figure.name}.png").is_file()
+
+
+def test_kept_results_are_of_full_runs_and_small(kept):
+    assert sorted(kept) == NAMES
+    assert {result.scale for result in kept.values()} == {"full"}
+    assert sum(path.stat().st_size for path in PLACE.rglob("*")) < 3_500_000
