@@ -169,7 +169,7 @@ PIECES = (
     Piece("norms of slices", f"{TABLE}slice_norm", _answer(None), "slice"),
     Piece(
         "tensors of degree 3 and 4",
-        f"{NODES}radial_batch:MOST_TENSOR_FEATURES {NODES}radial_bins:MOST_TENSOR_FEATURES",
+        f"{NODES}radial_batch:MAX_TENSOR_FEATURES {NODES}radial_bins:MAX_TENSOR_FEATURES",
         _constant(0),
         "rough",
     ),
@@ -183,7 +183,7 @@ PIECES = (
     Piece("points with a weight alone", f"{LOCAL}FEW", _constant(0.0), "svm"),
     Piece("first order by itself", f"{LOCAL}LocalPosterior.linear_model", _answer(None), "svm"),
     # the variance
-    Piece("second square", f"{LOCAL}MOST_SECOND_FEATURES", _constant(0), "latent"),
+    Piece("second square", f"{LOCAL}MAX_SECOND_FEATURES", _constant(0), "latent"),
     Piece(
         "covariance of derivatives",
         f"{LOCAL}VarianceOptions",
@@ -194,7 +194,7 @@ PIECES = (
     Piece("point by point, variance", PORTFOLIO, _resting(POINTWISE), "latent"),
     Piece(
         "own function beyond degree 2",
-        f"{NODES}radial_batch:RadialBatch.own_beyond_second",
+        f"{NODES}radial_batch:RadialBatch.diagonal_second_order_remainder",
         _answer(None),
         "rough",
     ),
@@ -237,7 +237,7 @@ PIECES = (
     Piece("pieces of the covariance", PORTFOLIO, _resting("pieces"), "classes"),
     Piece("sub-boxes, classes", PORTFOLIO, _resting("inner classes"), "classes"),
     Piece("leader of two classes", PORTFOLIO, _resting("leader"), "classes"),
-    Piece("faces of boxes", f"{CLASSES}leading:MOST_CLASSES", _constant(0), "classes"),
+    Piece("faces of boxes", f"{CLASSES}leading:MAX_CLASSES", _constant(0), "classes"),
     Piece("sharp forms", f"{CLASSES}covariances:FEW_CLASSES", _constant(0), "classes"),
     Piece("others' share", f"{CLASSES}leading:share_of_others", _whole_share, "classes"),
     Piece("others' means where it is close", f"{CLASSES}leading:TILTS", _constant(()), "classes"),
@@ -247,7 +247,7 @@ PIECES = (
         lambda there: lambda self: self.latent.split_scores(),
         "classes",
     ),
-    Piece("shapes of variances", f"{CLASSES}latent:MOST_SHAPES", _constant(0), "classes"),
+    Piece("shapes of variances", f"{CLASSES}latent:MAX_SHAPES", _constant(0), "classes"),
     Piece(
         "the links' own smoothness", f"{CLASSES}taylor_bound:_link_bounds", _answer(None), "classes"
     ),
@@ -272,7 +272,13 @@ PIECES = (
         "many_classes",
     ),
     Piece("longest image", f"{CLASSES}metric:longest_image", _far, "many_classes"),
-    Piece("excess of a coupling", "unit_form:coupling_excess", _answer(math.inf), "coupled", True),
+    Piece(
+        "excess of a coupling",
+        "model.unit_form:coupling_excess",
+        _answer(math.inf),
+        "coupled",
+        True,
+    ),
     Piece("pairs together", f"{LOCAL}PairUnits", _constant(type(None)), "coupled"),
     Piece("length of the means' slopes", f"{CLASSES}metric:_box_length", _far, "classes"),
     Piece("probability plane", PORTFOLIO, _resting("sum of probabilities"), "committee"),

@@ -15,7 +15,7 @@ from report import Section
 
 import gpcert
 from gpcert.enclosures import Evaluation, LocalPosterior, Portfolio
-from gpcert.enclosures.evaluation import Learnt
+from gpcert.enclosures.evaluation import BoundHistory
 from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
@@ -74,7 +74,7 @@ class Batch:
 
     def rest(self, names: tuple[str, ...]) -> None:
         """Leave optional bounds out of all batches to come; `()` computes all of them."""
-        self.learnt = Portfolio({(0, name): Learnt(resting=NEVER) for name in names})
+        self.learnt = Portfolio({(0, name): BoundHistory(resting=NEVER) for name in names})
 
     def bound(self, goals: list[Goal], local: LocalPosterior | None = None) -> list[Array]:
         """What a search does with a batch: enclosures of mean and variance, then the goals."""

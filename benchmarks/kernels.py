@@ -27,7 +27,7 @@ from report import Section, command_line, merge
 import gpcert
 from gpcert import kernels as k
 from gpcert.enclosures import Evaluation, LocalPosterior, Portfolio
-from gpcert.enclosures.evaluation import Learnt
+from gpcert.enclosures.evaluation import BoundHistory
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.variance import VarianceOptions
 from gpcert.numerics.arrays import Backend
@@ -39,7 +39,7 @@ SEEDS = 3
 LENGTH = {2: 0.4, 6: 0.8}
 """Length-scales: a box of half-width 0.1 then is a quarter and an eighth of one."""
 
-MOST_BOXES = 2000
+MAX_BOXES = 2000
 """What the issue allows in two dimensions; Matern 1/2 may take more."""
 
 
@@ -105,7 +105,7 @@ def posterior(
 def root_widths(model: gpcert.Posterior, box: gpcert.Box) -> tuple[float, float]:
     """Width of the mean's bounds over the whole box: without the paper's bound, and by it alone."""
     local = LocalPosterior.build(model, box, Backend(), variance=False)
-    never = Portfolio({(0, "paper"): Learnt(resting=10**6)})
+    never = Portfolio({(0, "paper"): BoundHistory(resting=10**6)})
     evaluation = Evaluation(local, box.root(), learnt=never)
     taylor = [float(QuantityGoal(Mean(0, s)).bound(evaluation, None).lower[0]) for s in (1, -1)]
     units, seen = local.mean_units(0, evaluation.expansion), evaluation.expansion

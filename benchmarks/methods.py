@@ -21,7 +21,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 
 import gpcert
 from gpcert import kernels as k
-from gpcert.api.words import Method
+from gpcert.api.options import Method
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.quantities import Mean, Variance
 from gpcert.search import Problem, solve
@@ -39,7 +39,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "paper (analytic)": {"name": "paper", "variance_bound": "analytic"},
     "paper (solver)": {"name": "paper", "variance_bound": "solver"},
 }
-"""Arguments of `gpcert.api.words.Method`; the verbs call the name `method`."""
+"""Arguments of `gpcert.api.options.Method`; the verbs call the name `method`."""
 
 
 class Question(NamedTuple):

@@ -128,7 +128,7 @@ def remainder_picture() -> Figure:
     for n in range(3):
         ax = figure.add_subplot(1, 3, n + 1)
         for name, kernel, colour, style in REMAINDERS:
-            size = np.asarray(kernel.feature_sizes(rho[:, None]).remainder(n))
+            size = np.asarray(kernel.derivative_bounds(rho[:, None]).remainder(n))
             if np.all(np.isfinite(size)):
                 ax.loglog(rho, size, color=colour, linestyle=style, linewidth=1.6, label=name)
         ax.set_title(f"remainder of order {n}, R{n}", fontsize=10)

@@ -199,7 +199,7 @@ def test_names_for_type_checkers_are_those_at_run_time():
     said = {alias.name: node.module for node in imports for alias in node.names}
     modules = {name for name, home in said.items() if home == "gpcert"}
     assert modules == set(gpcert._MODULES)
-    assert {n: h for n, h in said.items() if n not in modules} == gpcert._WHERE
+    assert {n: h for n, h in said.items() if n not in modules} == gpcert._SOURCES
     for name in gpcert.__all__:
         assert getattr(gpcert, name) is not None
     assert set(gpcert.__all__) | modules <= set(dir(gpcert))

@@ -5,7 +5,7 @@ from typing import ClassVar
 import pytest
 
 import gpcert
-from gpcert.adapters.kept import fingerprint
+from gpcert.adapters.conversion_cache import fingerprint
 from gpcert.adapters.libraries import GPYTORCH as adapter
 from gpcert.errors import InputError, ModelWarning, UnsupportedModelError
 from gpcert.testing.adapter_contract import AdapterContract

@@ -60,7 +60,7 @@ def hard_level(posterior):
 def tell_of_points():
     module = import_module("gpcert.api.many")
     original = module.numbered_results
-    module.certified_at_once = None  # one by one, as where no box is shared
+    module.certify_batched = None  # one by one, as where no box is shared
 
     def told(*arguments):
         for item in original(*arguments):

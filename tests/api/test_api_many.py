@@ -32,7 +32,7 @@ def nothing_at_once(model, work):
 @pytest.fixture
 def apart(monkeypatch):
     """Points have searches of their own, as those have that one box does not decide."""
-    monkeypatch.setattr(module, "certified_at_once", nothing_at_once)
+    monkeypatch.setattr(module, "certify_batched", nothing_at_once)
 
 
 def test_same_as_one_by_one_in_any_number_of_processes(classifier, apart):

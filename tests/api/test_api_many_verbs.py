@@ -63,7 +63,7 @@ def test_an_interrupt_keeps_what_is_finished(verb, monkeypatch):
         return plain(*arguments, **options)
 
     monkeypatch.setattr(many, name, interrupted)
-    for each in ("ranged_at_once", "radii_at_once"):
+    for each in ("ranges_batched", "radii_batched"):
         monkeypatch.setattr(many, each, None)  # one by one
     if verb == "radius":
         table = gpcert.certified_radius_many(P, X, threshold=0.0, rtol=0.05)

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 import gpcert
 from gpcert import explain
-from gpcert.api.regions import Where
+from gpcert.api.regions import RegionSpecification
 from gpcert.errors import InputError, RegionWarning
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
@@ -118,11 +118,11 @@ def test_balls_hold_the_exact_parts(x, part):
     """In real arithmetic, whatever the sizes: radius and both ends are rounded outwards."""
     if part > 0 and not x.any():
         with pytest.raises(InputError, match="got 0 everywhere"):
-            Where(relative=part).around(PLAIN, x)
+            RegionSpecification(relative=part).around(PLAIN, x)
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RegionWarning)
-        ball = Where(relative=part).around(PLAIN, x)
+        ball = RegionSpecification(relative=part).around(PLAIN, x)
     for j in range(2):
         reach = Fraction(part) * abs(Fraction(x[j]))
         assert Fraction(ball.lower[j]) <= Fraction(x[j]) - reach

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 import gpcert
+from gpcert.api.options import SearchSettings
 from gpcert.api.rules import decision_candidates, decision_rule
-from gpcert.api.words import Means
 from gpcert.attacks import Decision
 from gpcert.certificates import Status
 from gpcert.kernels import SquaredExponential
@@ -366,7 +366,7 @@ def test_verdicts_and_margins_are_exact_for_weights_whose_quotient_rounds(weight
     result = SearchResult((GoalResult(value, value, np.array([0.1])),), StopReason.DECIDED, 1, 0.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(certify_module, "solve", lambda problem: result)
-        found = certify_module.certify_rule(gpcert.Ball([0.1], 0.1), rule, Means())
+        found = certify_module.certify_rule(gpcert.Ball([0.1], 0.1), rule, SearchSettings())
     exact = Fraction(value) - sign * quotient
     assert Fraction(found.margin.lower) <= exact <= Fraction(found.margin.upper)
     assert found.status is not ROBUST or exact > 0

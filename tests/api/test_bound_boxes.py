@@ -260,7 +260,7 @@ def test_a_budget_leaves_bounds_that_hold():
 
 @pytest.mark.parametrize("affine", [False, True])
 def test_boxes_that_a_search_did_not_reach_are_not_counted(affine, monkeypatch):
-    monkeypatch.setattr(BoxFamily, "cells_at_once", 3)
+    monkeypatch.setattr(BoxFamily, "batch_size", 3)
     low, high = _grid(4)
     words = {"tol": 1e-3, "affine": affine}
     bounds = gpcert.bound_boxes(SMOOTH, low, high, budget=gpcert.Budget(boxes=5), **words)
@@ -274,7 +274,7 @@ def test_no_box_is_left_out_where_the_room_for_batches_changes(monkeypatch):
     wanted = gpcert.bound_boxes(SMOOTH, low, high, affine=True)
     # a GPU has less memory left while the arrays of the last batch are there
     sizes = iter([6, 5, 4, *[3] * 100])
-    monkeypatch.setattr(BoxFamily, "cells_at_once", property(lambda _: next(sizes)))
+    monkeypatch.setattr(BoxFamily, "batch_size", property(lambda _: next(sizes)))
     found = gpcert.bound_boxes(SMOOTH, low, high, affine=True)
     assert found.complete
     assert np.all(np.isfinite(found["mean"]))

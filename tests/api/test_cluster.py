@@ -30,7 +30,7 @@ def _answers():
 
 def test_pieces_run_on_a_cluster_and_the_model_travels_once(monkeypatch):
     monkeypatch.setattr(boxes, "BLOCK", 6)
-    monkeypatch.setattr(many, "POINTS_AT_ONCE", 3)
+    monkeypatch.setattr(many, "POINTS_PER_BATCH", 3)
     monkeypatch.setattr(parallel, "START_SECONDS", -1.0)  # all but two pieces leave this process
     here = _answers()
     with (

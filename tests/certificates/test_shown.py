@@ -13,7 +13,7 @@ from gpcert import explain
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.certificates.io import KINDS
 from gpcert.certificates.record import RecordTable
-from gpcert.certificates.text import Shown
+from gpcert.certificates.text import TextTable
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
@@ -218,7 +218,7 @@ def test_names_of_ranges_do_not_overlap(count):
 
 
 def test_cells_are_aligned_under_their_names():
-    text = str(Shown("title", ("a", "long name"), [("value", "1"), ("b", "2")])).splitlines()
+    text = str(TextTable("title", ("a", "long name"), [("value", "1"), ("b", "2")])).splitlines()
     assert [line.index(word) for line, word in zip(text[1:], ("long", "1", "2"), strict=True)] == [
         9,
         9,

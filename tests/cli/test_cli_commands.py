@@ -83,7 +83,7 @@ def test_interrupt_keeps_what_is_done(run, npz, csv, tmp_path, monkeypatch, comm
         return replace(found, reason=reason["reason"])
 
     monkeypatch.setattr(module, verb, interrupted)
-    monkeypatch.setattr(module, "ranged_at_once", lambda model, work: {})  # searches of their own
+    monkeypatch.setattr(module, "ranges_batched", lambda model, work: {})  # searches of their own
     radius = ["--radius", 0.1, "--norm", 2] if command == "range" else []
     result = run(command, npz, csv("1.0,0.0\n-1.0,0.0\n"), *radius)
     assert result.exit_code == 2

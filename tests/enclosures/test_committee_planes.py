@@ -3,9 +3,9 @@
 import numpy as np
 from hypothesis import given, settings
 
-from gpcert.enclosures.enclosure import plain_geometry, region_units
 from gpcert.enclosures.goals.compound import weighted_sum
 from gpcert.enclosures.goals.scalar import least_mean
+from gpcert.enclosures.lower_model import plain_geometry, region_units
 from gpcert.enclosures.probability_plane import (
     ProbabilityPlane,
     latent_range,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.enclosures.enclosure import Enclosure, plain_geometry, region_units
+from gpcert.enclosures.lower_model import QuadraticLowerModel, plain_geometry, region_units
 from gpcert.enclosures.mean import TwoSided, Units, unit_slope
 from gpcert.kernels.expansions.base import Geometry
 from gpcert.regions import Box
@@ -28,7 +28,7 @@ def sharp_models(draw):
     lengths = np.exp2(rng.integers(-3, 4, f))  # exact, as the frames of the kernels are
     geometry = Geometry.of(cells, 1.0 / lengths, np.ones(f), lengths)
     H = rng.normal(size=(f, f)) * draw(st.sampled_from([0.0, 1.0, 30.0]))
-    model = Enclosure(
+    model = QuadraticLowerModel(
         geometry,
         rng.normal(size=1) * draw(st.sampled_from([0.0, 1.0, 100.0])),
         rng.normal(size=(1, f)),
@@ -154,7 +154,7 @@ def test_a_dip_to_the_other_sign_is_paid_for(rises):
     q = -0.25 if rises else 0.25
     # exp(|d|^2) q against its tangent, or its chord, at the value
     bend = 2.0 * q * (np.e - 1.0 if q < 0 else 1.0)
-    model = Enclosure(
+    model = QuadraticLowerModel(
         geometry, np.array([q]), np.zeros((1, 1)), np.full((1, 1, 1), bend), np.zeros(1), 1.0
     )
     light = model.lighter(0.5, np.array([rises]), np.zeros(1), 0.25)
@@ -181,16 +181,16 @@ def test_other_coordinates_and_weights_do_not_add_up():
     one, two = (Geometry.of(cells, np.array([k]), np.ones(1), np.ones(1)) for k in (1.0, 2.0))
     parts = (np.ones(1), np.ones((1, 1)), np.ones((1, 1, 1)), np.zeros(1))
     with pytest.raises(AssertionError, match="coordinates"):
-        Enclosure(one, *parts) + Enclosure(two, *parts)
+        QuadraticLowerModel(one, *parts) + QuadraticLowerModel(two, *parts)
     with pytest.raises(AssertionError, match="weights"):
-        Enclosure(one, *parts, 0.5) + Enclosure(one, *parts, 1.0)
+        QuadraticLowerModel(one, *parts, 0.5) + QuadraticLowerModel(one, *parts, 1.0)
 
 
 def test_a_linear_model_is_taken_where_it_leaves_less():
     cells = Box([-1.0], [1.0]).root()
     geometry = plain_geometry(cells)
     parts = (np.ones(1), np.ones((1, 1)), np.full((1, 1, 1), 3.0))
-    unknown = Enclosure(geometry, *parts, np.full(1, np.inf), 0.5)
+    unknown = QuadraticLowerModel(geometry, *parts, np.full(1, np.inf), 0.5)
     found = unknown.unweighted(geometry, np.array([0.25]))
     assert np.all(found.hessian == 0.0)
     assert 0.25 <= found.error[0] < 0.2500001
@@ -219,7 +219,9 @@ def test_the_side_is_chosen_by_the_coefficient():
     cells = Box([-1.0], [1.0]).root()
     geometry = plain_geometry(cells)
     low, high = ((np.array([s * 1.0]), np.zeros((1, 1)), np.zeros((1, 1, 1))) for s in (1.0, -1.0))
-    sides = [Enclosure(geometry, *part, np.array([e])) for part, e in ((low, 0.1), (high, 0.2))]
+    sides = [
+        QuadraticLowerModel(geometry, *part, np.array([e])) for part, e in ((low, 0.1), (high, 0.2))
+    ]
     both = TwoSided(*sides, np.ones(1), np.zeros(1), Units())
     assert both.times(np.array([2.0])).error[0] == pytest.approx(0.2)
     assert both.times(np.array([-2.0])).error[0] == pytest.approx(0.4)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
-from gpcert.enclosures.enclosure import plain_geometry
 from gpcert.enclosures.goals import QuantityGoal
+from gpcert.enclosures.lower_model import plain_geometry
 from gpcert.enclosures.polynomials import quadratic_minimum
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential

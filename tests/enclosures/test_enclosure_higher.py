@@ -31,9 +31,9 @@ def path(request):
     """Both ways to form the higher terms; the second is meant for many features."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param != "cubic":
-            patch.setattr(squared_exponential_table, "MOST_CUBIC_FEATURES", 0)
+            patch.setattr(squared_exponential_table, "MAX_CUBIC_FEATURES", 0)
         if request.param == "gram in pieces":
-            patch.setattr(squared_exponential_table, "MOST_GRAM_ENTRIES", 1)
+            patch.setattr(squared_exponential_table, "MAX_GRAM_ENTRIES", 1)
         yield request.param
 
 

@@ -12,7 +12,7 @@ import gpcert
 import gpcert.enclosures.precision as precision_module
 from gpcert import Budget, Posterior
 from gpcert.enclosures import Evaluation, local_model
-from gpcert.enclosures.enclosure import _fall
+from gpcert.enclosures.lower_model import _fall
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.square import second_covariance
 from gpcert.kernels import Linear, Matern, SquaredExponential

@@ -1,4 +1,4 @@
-"""Minima of quadratics over cells, eigenvalues, and the level form of `Enclosure`."""
+"""Minima of quadratics over cells, eigenvalues, and the level form of `QuadraticLowerModel`."""
 
 import itertools
 from fractions import Fraction
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.enclosures.enclosure import Enclosure
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.polynomials import quadratic_minimum, smallest_eigenvalue
 from gpcert.kernels import SquaredExponential
 from gpcert.model.posterior import Posterior
@@ -179,7 +179,7 @@ def test_level_form(seed, rate, width, level):
     f = len(region.free)
     g, H = random_quadratic(rng, f, "plain") if f else (np.zeros(0), np.zeros((0, 0)))
     coefficients = (rng.normal(size=1) * 3.0, g[None], H[None])
-    model = Enclosure(geometry, *coefficients, np.array([0.1 * rng.random()]), rate)
+    model = QuadraticLowerModel(geometry, *coefficients, np.array([0.1 * rng.random()]), rate)
     lower = model.minimum(None if level is None else np.array([level])).lower
     for x in region.sample(12, rng)[:, region.free]:
         d = exact(x - 0.0)
@@ -196,7 +196,9 @@ def test_a_level_above_zero_sees_the_whole_weight(rate):
     weight alone would prove `q >= 2` at the level 2."""
     geometry = geometry_of(Box([-1.0], [1.0]))
     hessian = np.full((1, 1, 1), 4.0 * rate)
-    model = Enclosure(geometry, np.array([2.0]), np.zeros((1, 1)), hessian, np.zeros(1), rate)
+    model = QuadraticLowerModel(
+        geometry, np.array([2.0]), np.zeros((1, 1)), hessian, np.zeros(1), rate
+    )
     lower = float(model.minimum(np.array([2.0])).lower[0])
     assert lower <= np.exp(-rate) * (2.0 + 2.0 * rate) < 2.0
 

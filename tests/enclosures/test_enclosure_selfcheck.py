@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpcert.enclosures import enclosure
+from gpcert.enclosures import lower_model
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.expansions import squared_exponential
@@ -95,7 +95,7 @@ def test_joint_term_with_the_wrong_weight(monkeypatch):
     check_combination(plain_case(), 10.0, 1)
     with pytest.raises(AssertionError):
         check_combination(plain_case(), 10.0, 1, v_low=lambda low: low + 20.0)
-    monkeypatch.setattr(enclosure, "down", lambda x, n=1: 1.0 + 0.0 * x if n > 2 else x)
+    monkeypatch.setattr(lower_model, "down", lambda x, n=1: 1.0 + 0.0 * x if n > 2 else x)
     with pytest.raises(AssertionError):
         check_combination(plain_case(), 10.0, 1)
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import gpcert
 from gpcert.enclosures import Evaluation, inner_search
-from gpcert.enclosures.enclosure import Enclosure, plain_geometry
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.inner_search import CellPolynomial, Level, at_least, stays_above
 from gpcert.enclosures.local_posterior import LocalPosterior
+from gpcert.enclosures.lower_model import QuadraticLowerModel, plain_geometry
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.kernels.nodes.moments import dense, sorted_index
@@ -117,7 +117,7 @@ def test_what_holds_by_a_tenth_is_proved(seed, f, kind):
     least = about(polynomial, 0, lowest_point(polynomial, 0, rng)[None])[0]
     need = np.array([least - 0.1 * (1e-6 + abs(least))])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inner_search, "MOST_PARTS", 4096)
+        patch.setattr(inner_search, "MAX_PARTS", 4096)
         assert at_least(polynomial, need)[0]
 
 
@@ -270,7 +270,7 @@ def test_a_level_that_the_polynomial_attains_is_not_yet_proved(enough):
     half = geometry.half[0, 0]
     hessian = np.array([[[0.0, 1.0], [1.0, 0.0]]]) / half**2
     polynomial = (np.zeros(1), np.zeros((1, 2)), hessian)
-    model = Enclosure.of(geometry, polynomial, np.full(1, 0.5), 0.0)
+    model = QuadraticLowerModel.of(geometry, polynomial, np.full(1, 0.5), 0.0)
     best = Minimum(np.full(1, -1.5), half * np.array([[1.0, -1.0]]))
     found = Level(lambda q, rows: q, model, best).reached(np.full(1, -1.5), enough)
     assert found.tolist() == [-1.5]

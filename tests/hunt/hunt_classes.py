@@ -24,7 +24,7 @@ FINE = 30.0
 TENSOR = {2: FINE, 3: FINE, 4: 18.0, 5: 9.0, 6: 7.0}
 """The same for so many coupled classes: nodes multiply, so many dimensions are known less well."""
 
-MOST_NODES = 400_000
+MAX_NODES = 400_000
 
 
 def class_probabilities(likelihood: Any, mean: list[arb], cov: list[list[arb]]) -> list[arb]:
@@ -56,7 +56,7 @@ def _nodes(a: float, grow: float, digits: float) -> tuple[np.ndarray, np.ndarray
     h = 2.0 * np.pi * a / (digits + a * a / 2.0 + grow)
     cut = np.sqrt(2.0 * digits) + h
     count = int(np.ceil(cut / h))
-    if count > MOST_NODES:
+    if count > MAX_NODES:
         raise NoReferenceError("latent variance too large for the trapezoidal rule")
     z = h * np.arange(-count, count + 1)
     weights = h * np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
@@ -142,7 +142,7 @@ def _tensor(
             size = np.sqrt(np.square(column).sum() / noise)
             rules.append(_nodes(min(3.0, 2.0 / max(size, 1e-3)), 2.0, digits))
     total = int(np.prod([len(z) for z, _, _ in rules]))
-    if total > MOST_NODES:
+    if total > MAX_NODES:
         raise NoReferenceError("too many nodes of the tensor rule")
     u = np.broadcast_to(a, (1, n))
     weights = np.ones(1)

@@ -22,7 +22,7 @@ Rng = np.random.Generator
 GIANT = 10**9
 """Numbers in an array that a file claims to hold."""
 
-MOST_MEMORY = 1.2e7
+MAX_MEMORY = 1.2e7
 """Bytes that reading a small file may take, besides 40 times its size; LZMA itself takes 8 MB."""
 
 
@@ -216,7 +216,7 @@ def load_findings(kind: str, data: bytes, folder: Path) -> list[str]:
     finally:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    if peak > MOST_MEMORY + 40 * len(data):
+    if peak > MAX_MEMORY + 40 * len(data):
         problems.append(f"{peak / 1e6:.0f} MB for a file of {len(data) / 1e3:.0f} kB")
     return problems
 

@@ -24,7 +24,7 @@ DIGITS = 46.0
 CUT = 9.7
 """Standard deviations at which a normal law is cut off: exp(-CUT^2 / 2) = 4e-21."""
 
-MOST_TERMS = 3000
+MAX_TERMS = 3000
 
 SKLEARN_LAMBDAS = (0.41, 0.4, 0.37, 0.44, 0.39)
 SKLEARN_COEFS = (-1854.8214151, 3516.89893646, 221.29346712, 128.12323805, -2010.49422654)
@@ -43,7 +43,7 @@ def average(link: Callable[[arb], arb], mu: arb, v: arb) -> arb:
     a = min(4.0, 1.57 / size) if size > 0 else 4.0
     h = 2.0 * np.pi * a / (DIGITS + a * a / 2.0)
     count = int(np.ceil(CUT / h))
-    if count > MOST_TERMS:
+    if count > MAX_TERMS:
         raise NoReferenceError("latent variance too large for the trapezoidal rule")
     step, total, weights = arb(h), arb(0), arb(0)
     for j in range(-count, count + 1):

@@ -41,7 +41,7 @@ class Outcome:
         """One line a finding, with the command that asks again."""
         again = f"python -m tests.hunt.hunt_study --seed {self.seed}"
         return "\n".join(
-            f"seed {self.seed}: {text}    [{again}]" for text in self.findings[:MOST_LINES]
+            f"seed {self.seed}: {text}    [{again}]" for text in self.findings[:MAX_LINES]
         )
 
 
@@ -136,7 +136,7 @@ REFUSED = (
 )
 """Parts of messages that a drawn case may earn: each is a documented limit."""
 
-MOST_LINES = 2
+MAX_LINES = 2
 """Findings shown of one case."""
 
 

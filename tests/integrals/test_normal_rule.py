@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpcert.integrals import normal_rule as module
 from gpcert.integrals.normal_rule import (
-    MOST_NODES,
+    MAX_NODES,
     REACH,
     SPREADS,
     graded_indices,
@@ -138,7 +138,7 @@ def test_what_lies_beyond_the_long_grid():
 def test_shape_of_a_rule(kinds):
     rule = normal_rule(tuple(SPREADS[i] for i in kinds))
     count = len(rule.nodes)
-    assert count <= MOST_NODES[len(kinds)]
+    assert count <= MAX_NODES[len(kinds)]
     assert rule.weights.shape == (count, len(rule.indices))
     assert np.all((rule.nodes**2).sum(axis=1) <= REACH**2)
     assert np.all(rule.sizes >= [math.fsum(abs(w)) for w in rule.weights.T])

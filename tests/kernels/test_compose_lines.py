@@ -17,7 +17,7 @@ from gpcert.kernels.lines.affine_algebra import (
     negated,
     product_enclosed,
 )
-from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
+from gpcert.kernels.lines.base import Affine, AffineRelaxation, Carrier
 from gpcert.numerics.arrays import Backend, backend_from_name, to_numpy
 from gpcert.regions import Ball, Box
 from gpcert.regions.frame import Frame, Reach
@@ -35,7 +35,7 @@ LINEAR = (
 def lower_bound(kernel, points, region, weights, backend=None):
     frame = Frame.of(region, kernel.typical_lengths(points.shape[1]), backend or Backend())
     batch = kernel.node(points, frame).at(Reach.of(region.root(backend or Backend()), frame))
-    return to_numpy(affine_lower_bound(batch.enclosed(), frame.backend.asarray(weights)))
+    return to_numpy(affine_lower_bound(batch.affine_relaxation(), frame.backend.asarray(weights)))
 
 
 @pytest.mark.parametrize("kernel", LINEAR)
@@ -91,7 +91,7 @@ def enclosed_line(offset, slope, slack, carrier, shape):
     wide = abs(slope) * carrier.radius[:, None] * (1 + 1e-12) + slack
     under = Affine((offset - slack) * full, ((carrier, slope * full),))
     over = Affine((offset + slack) * full, ((carrier, slope * full),))
-    return Enclosed((offset - wide) * full, (offset + wide) * full, under, over)
+    return AffineRelaxation((offset - wide) * full, (offset + wide) * full, under, over)
 
 
 numbers = st.floats(-8.0, 8.0).map(lambda x: x if abs(x) > 1e-6 else 0.0)
@@ -140,13 +140,13 @@ def test_nothing_known_is_no_nan():
     """Infinite intervals and lines: the answer is what remains, or -inf, never NaN."""
     carrier = Coordinate([1.0, 1.0], 1)
     column = np.array([[0.0], [2.0]])
-    unknown = Enclosed(
+    unknown = AffineRelaxation(
         np.full((2, 1), -math.inf),
         np.full((2, 1), math.inf),
         Affine(np.full((2, 1), -math.inf), ((carrier, np.zeros((2, 1))),)),
         Affine(np.full((2, 1), math.inf), ((carrier, np.zeros((2, 1))),)),
     )
-    known = Enclosed(column, column, Affine(column, ()), Affine(column, ()))
+    known = AffineRelaxation(column, column, Affine(column, ()), Affine(column, ()))
     zero = np.zeros((2, 1))
     for a, b in ((unknown, known), (known, unknown), (unknown, unknown), (negated(unknown), known)):
         product = product_enclosed(a, b, (zero, zero))
@@ -174,12 +174,12 @@ def test_huge_cells_overflow_without_nan(width):
     region = Box([-width, -1.0], [width, 1.0])
     frame = Frame.of(region, kernel.typical_lengths(2), Backend())
     node, reach = kernel.node(points, frame), Reach.of(region.root(), frame)
-    sizes, batch = node.feature_sizes(reach), node.at(reach)
-    enclosed = batch.enclosed()
-    bound = affine_lower_bound(enclosed, rng.normal(size=4))
+    sizes, batch = node.derivative_bounds(reach), node.at(reach)
+    affine_relaxation = batch.affine_relaxation()
+    bound = affine_lower_bound(affine_relaxation, rng.normal(size=4))
     arrays = [sizes.remainder(n) for n in range(3)] + list(sizes.lengths) + list(batch.variations())
-    arrays += [*batch.sizes, *batch.errors, enclosed.low, enclosed.high, bound]
-    for line in (enclosed.under, enclosed.over):
+    arrays += [*batch.sizes, *batch.errors, affine_relaxation.low, affine_relaxation.high, bound]
+    for line in (affine_relaxation.under, affine_relaxation.over):
         arrays += [line.intercept, *[slope for _, slope in line.slopes]]
     for array in arrays:
         assert not np.isnan(np.asarray(array)).any()

@@ -123,7 +123,7 @@ def test_features_without_weight_may_be_beyond_float64(fast, seen, step, ball):
     frame = Frame.of(region, kernel.typical_lengths(2), Backend())
     with np.errstate(over="ignore"):
         reach = Reach.of(region.root(), frame)
-    assert seen.node(at[None], frame).feature_sizes(reach).remainder(0)[0] >= step
+    assert seen.node(at[None], frame).derivative_bounds(reach).remainder(0)[0] >= step
 
 
 def test_range_of_a_mean_whose_parts_differ_by_200_orders_of_magnitude():

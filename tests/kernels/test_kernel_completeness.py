@@ -8,7 +8,7 @@ import pytest
 
 import gpcert.kernels
 from gpcert.kernels import KERNELS, kernel_from_config
-from gpcert.kernels.lines.base import Enclosed
+from gpcert.kernels.lines.base import AffineRelaxation
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame, Reach
@@ -55,10 +55,12 @@ def test_every_kernel_has_a_relaxation(name):
     region = Box([0.0, 0.0], [1.0, 0.5])
     frame = Frame.of(region, kernel.typical_lengths(2), Backend())
     points = np.array([[0.5, 0.2], [2.0, -1.0], [-0.3, 0.1]])
-    enclosed = kernel.node(points, frame).at(Reach.of(region.root(), frame)).enclosed()
-    assert isinstance(enclosed, Enclosed)
-    assert np.all(np.isfinite(enclosed.low)), "nothing is known from below"
-    assert np.all(np.isfinite(enclosed.high)), "nothing is known from above"
+    affine_relaxation = (
+        kernel.node(points, frame).at(Reach.of(region.root(), frame)).affine_relaxation()
+    )
+    assert isinstance(affine_relaxation, AffineRelaxation)
+    assert np.all(np.isfinite(affine_relaxation.low)), "nothing is known from below"
+    assert np.all(np.isfinite(affine_relaxation.high)), "nothing is known from above"
 
 
 def test_every_formula_belongs_to_a_kernel():

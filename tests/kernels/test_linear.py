@@ -39,7 +39,7 @@ class TestWhite(NodeContract):
 def test_linear_remainders_are_exact():
     """Order 0 is the length of the displacement; all above is exactly zero."""
     kernel = Linear([4.0, 1.0], center=5.0)
-    sizes = kernel.feature_sizes(np.array([[3.0, 8.0], [0.0, 0.0]]), np.ones((2, 2)))
+    sizes = kernel.derivative_bounds(np.array([[3.0, 8.0], [0.0, 0.0]]), np.ones((2, 2)))
     np.testing.assert_allclose(sizes.remainder(0), [10.0, 0.0], rtol=1e-14)
     assert sizes.remainder(0)[1] == 0.0
     for n in (1, 2):
@@ -56,7 +56,7 @@ def test_linear_in_units_whose_squares_underflow(unit):
         np.arange(1), none.astype(int), none, np.zeros(1), np.full(1, unit), np.ones(1), Backend()
     )
     reach = Reach(center / unit, center, np.zeros((1, 1)), np.full(1, unit))
-    jet, errors = Linear(0.7).node(np.zeros((1, 1)), frame).at(reach).itself()
+    jet, errors = Linear(0.7).node(np.zeros((1, 1)), frame).at(reach).diagonal_jet()
     assert abs(Fraction(float(jet.value[0])) - Fraction(0.7)) <= errors[0][0]
 
 

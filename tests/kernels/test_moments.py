@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.kernels.expansions.higher_degrees import Triples, cubic_terms
-from gpcert.kernels.nodes.moments import MOST_FEATURES_AT_ONCE, MomentTable
+from gpcert.kernels.nodes.moments import MAX_FEATURES_PER_BATCH, MomentTable
 from gpcert.numerics.rounding import gamma
 from gpcert.testing.effort import examples
 
 
-@pytest.mark.parametrize("f", [2, MOST_FEATURES_AT_ONCE, MOST_FEATURES_AT_ONCE + 9])
+@pytest.mark.parametrize("f", [2, MAX_FEATURES_PER_BATCH, MAX_FEATURES_PER_BATCH + 9])
 @settings(max_examples=examples(30, quick=8))
 @given(seed=st.integers(0, 2**32 - 1))
 def test_moments_are_within_their_error(f, seed):

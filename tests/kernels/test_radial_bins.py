@@ -29,7 +29,7 @@ ROUGH = [Matern(1.0, nu=0.5), Matern(0.8, nu=1.5)]
 @pytest.fixture(autouse=True)
 def few_points(monkeypatch):
     """Bins for few points too."""
-    monkeypatch.setattr(radial_bins, "FEWEST_POINTS", 1)
+    monkeypatch.setattr(radial_bins, "MIN_POINTS", 1)
 
 
 def taylor(kernel, points, region):

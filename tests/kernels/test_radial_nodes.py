@@ -7,7 +7,7 @@ import pytest
 
 from gpcert.errors import InputError
 from gpcert.kernels.matern import Matern
-from gpcert.kernels.nodes.radial_bin_tables import FINENESS, MOST_BINS
+from gpcert.kernels.nodes.radial_bin_tables import FINENESS, MAX_BINS
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.numerics.arrays import Backend
@@ -63,7 +63,7 @@ def test_rough_kernel_at_a_point():
     assert S[2][0, 0] == math.inf
     assert S[3][0, 0] == math.inf
     assert all(np.all(np.isfinite(part[0, 1:])) for part in S)
-    jet, errors = batch.itself()
+    jet, errors = batch.diagonal_jet()
     assert errors[0] == 0.0
     assert errors[1] == errors[2] == math.inf
     assert np.all(np.isfinite(jet.hessian))
@@ -141,7 +141,7 @@ def test_bins_are_enough_for_the_region(fixed):
         r = np.linalg.norm(corners[:, None] - points, axis=2)
         assert r.max() <= node.farthest
         numbers = np.sqrt(r) * FINENESS
-        assert node.bins == MOST_BINS or numbers.max() < node.bins - 1
+        assert node.bins == MAX_BINS or numbers.max() < node.bins - 1
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
@@ -160,7 +160,7 @@ def test_huge_cells(kernel, half):
     batch = batch_at(kernel, points, np.zeros(2), half)
     for part in (*batch.variations(), *batch.sizes, *batch.errors):
         assert not np.any(np.isnan(part))
-    lines = batch.enclosed()
+    lines = batch.affine_relaxation()
     for line in (lines.under, lines.over):
         assert np.all(np.isfinite(line.intercept))
         for carrier, slope in line.slopes:
@@ -174,7 +174,7 @@ def test_huge_cells(kernel, half):
 @pytest.mark.parametrize("p", [0, 1, 2])
 def test_derivatives_that_do_not_exist_on_tiny_cells(p, half):
     """Powers of rho underflow: what does not exist stays infinite, and no remainder is zero."""
-    sizes = Matern(1.0, p + 0.5).feature_sizes([[half]])
+    sizes = Matern(1.0, p + 0.5).derivative_bounds([[half]])
     assert [math.isinf(length[0]) for length in sizes.lengths] == [n > p for n in range(4)]
     assert [math.isinf(sizes.remainder(n)[0]) for n in range(3)] == [n > p for n in range(3)]
     assert all(sizes.remainder(n)[0] > 0 for n in range(3))
@@ -190,5 +190,5 @@ def test_no_cells(kernel):
     batch = kernel.node(points, frame).at(Reach.of(none, frame))
     assert batch.contract(np.zeros((0, 2))).hessian.shape == (0, 2, 2)
     assert all(part.shape == (0, 2) for part in batch.variations())
-    assert batch.enclosed().low.shape == (0, 2)
-    assert batch.itself()[0].gradient.shape == (0, 2)
+    assert batch.affine_relaxation().low.shape == (0, 2)
+    assert batch.diagonal_jet()[0].gradient.shape == (0, 2)

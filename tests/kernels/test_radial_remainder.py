@@ -44,7 +44,7 @@ def test_the_remainder_of_a_sum_is_bounded(kernel, d, seed):
     batch, frame = batch_of(kernel, points, center, half)
     third = batch.variations()[3]
     weights = np.where(np.isfinite(third[0]), rng.normal(size=30) * rng.choice([1, 100]), 0.0)
-    bound = float(batch.beyond_second(weights[None], third).size[0])
+    bound = float(batch.second_order_remainder(weights[None], third).size[0])
     corners = center + half * rng.choice([-1.0, 1.0], (60, d))
     X = np.concatenate([corners, rng.uniform(center - half, center + half, (60, d))])
     found = left_of_degree_two(batch, frame, kernel, points, weights, center, X)
@@ -58,8 +58,8 @@ def test_the_own_function_is_bounded_and_nearly_so(kernel):
     center = np.zeros(2)
     for half in (0.01, 0.1, 0.5, 2.0):
         batch, frame = batch_of(kernel, np.ones((1, 2)), center, np.full(2, half))
-        bound = float(batch.own_beyond_second()[0])
-        jet = batch.itself()[0]
+        bound = float(batch.diagonal_second_order_remainder()[0])
+        jet = batch.diagonal_jet()[0]
         x = np.array([[half, half]])
         d = (x / frame.unit)[0]
         value = 1.0 + 0.5 * d @ jet.hessian[0] @ d
@@ -118,7 +118,7 @@ def test_one_point_on_a_line_is_bounded_to_the_last_percent(kernel):
         batch, frame = batch_of(kernel, np.array([[at]]), np.zeros(1), np.full(1, half))
         third = batch.variations()[3]
         one = np.ones(1)
-        beyond = batch.beyond_second(one[None], third)
+        beyond = batch.second_order_remainder(one[None], third)
         bound, rest = float(beyond.size[0]), float(beyond.cubic.rest[0])
         ends = np.array([[-half], [half]])
         left = left_of_degree_two(batch, frame, kernel, np.array([[at]]), one, np.zeros(1), ends)

@@ -6,7 +6,7 @@ import pytest
 from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
 from gpcert.kernels.nodes.radial_bins import (
     BinnedSums,
-    Kept,
+    BinSelection,
     bin_numbers,
     sum_over_points,
     totals_by_bin,
@@ -38,7 +38,7 @@ def test_jet_is_that_of_the_contraction(kernel, each):
     batch, rng = batch_of(kernel)
     shape = batch.r.shape if each else batch.r.shape[1:]
     weights = rng.normal(size=shape)
-    found = sum_over_points(batch.node, batch.r, weights, Kept(), False)
+    found = sum_over_points(batch.node, batch.r, weights, BinSelection(), False)
     jet = BinnedSums(batch, weights, False).jet(None)
     expected = batch.contract(np.broadcast_to(weights, batch.r.shape))
     for own, other in zip(vars(jet).values(), vars(expected).values(), strict=True):
@@ -78,7 +78,7 @@ def test_tensors_are_those_of_points_that_go_on():
     weights = rng.normal(size=batch.r.shape[1])
     goes_on = np.ones((len(batch.r), batch.node.bins), dtype=bool)
     goes_on[::2, :120] = False
-    found = sum_over_points(batch.node, batch.r, weights, Kept(tensors=goes_on), True)
+    found = sum_over_points(batch.node, batch.r, weights, BinSelection(tensors=goes_on), True)
     assert found.tensors is not None
     mask = goes_on.reshape(-1)[bin_numbers(batch.r, batch.node.bins)]
     assert mask.mean() < 0.95

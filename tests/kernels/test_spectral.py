@@ -155,7 +155,7 @@ def test_bound_of_a_mean_is_its_minimum(kernel):
     region = Box([-0.3], [0.9])
     frame = Frame.of(region, kernel.typical_lengths(1), Backend())
     batch = kernel.node(points, frame).at(Reach.of(region.root(), frame))
-    bound = float(affine_lower_bound(batch.enclosed(), weights[None, :])[0])
+    bound = float(affine_lower_bound(batch.affine_relaxation(), weights[None, :])[0])
     x = np.linspace(-0.3, 0.9, 20001)[:, None]
     least = float((kernel.value(x, points) @ weights).min())
     if kernel.name == "cosine_pair":  # two carriers of the same phase are bounded apart

@@ -16,8 +16,8 @@ from gpcert.numerics.arrays import Backend
 from gpcert.numerics.deadline import OutOfTime, checkpoint, deadline, remaining, until
 from gpcert.quantities import Mean, Std
 from gpcert.regions import Ball, Box, Cells
-from gpcert.search import Budget, Problem, StopReason, Watch, solve
-from gpcert.search.batches import cells_at_once
+from gpcert.search import Budget, Problem, Progress, StopReason, solve
+from gpcert.search.batches import batch_size
 from gpcert.search.branch_and_bound import _Search
 from gpcert.testing.effort import THOROUGH
 from tests.search.search_problems import bump, cones, cube, random_posterior
@@ -80,7 +80,7 @@ def test_no_batch_of_a_sum_of_kernels_lasts():
     Z = np.linspace(0.0, 44.0, 500)[:, None]
     posterior = Posterior(kernel, Z, rng.normal(size=500), np.eye(500))
     region, goals = Box([0.0], [50.0]), [QuantityGoal(Std(0, 1))]
-    count = cells_at_once(posterior, 1, goals, Backend())
+    count = batch_size(posterior, 1, goals, Backend())
     low = rng.uniform(0.0, 49.0, (count, 1))
     cells = Evaluation(local_model(posterior, region, Backend(), True), Cells(region, low, low + 1))
     _, _, work = timed(lambda: goals[0].bound(cells, None))
@@ -107,10 +107,10 @@ def test_setting_up_counts_and_leaves_what_is_always_known():
     )
     assert found.reason is StopReason.TIME
     assert 0.0 <= found.minimum.lower <= found.maximum.upper <= 1.0
-    late = Watch(start=time.perf_counter() - 100.0)
+    late = Progress(start=time.perf_counter() - 100.0)
     budget = Budget(seconds=1.0)
     problem = Problem(
-        bump(1), cube(1), [QuantityGoal(Mean(0, 1))], tol=0.0, budget=budget, watch=late
+        bump(1), cube(1), [QuantityGoal(Mean(0, 1))], tol=0.0, budget=budget, progress=late
     )
     result = solve(problem)
     assert result.reason is StopReason.TIME
@@ -163,7 +163,7 @@ def test_the_search_reports_bounds_that_tighten():
     states = []
     budget = Budget(seconds=None, boxes=200)
     problem = Problem(
-        bump(2), cube(2), [goal], tol=0.0, budget=budget, watch=Watch(report=states.append)
+        bump(2), cube(2), [goal], tol=0.0, budget=budget, progress=Progress(report=states.append)
     )
     result = solve(problem)
     assert len(states) > 3

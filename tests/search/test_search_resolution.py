@@ -167,7 +167,7 @@ def test_a_tie_inside_of_a_region_ends_in_words(sign):
 class Shared:
     """One question per interval, as boxes of one region."""
 
-    cells_at_once = 512
+    batch_size = 512
 
     def __init__(self, posterior, region):
         self.inner = local_model(posterior, region, Backend(), False)

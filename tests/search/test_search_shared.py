@@ -13,7 +13,7 @@ from gpcert.likelihoods import Probit
 from gpcert.numerics.arrays import Backend
 from gpcert.numerics.deadline import OutOfTime
 from gpcert.quantities import Mean, Probability
-from gpcert.search import Budget, StopReason, Watch
+from gpcert.search import Budget, Progress, StopReason
 from gpcert.search.questions import Boxes, SharedProblem, nothing_searched
 from gpcert.search.shared import solve_shared
 from gpcert.testing.effort import variants
@@ -91,7 +91,7 @@ def test_an_interrupt_leaves_valid_bounds():
     whole = problem_of(posterior, X, 1.0)
 
     class Stops:
-        cells_at_once = 1
+        batch_size = 1
         calls = 0
 
         def evaluation(self, *args, **options):
@@ -114,7 +114,7 @@ def test_a_deadline_leaves_valid_bounds(calls):
     seen = []
 
     class Late:
-        cells_at_once = 1
+        batch_size = 1
 
         def evaluation(self, *args, **options):
             seen.append(args)
@@ -152,7 +152,7 @@ def test_trivial_bounds_are_known_before_any_search():
     fields = {**vars(problem_of(posterior, np.zeros((1, 2)), 1.0)), "goals": goals}
 
     class Never:
-        cells_at_once = 1
+        batch_size = 1
 
         def evaluation(self, *args, **options):
             raise KeyboardInterrupt
@@ -167,7 +167,7 @@ def test_bounds_are_reported_while_it_works():
     posterior = random_posterior(1, d=2, n=9)
     states = []
     problem = problem_of(posterior, np.zeros((1, 2)), 1.0)
-    solve_shared(replace(problem, watch=Watch(report=states.append)))
+    solve_shared(replace(problem, progress=Progress(report=states.append)))
     assert states
     assert all(np.all(state.lower <= state.upper) for state in states)
 

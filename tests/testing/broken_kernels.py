@@ -30,23 +30,27 @@ class BrokenBatch(NodeBatch):
     def variations(self):
         return self._spoiled("variations", self.inner.variations())
 
-    def itself(self):
-        return self._spoiled("itself", self.inner.itself())
+    def diagonal_jet(self):
+        return self._spoiled("diagonal_jet", self.inner.diagonal_jet())
 
     def mixed(self):
         return self._spoiled("mixed", self.inner.mixed())
 
-    def enclosed(self):
-        return self._spoiled("enclosed", self.inner.enclosed())
+    def affine_relaxation(self):
+        return self._spoiled("affine_relaxation", self.inner.affine_relaxation())
 
 
 class BrokenNode(LocalNode):
     def __init__(self, inner, changes: Changes):
         self.inner, self.changes = inner, changes
 
-    def feature_sizes(self, reach):
-        found = self.inner.feature_sizes(reach)
-        return self.changes["feature_sizes"](found) if "feature_sizes" in self.changes else found
+    def derivative_bounds(self, reach):
+        found = self.inner.derivative_bounds(reach)
+        return (
+            self.changes["derivative_bounds"](found)
+            if "derivative_bounds" in self.changes
+            else found
+        )
 
     def at(self, reach):
         batch = self.inner.at(reach)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.linear import Linear
-from gpcert.kernels.nodes.base import FeatureSizes, Jet
+from gpcert.kernels.nodes.base import DerivativeBounds, Jet
 from gpcert.testing.kernel_contract import COMPARED_SIZES, seeds, sizes
 from gpcert.testing.node_contract import NodeContract
 from tests.testing.broken_kernels import BrokenKernel
@@ -38,20 +38,20 @@ def suite(changes):
 def direct(order, factor):
     """A remainder too small by a factor, where the bound by b_{n+1} does not save it."""
 
-    def change(found: FeatureSizes):
+    def change(found: DerivativeBounds):
         parts = [r * factor if n == order else r for n, r in enumerate(found.direct)]
         return dataclasses.replace(found, direct=tuple(parts))
 
-    return {"feature_sizes": change}
+    return {"derivative_bounds": change}
 
 
 def gram_entry(i, j, factor):
-    def change(found: FeatureSizes):
+    def change(found: DerivativeBounds):
         rows = [list(row) for row in found.gram]
         rows[i][j] = rows[i][j] * factor
         return dataclasses.replace(found, gram=tuple(tuple(row) for row in rows))
 
-    return {"feature_sizes": change}
+    return {"derivative_bounds": change}
 
 
 def part(name, n, change):
@@ -70,7 +70,7 @@ def first_axis_positive(gradients, batch):
 
 
 def jet(**changes):
-    """Change parts of the jet that `contract` or `itself` returns."""
+    """Change parts of the jet that `contract` or `diagonal_jet` returns."""
 
     def spoil(found, batch):
         if isinstance(found, Jet):
@@ -103,7 +103,7 @@ def lines(**changes):
     def spoil(found, batch):
         return dataclasses.replace(found, **{k: change(found) for k, change in changes.items()})
 
-    return {"enclosed": spoil}
+    return {"affine_relaxation": spoil}
 
 
 def lifted(name, amount):
@@ -124,7 +124,7 @@ DEFECTS = {
     "b3 short by 1e-9": (gram_entry(3, 3, 1 - 1e-9), "test_feature_map_remainders", {}),
     "b3 twice too large": (gram_entry(3, 3, 4.0), "test_remainders_are_tight", {}),
     "R0 does not shrink": (
-        {"feature_sizes": lambda f: dataclasses.replace(
+        {"derivative_bounds": lambda f: dataclasses.replace(
             f, direct=tuple(r + 1e-3 for r in f.direct), gram=tuple(
                 tuple(None if g is None else g + 1e-6 for g in row) for row in f.gram))},
         "test_remainders_shrink", {}),
@@ -156,11 +156,11 @@ DEFECTS = {
     "inner product of phi and its second derivative": (
         gram_entry(0, 2, 0.5), NODE, {"check": "feature sizes"}),
     "itself: value": (
-        {"itself": jet(value=lambda v: v * (1 + 1e-11))}, NODE, {"check": "itself"}),
+        {"diagonal_jet": jet(value=lambda v: v * (1 + 1e-11))}, NODE, {"check": "diagonal_jet"}),
     "itself: Hessian halved": (
-        {"itself": jet(hessian=lambda h: 0.5 * h)}, NODE, {"check": "itself"}),
+        {"diagonal_jet": jet(hessian=lambda h: 0.5 * h)}, NODE, {"check": "diagonal_jet"}),
     "mixed derivatives negated": (
-        {"mixed": lambda m, batch: (-m[0], m[1])}, NODE, {"check": "itself"}),
+        {"mixed": lambda m, batch: (-m[0], m[1])}, NODE, {"check": "diagonal_jet"}),
     "S_0 at the centre only": (
         {"variations": value_at_the_centre}, NODE, {"check": "variations"}),
     "S_1 at the centre only": (
@@ -173,10 +173,10 @@ DEFECTS = {
     "S_3 does not shrink": (
         {"variations": lambda s, batch: (*s[:3], s[3] + 1e-6)}, "test_variations_shrink", {}),
     "low is the value at the centre": (
-        {"enclosed": lambda e, batch: dataclasses.replace(e, low=batch.value)},
+        {"affine_relaxation": lambda e, batch: dataclasses.replace(e, low=batch.value)},
         NODE, {"check": "lines"}),
     "high is the value at the centre": (
-        {"enclosed": lambda e, batch: dataclasses.replace(e, high=batch.value)},
+        {"affine_relaxation": lambda e, batch: dataclasses.replace(e, high=batch.value)},
         NODE, {"check": "lines"}),
     "a line above psi: the chord for the tangent": (
         lines(under=lambda e: e.over), "test_lines_at_points", {}),

@@ -28,7 +28,7 @@ import numpy as np
 
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.model.committee import Model
-from gpcert.model.multi_output import Several
+from gpcert.model.multi_output import ModelCollection
 
 TOLERANCE = 1e-6
 """Largest accepted distance, in each of the units of `Agreement`.
@@ -149,7 +149,7 @@ def fitted_names(model: Any) -> tuple[str, ...] | None:
 
 def with_names(model: Model, names: tuple[str, ...] | None) -> Model:
     """The model with these names of its features."""
-    if isinstance(model, Several):
+    if isinstance(model, ModelCollection):
         members = tuple(with_names(member, names) for member in model.members)
         return replace(model, members=members)
     return model if model.feature_names == names else replace(model, feature_names=names)
@@ -157,7 +157,7 @@ def with_names(model: Model, names: tuple[str, ...] | None) -> Model:
 
 def with_spread(model: Model, spread: np.ndarray | None) -> Model:
     """The model with these standard deviations of its features in the training data."""
-    if isinstance(model, Several):
+    if isinstance(model, ModelCollection):
         members = tuple(replace(member, spread=spread) for member in model.members)
         return replace(model, members=members)
     return replace(model, spread=spread)

@@ -36,7 +36,7 @@ from gpcert import kernels as ours
 from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, in_blocks, unsupported
 from gpcert.adapters.canonical import PriorMean
-from gpcert.adapters.kept import CACHES
+from gpcert.adapters.conversion_cache import CACHES
 from gpcert.errors import ModelWarning, UnsupportedModelError
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import product_of, scaled_by
@@ -146,12 +146,17 @@ def _mean(mean: Any, features: int, output: int | None) -> PriorMean:
     raise unsupported("mean", mean, "ConstantMean, LinearMean, ZeroMean", why)
 
 
-Said = Callable[[Any, Any], LibraryPrediction]
+PredictionFunction = Callable[[Any, Any], LibraryPrediction]
 """What a model predicts at points (n, d), a tensor."""
 
 
 def compared(
-    posterior: Model, model: Any, copy: Any, said: Said, native: Said | None = None, points: int = 0
+    posterior: Model,
+    model: Any,
+    copy: Any,
+    said: PredictionFunction,
+    native: PredictionFunction | None = None,
+    points: int = 0,
 ) -> Conversion:
     """The conversion of a model that was read from a `copy`, whose predictions are `said`.
 

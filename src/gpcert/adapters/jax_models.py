@@ -19,7 +19,7 @@ from gpcert.utils.optional_imports import library
 
 jax: Any = library("jax")
 
-Said = Callable[[Any, Any], LibraryPrediction]
+PredictionFunction = Callable[[Any, Any], LibraryPrediction]
 """What a model predicts at points (n, d)."""
 
 
@@ -29,7 +29,7 @@ def points(name: str, value: Any) -> np.ndarray:
     return X[:, None] if X.ndim == 1 else X
 
 
-def compared(posterior: Posterior, model: Any, said: Said) -> Conversion:
+def compared(posterior: Posterior, model: Any, said: PredictionFunction) -> Conversion:
     """The conversion of a model whose predictions are `said`: in float64, and as the model does."""
 
     def asked(own: Any, X: np.ndarray) -> LibraryPrediction:

@@ -16,7 +16,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 from gpcert.adapters.adapter import Adapter, Conversion, Supported, check_adapter
-from gpcert.adapters.kept import Kept
+from gpcert.adapters.conversion_cache import ConversionCache
 from gpcert.adapters.libraries import LibraryAdapter
 from gpcert.adapters.measure import Agreement, measured
 from gpcert.errors import InputError, ModelWarning, UnsupportedModelError
@@ -49,7 +49,7 @@ NATIVE_TOLERANCE = 1e-3
 """A model's own predictions that are farther from the certified ones, relatively, are warned of:
 float32 alone explains less than that."""
 
-KEPT = Kept()
+CONVERSIONS = ConversionCache()
 """The conversions of this process."""
 
 
@@ -80,7 +80,7 @@ def as_posterior(model: Any) -> Model:
     catches conversions of models that are not what they seem.
 
     The conversion is kept while the model lives and has not changed in any part; see
-    `gpcert.adapters.kept`. Names of the features that the model was fitted with
+    `gpcert.adapters.conversion_cache`. Names of the features that the model was fitted with
     (`feature_names_in_`) become `Posterior.feature_names`.
 
     Raises `UnsupportedModelError` (the message names the part) or `InputError` (not fitted, NaN).
@@ -97,7 +97,7 @@ def as_posterior(model: Any) -> Model:
     """
     if isinstance(model, Model):
         return model
-    return KEPT.posterior(model, _compared)
+    return CONVERSIONS.posterior(model, _compared)
 
 
 def _compared(model: Any) -> Model:

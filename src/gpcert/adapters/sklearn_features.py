@@ -35,7 +35,7 @@ from gpcert.adapters.sklearn_categories import categories
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import ActiveDimensions, Kernel
 from gpcert.model.committee import Model
-from gpcert.model.multi_output import Several
+from gpcert.model.multi_output import ModelCollection
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import finite_array
 from gpcert.regions import LinearMap
@@ -219,7 +219,7 @@ def joined(first: AnyMap, second: AnyMap) -> AnyMap:
 
 def folded(found: AnyMap, model: Model) -> Model:
     """A model of x' as one of x; a committee member by member."""
-    if isinstance(model, Several):
+    if isinstance(model, ModelCollection):
         members = (folded(found, member) for member in model.members)
         return replace(model, members=tuple(m for m in members if isinstance(m, Posterior)))
     if model.dim != len(found.shift):

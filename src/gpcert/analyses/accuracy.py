@@ -11,9 +11,9 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api import certified_radius_many
 from gpcert.api.compared import read_decision
-from gpcert.api.regions import Where
+from gpcert.api.options import AccuracyOptions, read_radii, search_options, verb
+from gpcert.api.regions import RegionSpecification
 from gpcert.api.rules import decision_rule
-from gpcert.api.words import AccuracyWords, read_radii, search_words, verb
 from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Radius
 from gpcert.certificates.record import COST, BoundTable, Searched
@@ -141,7 +141,7 @@ def certified_accuracy(
     radii: Any,
     *,
     rtol: float = 0.01,
-    **words: Unpack[AccuracyWords],
+    **words: Unpack[AccuracyOptions],
 ) -> CertifiedAccuracy:
     """Share of the test points that are right and proved robust, as a function of the radius.
 
@@ -180,7 +180,7 @@ def certified_accuracy(
     grid = read_radii(radii)
     decided = decision_margins(posterior, points, options).decided(points)
     labels, right = _right(posterior, points, y, decided, options)
-    effort = {**words, **search_words(words)}
+    effort = {**words, **search_options(words)}
     searched = right
     if not _regressor(posterior):
         searched = ~_proved_wrong(posterior, points, labels, right, options)
@@ -189,7 +189,7 @@ def certified_accuracy(
     table = certified_radius_many(posterior, points[rows], max_radius=largest, rtol=rtol, **effort)
     nothing = {"reason": StopReason.CONVERGED, "boxes": 0, "seconds": 0.0}
     about = {**nothing, "method": effort["method"], "model": posterior.fingerprint}
-    shape = Where.read(words).shape(posterior)
+    shape = RegionSpecification.read(words).shape(posterior)
     about |= {"scale": shape.unit, "radius_unit": shape.unit_name}
     blank = TestPoint(None, None, False, 0.0, 0.0, check_norm(effort["norm"]), **about)
     pairs = zip(labels, decided, strict=True)

@@ -11,10 +11,10 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_rule
 from gpcert.api.compared import read_decision
+from gpcert.api.options import AttackOptions, SearchSettings, one_of, read_flag, read_seed, verb
 from gpcert.api.radius import ONE_BOX
-from gpcert.api.regions import Where
+from gpcert.api.regions import RegionSpecification
 from gpcert.api.rules import decision_candidates, decision_rule
-from gpcert.api.words import AttackWords, Means, one_of, read_flag, read_seed, verb
 from gpcert.attacks import (
     AttackName,
     Decision,
@@ -113,7 +113,7 @@ def attack(
     iterations: int = 40,
     confirm: bool = True,
     random_state: int | None = 0,
-    **words: Unpack[AttackWords],
+    **words: Unpack[AttackOptions],
 ) -> AttackTable:
     """Look for points around each row of X at which another decision is made.
 
@@ -153,7 +153,7 @@ def attack(
     points = posterior.check_inputs(X)
     options = read_decision(words, posterior)
     method = one_of("method", method, get_args(AttackName))
-    regions = Where.read(words, radius, region).around_each(posterior, points, X)
+    regions = RegionSpecification.read(words, radius, region).around_each(posterior, points, X)
     effort, seed = Effort(restarts, iterations), read_seed(random_state)
     _refuse_unused(method, {"restarts": restarts, "iterations": iterations, "random_state": seed})
     sure = bool(read_flag("confirm", confirm))
@@ -239,7 +239,7 @@ def confirmed_at(model: Model, x: np.ndarray, point: np.ndarray, options: Decisi
     be proved negative on the cell of width 0 at `point`.
     """
     rule = decision_rule(model, x, options)
-    place, means = Ball(point, 0.0), Means(ONE_BOX)
+    place, means = Ball(point, 0.0), SearchSettings(ONE_BOX)
     return rule.decided and certify_rule(place, rule, means).status is Status.NOT_ROBUST
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api import prediction_range_many
 from gpcert.api.accuracy import Accuracy
+from gpcert.api.options import RangeTableOptions, search_options, verb
 from gpcert.api.questions import range_question
-from gpcert.api.regions import Where
-from gpcert.api.words import RangeTableWords, search_words, verb
+from gpcert.api.regions import RegionSpecification
 from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.certificates.record import COST, BoundTable, Searched, cells_of
@@ -21,7 +21,7 @@ from gpcert.certificates.schema import like
 from gpcert.certificates.text import above
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import labels_of
-from gpcert.model.committee import Committee, Model, is_several
+from gpcert.model.committee import Committee, Model, is_model_collection
 from gpcert.numerics.rounding import down, up, up_float
 from gpcert.plots.curves import plot_boxes, plot_worst_cases
 from gpcert.regions import Region
@@ -98,7 +98,7 @@ def robustness(
     output: Any = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[RangeTableWords],
+    **words: Unpack[RangeTableOptions],
 ) -> RobustnessTable:
     """The paper's `delta = pi_max^U - pi_min^L` around each row of X: smaller is more robust.
 
@@ -150,14 +150,14 @@ def robustness(
     settings = [radius] if radii is None else list(radii)
     if not settings:
         raise InputError("radii: expected one or more, got none")
-    effort = {**search_words(words, "n_jobs", "progress"), "tol": tol, "rtol": rtol}
+    effort = {**search_options(words, "n_jobs", "progress"), "tol": tol, "rtol": rtol}
     rows: list[Robustness] = []
     labels: list[int] = []
     for name, one in models.items():
         posterior = as_posterior(one)
         points = posterior.check_inputs(X)
         for setting in settings:
-            regions = Where.read(words, setting).around_each(posterior, points, X)
+            regions = RegionSpecification.read(words, setting).around_each(posterior, points, X)
             for chosen, which in _outputs(posterior, points, output):
                 places = [regions[k] for k in chosen]
                 table = prediction_range_many(posterior, places, output=which, **effort)
@@ -178,7 +178,7 @@ def _outputs(model: Model, points: np.ndarray, output: Any) -> list[tuple[np.nda
         return []
     if output is not None:
         return [(every, output)]
-    if not is_several(model):
+    if not is_model_collection(model):
         question = range_question(model, None)  # the one probability, or the first mean
         return [(every, question.labels[question.index(None)])]
     decided = decision_margins(model, points, Decision()).decided(points)
@@ -300,7 +300,7 @@ def worst_case(
     output: int | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[RangeTableWords],
+    **words: Unpack[RangeTableOptions],
 ) -> WorstCaseTable:
     """Bounds on a regression's least and greatest mean around each point, and a credible band.
 
@@ -335,10 +335,10 @@ def worst_case(
             "prediction_range_many"
         )
     points = posterior.check_inputs(X)
-    regions = Where.read(words, radius, region).around_each(posterior, points, X)
+    regions = RegionSpecification.read(words, radius, region).around_each(posterior, points, X)
     question = range_question(posterior, "band", beta)
     target = question.index(output)
-    effort = {**search_words(words, "n_jobs", "progress"), "output": target}
+    effort = {**search_options(words, "n_jobs", "progress"), "output": target}
     effort |= vars(Accuracy.read(tol, rtol))
     if not len(points):
         return WorstCaseTable(())

@@ -12,26 +12,26 @@ from gpcert.analyses.attack import attack_regions
 from gpcert.api import certify, prediction_range, prediction_range_many
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.compared import read_decision
-from gpcert.api.questions import RangeQuestion, range_question
-from gpcert.api.regions import Where
-from gpcert.api.rules import decision_candidates
-from gpcert.api.running import progress_line
-from gpcert.api.words import (
-    CurveWords,
-    RuleWords,
+from gpcert.api.options import (
+    CurveOptions,
+    DecisionRuleOptions,
     one_of,
     read_radii,
     read_x,
-    search_words,
+    search_options,
     verb,
 )
+from gpcert.api.questions import RangeQuestion, range_question
+from gpcert.api.regions import RegionSpecification
+from gpcert.api.rules import decision_candidates
+from gpcert.api.running import progress_line
 from gpcert.attacks import AttackName, Effort, Margins, decision_margins, prediction_and_gradient
 from gpcert.attacks.decisions import DeviationMargins
 from gpcert.certificates import Interval, PredictionRange, Status
 from gpcert.certificates.record import COST, BoundTable, Searched
 from gpcert.certificates.schema import ADDED, like
 from gpcert.certificates.text import in_unit
-from gpcert.model.committee import Model, is_classifier, is_several
+from gpcert.model.committee import Model, is_classifier, is_model_collection
 from gpcert.plots.curves import plot_safety
 from gpcert.regions import Ball, Box
 from gpcert.search import StopReason, stop_if_interrupted
@@ -126,7 +126,7 @@ def safety_curve(
     attack: AttackName = "gpfgs",
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[CurveWords],
+    **words: Unpack[CurveOptions],
 ) -> SafetyCurve:
     """Bounds on the least and the greatest prediction for growing radii, beside an attack's.
 
@@ -165,13 +165,13 @@ def safety_curve(
     """
     posterior = as_posterior(model)
     point = read_x(posterior, x, "call safety_curve once per row")
-    rule: dict[str, Any] = {name: words.get(name) for name in RuleWords.__annotations__}
+    rule: dict[str, Any] = {name: words.get(name) for name in DecisionRuleOptions.__annotations__}
     if output is not None and rule["threshold"] is not None and not is_classifier(posterior):
         rule["output"] = output  # its level is that of the target which is shown
-    options, work = read_decision(rule, posterior), search_words(words)
+    options, work = read_decision(rule, posterior), search_options(words)
     attack = one_of("attack", attack, get_args(AttackName))
     accuracy = Accuracy.read(tol, rtol)
-    shape = Where.read(words).shape(posterior)
+    shape = RegionSpecification.read(words).shape(posterior)
     grid = read_radii(radii)
     balls = [shape.ball(point, radius) for radius in grid.tolist()]
     _ = decision_candidates(posterior, point, options).guess  # refuses what `certify` does
@@ -191,7 +191,7 @@ def safety_curve(
             search.bound(accuracy.of_output(question, index))
         except KeyboardInterrupt:
             search.complete = False
-    shown = _Shown(margins, posterior, point, index, question)
+    shown = _CurveQuantity(margins, posterior, point, index, question)
     reached = [float(shown.values(x[None])[0]) for x in attacks.points]
     try:
         search.confirm(attacks.points, reached)
@@ -219,7 +219,7 @@ def safety_curve(
 
 
 @dataclass(eq=False)
-class _Shown:
+class _CurveQuantity:
     """The number on the vertical axis, and the levels between which the decision holds."""
 
     margins: Margins
@@ -250,7 +250,7 @@ class _Shown:
 
     def values(self, X: np.ndarray) -> np.ndarray:
         """(n,) at X."""
-        if is_several(self.model):
+        if is_model_collection(self.model):
             found, _ = prediction_and_gradient(self.model, X)
             return found[:, self.index]
         if isinstance(self.margins, DeviationMargins):

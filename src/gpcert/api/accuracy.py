@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpcert.api.words import read_tolerance
+from gpcert.api.options import read_tolerance
 from gpcert.model.committee import Committee
 from gpcert.model.multi_output import Outputs
 from gpcert.model.posterior import Posterior
@@ -32,7 +32,7 @@ NEGLIGIBLE = 1e-4
 """Of the outputs' spread: what standard deviations are known to by default. About points of nearly
 noiseless data they are smaller in tiny places only, which takes many boxes to bound relatively."""
 
-MOST_PLACES = 64
+MAX_PLACES = 64
 """Points at which the means are looked at for their spread."""
 
 
@@ -103,7 +103,7 @@ def spreads(model: Outputs) -> np.ndarray:
 
 def _spread(member: Posterior) -> np.ndarray:
     places = member.places
-    some = places[np.linspace(0, len(places) - 1, min(MOST_PLACES, len(places))).astype(int)]
+    some = places[np.linspace(0, len(places) - 1, min(MAX_PLACES, len(places))).astype(int)]
     with np.errstate(all="ignore"):  # extreme models overflow
         means = member.mean(some)
         found = [np.std(means, axis=0), np.max(np.abs(means), axis=0)]

@@ -17,11 +17,11 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy, zeros_of
+from gpcert.api.options import BudgetLike, read_budget, read_flag, read_jobs, verb
 from gpcert.api.questions import BOUNDS, read_beta
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import check_held, held_by
 from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
-from gpcert.api.words import BudgetLike, read_budget, read_flag, read_jobs, verb
 from gpcert.certificates.boxes import NOTHING, BoxBounds, BoxFile
 from gpcert.enclosures.affine import has_affine
 from gpcert.enclosures.goals import QuantityGoal
@@ -33,14 +33,14 @@ from gpcert.numerics.deadline import until
 from gpcert.numerics.rounding import down, up
 from gpcert.regions import Box
 from gpcert.search import DEFAULT_BUDGET, Budget, StopReason, stop_if_interrupted
-from gpcert.search.batches import cells_at_once
+from gpcert.search.batches import batch_size
 from gpcert.search.box_family import BoxFamily
 from gpcert.utils.archive import fingerprint
 from gpcert.utils.option_names import QuantityName
 from gpcert.utils.versions import package_version
 
 BATCH_SECONDS = (0.2, 0.8)
-"""About what a batch of `cells_at_once` takes on one core, of means alone and with variances."""
+"""About what a batch of `batch_size` takes on one core, of means alone and with variances."""
 
 LONG_SECONDS = 2.0 * START_SECONDS
 """Work beyond which other processes start at once: a block is too long to be tried here first."""
@@ -299,7 +299,7 @@ class Slot(NamedTuple):
     rest: bool
 
 
-class Asked(NamedTuple):
+class OutputQuestion(NamedTuple):
     """One searched model: its goals in pairs, of signs 1 and -1, where each pair goes, and which of
     their values count as 0 (see `zeros_of`)."""
 
@@ -324,7 +324,7 @@ class Block(NamedTuple):
 class BoxWork:
     """All that a block needs beside its boxes."""
 
-    asked: tuple[Asked, ...]
+    asked: tuple[OutputQuestion, ...]
     outputs: Mapping[str, tuple[Any, ...]]
     whole: Box
     backend: Backend
@@ -341,14 +341,16 @@ class BoxWork:
         affine: bool,
     ) -> BoxWork:
         """Goals of quantities that are searched in the same model share their enclosures."""
-        asked: dict[int, Asked] = {}
+        asked: dict[int, OutputQuestion] = {}
         outputs, prints = {}, []
         for name, own in questions.items():
             outputs[name] = tuple(label for ranges in own for label in ranges.question.labels)
             first = 0
             for ranges in own:
                 question = ranges.question
-                group = asked.setdefault(id(question.model), Asked(question.model, [], [], []))
+                group = asked.setdefault(
+                    id(question.model), OutputQuestion(question.model, [], [], [])
+                )
                 before = len(group.goals)
                 group.goals.extend(map(QuantityGoal, ranges.quantities))
                 group.zeros.append(zeros_of(ranges))
@@ -377,7 +379,7 @@ class BoxWork:
         found, f = 0.0, len(self.whole.free)
         for model, goals, *_ in self.asked:
             slow = any(goal.needs_variance for goal in goals)
-            found += BATCH_SECONDS[slow] * count / cells_at_once(model, f, goals, self.backend)
+            found += BATCH_SECONDS[slow] * count / batch_size(model, f, goals, self.backend)
         return found
 
 

@@ -13,15 +13,15 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.compared import read_decision
-from gpcert.api.regions import Where
+from gpcert.api.options import DecisionOptions, SearchSettings, read_x, verb
+from gpcert.api.regions import RegionSpecification
 from gpcert.api.rules import Rule, decision_candidates, margin_of
 from gpcert.api.running import margin_text, progress_line
-from gpcert.api.words import DecisionWords, Means, read_x, verb
 from gpcert.attacks import Decision
 from gpcert.certificates import Certificate, Interval, Status
 from gpcert.model.committee import Model
 from gpcert.regions import Region
-from gpcert.search import StopReason, Watch, solve
+from gpcert.search import Progress, StopReason, solve
 
 
 @verb
@@ -31,7 +31,7 @@ def certify(
     radius: Any = None,
     *,
     region: Region | None = None,
-    **words: Unpack[DecisionWords],
+    **words: Unpack[DecisionOptions],
 ) -> Certificate:
     """Prove or refute that the decision at x is the decision for every point of a region.
 
@@ -85,11 +85,11 @@ def certify(
     start = time.perf_counter()
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certify_many")
-    chosen = Where.read(words, radius, region).around(posterior, point)
-    options, means = read_decision(words, posterior), Means.read(words)
+    chosen = RegionSpecification.read(words, radius, region).around(posterior, point)
+    options, means = read_decision(words, posterior), SearchSettings.read(words)
     with progress_line(words.get("progress")) as line:
-        watch = Watch(start, lambda state: line.show(margin_text(state)))
-        return certify_region(posterior, point, chosen, options, means, watch)
+        progress = Progress(start, lambda state: line.show(margin_text(state)))
+        return certify_region(posterior, point, chosen, options, means, progress)
 
 
 def certify_region(
@@ -97,13 +97,13 @@ def certify_region(
     x: np.ndarray,
     region: Region,
     options: Decision,
-    means: Means,
-    watch: Watch | None = None,
+    means: SearchSettings,
+    progress: Progress | None = None,
 ) -> Certificate:
     """`certify` after its arguments have been read."""
-    watch = watch or Watch()
-    start = time.perf_counter() if watch.start is None else watch.start
-    watch = replace(watch, start=start)  # one clock for all that follows
+    progress = progress or Progress()
+    start = time.perf_counter() if progress.start is None else progress.start
+    progress = replace(progress, start=start)  # one clock for all that follows
     candidates, end = decision_candidates(posterior, x, options), means.budget.ends(start)
 
     def no_verdict(rule: Rule, boxes: int = 0) -> Certificate:
@@ -115,7 +115,7 @@ def certify_region(
     rule = candidates.proved_until(end) if candidates.near else candidates.guess
     if not rule.decided:
         return no_verdict(rule)
-    first = certify_rule(region, rule, means, watch)
+    first = certify_rule(region, rule, means, progress)
     # a margin that is positive in the whole region is positive at x: the guess was right
     if candidates.near or first.status is Status.ROBUST:
         return first
@@ -127,19 +127,19 @@ def certify_region(
         return no_verdict(proved, first.boxes)
     boxes = means.budget.boxes
     limits = replace(means.budget, boxes=None if boxes is None else max(boxes - first.boxes, 1))
-    second = certify_rule(region, proved, replace(means, budget=limits), watch)
+    second = certify_rule(region, proved, replace(means, budget=limits), progress)
     return replace(second, boxes=first.boxes + second.boxes)
 
 
 def certify_rule(
-    region: Region, rule: Rule, means: Means, watch: Watch | None = None
+    region: Region, rule: Rule, means: SearchSettings, progress: Progress | None = None
 ) -> Certificate:
     """Prove or refute that a rule's margin is positive on a region.
 
     Statement: with `lower <= goal <= upper` for the least value of the goal, the least margin lies
     between `lower - level` and `upper - level`, rounded outwards; the verdict is the sign of both.
     """
-    stop: dict[str, Any] = {"tol": 0.0, "target": rule.target, "watch": watch or Watch()}
+    stop: dict[str, Any] = {"tol": 0.0, "target": rule.target, "progress": progress or Progress()}
     result = solve(means.problem(rule.model, region, [rule.quantity], **stop))
     (goal,), cost = result.goals, (result.boxes, result.seconds)
     margin = margin_of(goal.lower, goal.upper, rule.level)
@@ -149,7 +149,7 @@ def certify_rule(
 def certificate_of(
     region: Region,
     rule: Rule,
-    means: Means,
+    means: SearchSettings,
     margin: Interval,
     reason: StopReason,
     cost: tuple[int, float],

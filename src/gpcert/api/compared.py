@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from gpcert.api.options import QuantityLike, read_class_weight
 from gpcert.api.questions import RangeQuestion, range_question
-from gpcert.api.words import QuantityLike, read_class_weight
 from gpcert.attacks import Comparison, Decision
 from gpcert.certificates import Unit
 from gpcert.errors import InputError

@@ -8,25 +8,25 @@ from typing import Any, Unpack, get_args
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
-from gpcert.api.at_once import POINTS_AT_ONCE, certified_at_once, radii_at_once, ranged_at_once
+from gpcert.api.batched import POINTS_PER_BATCH, certify_batched, radii_batched, ranges_batched
 from gpcert.api.certify import certify_region
 from gpcert.api.compared import read_decision
-from gpcert.api.questions import range_question
-from gpcert.api.radius import Bracket, RadiusQuestion, radius_at
-from gpcert.api.ranges import RangeGoals, ranges_over
-from gpcert.api.regions import Where, is_list_of_regions
-from gpcert.api.running import numbered_results, prepare, progress_line, reason_of
-from gpcert.api.words import (
-    DecisionTableWords,
-    Means,
+from gpcert.api.options import (
+    DecisionTableOptions,
     QuantityLike,
-    RadiusTableWords,
-    RangeTableWords,
+    RadiusTableOptions,
+    RangeTableOptions,
+    SearchSettings,
     one_of,
     read_flag,
     read_jobs,
     verb,
 )
+from gpcert.api.questions import range_question
+from gpcert.api.radius import Bracket, RadiusQuestion, radius_at
+from gpcert.api.ranges import RangeGoals, ranges_over
+from gpcert.api.regions import RegionSpecification, is_list_of_regions
+from gpcert.api.running import numbered_results, prepare, progress_line, reason_of
 from gpcert.certificates import CertificateTable, RadiusTable, RangeTable
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import labels_of
@@ -43,7 +43,7 @@ def certify_many(
     radius: Any = None,
     *,
     region: Region | Sequence[Region] | None = None,
-    **words: Unpack[DecisionTableWords],
+    **words: Unpack[DecisionTableOptions],
 ) -> CertificateTable:
     """`certify` for every row of X; the budget (60 seconds by default) is that of one point.
 
@@ -72,11 +72,11 @@ def certify_many(
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
     options = read_decision(words, posterior)
-    regions = Where.read(words, radius, region).around_each(posterior, points, X)
-    means = Means.read(words)
+    regions = RegionSpecification.read(words, radius, region).around_each(posterior, points, X)
+    means = SearchSettings.read(words)
     pairs = zip(points, regions, strict=True)
     work = [(posterior, x, region, options, means) for x, region in pairs]
-    how = {"doing": "certifying: ", "at_once": certified_at_once}
+    how = {"doing": "certifying: ", "at_once": certify_batched}
     found, complete = collect(posterior, certify_region, work, words, **how)
     return CertificateTable(tuple(found.values()), complete, labels_of(X, tuple(found)))
 
@@ -88,7 +88,7 @@ def certified_radius_many(
     *,
     max_radius: float | None = None,
     rtol: float = 0.01,
-    **words: Unpack[RadiusTableWords],
+    **words: Unpack[RadiusTableOptions],
 ) -> RadiusTable:
     """`certified_radius` for every row of X; the budget (60 seconds by default) is one point's.
 
@@ -108,7 +108,7 @@ def certified_radius_many(
     points = posterior.check_inputs(X)
     question = RadiusQuestion.read(words, posterior, max_radius, rtol)
     work = [(posterior, x, question) for x in points]
-    found, complete = collect(posterior, radius_at, work, words, at_once=radii_at_once)
+    found, complete = collect(posterior, radius_at, work, words, at_once=radii_batched)
     return RadiusTable(tuple(found.values()), complete, labels_of(X, tuple(found)))
 
 
@@ -126,7 +126,7 @@ def prediction_range_many(
     output: Any = None,
     sides: Sides = "both",
     all_outputs: bool = False,
-    **words: Unpack[RangeTableWords],
+    **words: Unpack[RangeTableOptions],
 ) -> RangeTable:
     """`prediction_range` around every row of X, or over every region of a list given as X.
 
@@ -148,8 +148,8 @@ def prediction_range_many(
     [1.0, 0.61]
     """
     posterior = as_posterior(model)
-    regions = _regions(posterior, X, Where.read(words, radius, region))
-    accuracy, means = Accuracy.read(tol, rtol), Means.read(words)
+    regions = _regions(posterior, X, RegionSpecification.read(words, radius, region))
+    accuracy, means = Accuracy.read(tol, rtol), SearchSettings.read(words)
     asked: tuple[Any, ...] = (quantity, beta)
     one = (output, one_of("sides", sides, get_args(Sides)))
     question = range_question(posterior, quantity, beta)
@@ -162,7 +162,7 @@ def prediction_range_many(
         asked += one
     near = accuracy.of(RangeGoals.of(posterior, *asked))  # once: it looks at the model's means
     work = [(posterior, region, asked, near, means) for region in regions]
-    found, complete = collect(posterior, ranges_over, work, words, at_once=ranged_at_once)
+    found, complete = collect(posterior, ranges_over, work, words, at_once=ranges_batched)
     rows = tuple(row for rows in found.values() for row in rows)
     numbers = tuple(number for number, rows in found.items() for _ in rows)
     return RangeTable(rows, complete, labels_of(X, numbers))
@@ -189,8 +189,8 @@ def collect(
     done: dict[int, Any] = {}
     hints: dict[int, Any] = {}
     complete = True
-    several = range(0, len(work), POINTS_AT_ONCE) if at_once and len(work) > 1 else range(0)
-    chunks = [(posterior, [own[1:] for own in work[k : k + POINTS_AT_ONCE]]) for k in several]
+    several = range(0, len(work), POINTS_PER_BATCH) if at_once and len(work) > 1 else range(0)
+    chunks = [(posterior, [own[1:] for own in work[k : k + POINTS_PER_BATCH]]) for k in several]
     try:
         prepare(posterior)
         with progress_line(shown) as line:
@@ -198,7 +198,7 @@ def collect(
             for chunk, answers in numbered_results(at_once or function, chunks, jobs):
                 for k, answer in answers.items():
                     into = hints if isinstance(answer, Bracket) else done
-                    into[chunk * POINTS_AT_ONCE + k] = answer
+                    into[chunk * POINTS_PER_BATCH + k] = answer
                 line.show(f"{doing}{len(done)}{told}")
             left = [k for k in range(len(work)) if k not in done]
             rest = [(*work[k], hints[k]) if k in hints else work[k] for k in left]
@@ -211,7 +211,7 @@ def collect(
     return dict(sorted(done.items())), complete
 
 
-def _regions(model: Model, X: Any, where: Where) -> list[Region]:
+def _regions(model: Model, X: Any, where: RegionSpecification) -> list[Region]:
     if is_list_of_regions(X):
         name = "region" if where.region is not None else where.given_radius
         if name is not None:

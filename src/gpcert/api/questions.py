@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from gpcert.api.words import QuantityLike, one_of
+from gpcert.api.options import QuantityLike, one_of
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.model.class_layout import class_layout

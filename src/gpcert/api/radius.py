@@ -15,10 +15,10 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_rule
 from gpcert.api.compared import read_decision
-from gpcert.api.regions import Shape, Where
+from gpcert.api.options import RadiusOptions, SearchSettings, read_tolerance, read_x, verb
+from gpcert.api.regions import RegionSpecification, Shape
 from gpcert.api.rules import Rule, decision_candidates
 from gpcert.api.running import Line, progress_line
-from gpcert.api.words import Means, RadiusWords, read_tolerance, read_x, verb
 from gpcert.attacks import Decision, attack
 from gpcert.certificates import Certificate, Radius, Status
 from gpcert.errors import InputError
@@ -40,7 +40,7 @@ ATTACK_SHARE = 0.5
 GROWTH = 4.0
 """Factor by which the radius grows while no counter-example is known."""
 
-MOST_HALVINGS = 41
+MAX_HALVINGS = 41
 """Searches for the radius; halving a bracket more often than this is below its rounding."""
 
 FIRST_TRY = 0.97
@@ -70,7 +70,7 @@ def certified_radius(
     *,
     max_radius: float | None = None,
     rtol: float = 0.01,
-    **words: Unpack[RadiusWords],
+    **words: Unpack[RadiusOptions],
 ) -> Radius:
     """Bracket the largest radius at which the decision at x is robust.
 
@@ -121,19 +121,22 @@ class RadiusQuestion:
     options: Decision
     max_radius: float | None
     rtol: float
-    means: Means
+    means: SearchSettings
 
     @staticmethod
     def read(
         words: Mapping[str, Any], posterior: Model, max_radius: Any, rtol: Any
     ) -> RadiusQuestion:
         """From the words of a verb."""
-        shape, options = Where.read(words).shape(posterior), read_decision(words, posterior)
+        shape, options = (
+            RegionSpecification.read(words).shape(posterior),
+            read_decision(words, posterior),
+        )
         tol = read_tolerance(rtol, below=1.0, name="rtol")
         most = None if max_radius is None else float(finite_array("max_radius", max_radius, ndim=0))
         if most is not None and most <= 0:
             raise InputError(f"max_radius: expected a positive number, got {max_radius!r}")
-        return RadiusQuestion(shape, options, most, tol, Means.read(words))
+        return RadiusQuestion(shape, options, most, tol, SearchSettings.read(words))
 
     def largest(self, posterior: Model, x: np.ndarray) -> float:
         """The radius at which the search for a counter-example ends, in units of the scale."""
@@ -309,7 +312,7 @@ class _RadiusSearch:
 
     def _prove(self) -> None:
         """Bisect on proved radii by searches with what time is left."""
-        for _ in range(MOST_HALVINGS):
+        for _ in range(MAX_HALVINGS):
             top = min(self.known.upper, self.largest)
             if self.known.lower >= (1.0 - self.question.rtol) * top:
                 self._try_all(replace(self.means.budget, seconds=None))

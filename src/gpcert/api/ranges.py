@@ -13,17 +13,17 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
+from gpcert.api.options import QuantityLike, RangeOptions, SearchSettings, one_of, verb
 from gpcert.api.questions import RangeQuestion, range_question
-from gpcert.api.regions import Where, region_of
+from gpcert.api.regions import RegionSpecification, region_of
 from gpcert.api.running import progress_line, ranges_text
-from gpcert.api.words import Means, QuantityLike, RangeWords, one_of, verb
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.model.committee import Model
 from gpcert.numerics.rounding import difference_down, difference_up
 from gpcert.quantities import Quantity
 from gpcert.regions import Region
-from gpcert.search import GoalResult, SearchResult, StopReason, Watch, solve
+from gpcert.search import GoalResult, Progress, SearchResult, StopReason, solve
 from gpcert.search.tolerance import Tolerance
 from gpcert.utils.option_names import Sides
 
@@ -41,7 +41,7 @@ def prediction_range(
     beta: float | None = None,
     output: Any = None,
     sides: Sides = "both",
-    **words: Unpack[RangeWords],
+    **words: Unpack[RangeOptions],
 ) -> PredictionRange:
     """Proved bounds on the smallest and the largest prediction over a region.
 
@@ -101,10 +101,10 @@ def prediction_range(
     True
     """
     start, posterior = time.perf_counter(), as_posterior(model)
-    where = Where.read(words, radius, region)
+    where = RegionSpecification.read(words, radius, region)
     place = region_of(posterior, x, where, "prediction_range_many")
     asked = (quantity, beta, output, one_of("sides", sides, get_args(Sides)))
-    how = (Accuracy.read(tol, rtol), Means.read(words), start, words.get("progress"))
+    how = (Accuracy.read(tol, rtol), SearchSettings.read(words), start, words.get("progress"))
     return ranges_over(posterior, place, asked, *how)[0]
 
 
@@ -119,14 +119,14 @@ def prediction_ranges(
     rtol: float | None = None,
     quantity: QuantityLike | None = None,
     beta: float | None = None,
-    **words: Unpack[RangeWords],
+    **words: Unpack[RangeOptions],
 ) -> tuple[PredictionRange, ...]:
     """`prediction_range` for every output or class of the model, in one search over one tree of
     boxes and with one budget, 60 seconds by default. Arguments as there."""
     start, posterior = time.perf_counter(), as_posterior(model)
-    where = Where.read(words, radius, region)
+    where = RegionSpecification.read(words, radius, region)
     place = region_of(posterior, x, where, "prediction_range_many(..., all_outputs=True)")
-    how = (Accuracy.read(tol, rtol), Means.read(words), start, words.get("progress"))
+    how = (Accuracy.read(tol, rtol), SearchSettings.read(words), start, words.get("progress"))
     return ranges_over(posterior, place, (quantity, beta), *how)
 
 
@@ -135,7 +135,7 @@ def ranges_over(
     region: Region,
     asked: tuple[Any, ...],
     accuracy: Accuracy | Tolerance,
-    means: Means,
+    means: SearchSettings,
     start: float | None = None,
     progress: Any = False,
 ) -> tuple[PredictionRange, ...]:
@@ -143,8 +143,8 @@ def ranges_over(
     goals = RangeGoals.of(model, *asked)
     tol = accuracy.of(goals) if isinstance(accuracy, Accuracy) else accuracy
     with progress_line(progress) as line:
-        watch = Watch(start, lambda state: line.show(ranges_text(state)))
-        stop: dict[str, Any] = {"tol": tol, "watch": watch}
+        progress = Progress(start, lambda state: line.show(ranges_text(state)))
+        stop: dict[str, Any] = {"tol": tol, "progress": progress}
         problem = means.problem(goals.question.model, region, goals.quantities, **stop)
         return goals.records(solve(problem), region, means)
 
@@ -199,7 +199,7 @@ class RangeGoals:
         self,
         result: SearchResult,
         region: Region,
-        means: Means,
+        means: SearchSettings,
         nominal: Sequence[float | None] | None = None,
     ) -> tuple[PredictionRange, ...]:
         """The ranges over a region, from what was found of the goals of sign 1 and -1."""

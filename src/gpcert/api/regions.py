@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gpcert.api.words import read_x
+from gpcert.api.options import read_x
 from gpcert.errors import InputError, RegionWarning
 from gpcert.inputs.categories import listed
 from gpcert.inputs.tabular import column_names, read_points, row_labels
@@ -56,7 +56,7 @@ class Shape:
 
 
 @dataclass(frozen=True, eq=False)
-class Where:
+class RegionSpecification:
     """The region words of a verb: `radius` or `relative`, `norm`, `features`, `domain`, `scale`; or
     `region`."""
 
@@ -69,10 +69,12 @@ class Where:
     region: Any = None
 
     @staticmethod
-    def read(words: Mapping[str, Any], radius: Any = None, region: Any = None) -> Where:
+    def read(
+        words: Mapping[str, Any], radius: Any = None, region: Any = None
+    ) -> RegionSpecification:
         """From the words of a verb."""
         shape = {name: words[name] for name in ("norm", "features", "domain", "scale")}
-        return Where(radius, words.get("relative"), region=region, **shape)
+        return RegionSpecification(radius, words.get("relative"), region=region, **shape)
 
     def shape(self, model: Model) -> Shape:
         """Everything but the radius, names replaced by numbers."""
@@ -219,7 +221,7 @@ class Where:
         return False
 
 
-def region_of(model: Model, x: Any, where: Where, several: str) -> Region:
+def region_of(model: Model, x: Any, where: RegionSpecification, several: str) -> Region:
     """The region that x is, or the ball around the point x; `several` is the verb for more."""
     if isinstance(x, Region):
         if where.region is not None:

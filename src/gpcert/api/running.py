@@ -16,7 +16,7 @@ from typing import Any
 
 import joblib
 
-from gpcert.api.words import read_flag
+from gpcert.api.options import read_flag
 from gpcert.errors import InputError
 from gpcert.model.class_layout import searched
 from gpcert.model.committee import Model

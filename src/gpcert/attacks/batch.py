@@ -14,7 +14,7 @@ from typing import get_args
 import numpy as np
 
 from gpcert.attacks.decisions import Margins
-from gpcert.attacks.functions import Both
+from gpcert.attacks.functions import ValuesAndGradients
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import whole_number
 from gpcert.numerics.deadline import checkpoint
@@ -24,7 +24,7 @@ from gpcert.regions.base import unit_minimizer
 from gpcert.regions.shapes import into_ball
 from gpcert.utils.option_names import AttackName
 
-MOST_ROWS = 4096
+MAX_ROWS = 4096
 """Points times starts that are attacked at once."""
 
 
@@ -88,7 +88,7 @@ def _descents(
     """Descents from several starts per point, of the latent margin and of the predicted one."""
     rows = np.arange(len(places))
     every = [*starts, *(places.sample(rows, rng) for _ in range(effort.restarts))]
-    count = max(1, MOST_ROWS // max(1, len(places)))
+    count = max(1, MAX_ROWS // max(1, len(places)))
     found = []
     for first in range(0, len(every), count):
         group = every[first : first + count]
@@ -254,7 +254,7 @@ def projected_gradient(
     return x
 
 
-def _finite(judged: Both) -> Both:
+def _finite(judged: ValuesAndGradients) -> ValuesAndGradients:
     value, gradient = judged
     return np.where(np.isnan(value), np.inf, value), np.nan_to_num(gradient)
 

@@ -78,7 +78,7 @@ FEW = 2
 REACH = 6.5
 """Standard deviations that a grid covers."""
 
-MOST_NODES = 97
+MAX_NODES = 97
 """On each axis of a grid."""
 
 
@@ -96,7 +96,7 @@ def normal_nodes(dimension: int, spread: float, points: int) -> tuple[np.ndarray
         return _quasi_random(dimension, points)
     # trapezoidal rule: exponentially accurate once the step is a part of 1 / spread
     step = min(0.6, 1.6 / min(max(spread, 1e-3), 1e9))
-    return _grid(dimension, min(math.ceil(REACH / step), MOST_NODES // 2))
+    return _grid(dimension, min(math.ceil(REACH / step), MAX_NODES // 2))
 
 
 @lru_cache(maxsize=128)
@@ -127,7 +127,7 @@ def _quasi_random(dimension: int, points: int) -> tuple[np.ndarray, np.ndarray]:
 SMALLEST_DEVIATION = 1e-3
 """Smallest eigenvalue of the root of the latent covariance, so that it can be differentiated."""
 
-MOST_NUMBERS = 4_000_000
+MAX_NUMBERS = 4_000_000
 """Latent values held at once."""
 
 
@@ -159,7 +159,7 @@ def class_means(likelihood: ClassLikelihood, a: np.ndarray, V: np.ndarray) -> Cl
     widest = float(s.max(initial=0.0)) / (math.sqrt(likelihood.noise) or 1.0)
     points = 512 if isinstance(likelihood, MultinomialProbit) else 2048  # its link takes long
     z, mass = normal_nodes(n, widest, points)
-    rows = max(1, MOST_NUMBERS // (len(z) * (n + 1)))
+    rows = max(1, MAX_NUMBERS // (len(z) * (n + 1)))
     blocks = [slice(start, start + rows) for start in range(0, b, rows)]
 
     def links_of(block: slice) -> tuple[np.ndarray, Slope]:

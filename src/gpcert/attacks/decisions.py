@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcert.attacks.functions import (
-    Both,
     LazyFunction,
+    ValuesAndGradients,
     class_predictions,
     lazy_function,
     least_sum_of_means,
@@ -109,7 +109,7 @@ class Margins:
         """Gradients (k, d) along which a first step from the points themselves may go."""
         return [self.judged(latent, X, rows)[1]]
 
-    def judged(self, latent: bool, X: np.ndarray, rows: np.ndarray) -> Both:
+    def judged(self, latent: bool, X: np.ndarray, rows: np.ndarray) -> ValuesAndGradients:
         """Either margin, (k,), and its gradient (k, d)."""
         value, slope = np.empty(len(X)), np.empty(X.shape)
         for at, function, sign, level in self._groups(latent, rows):
@@ -154,7 +154,7 @@ class DeviationMargins(Margins):
         slopes = means_and_gradients(self.model, X, self.model.outputs)[1]
         return [sign * slopes[:, c] for c in range(slopes.shape[1]) for sign in (1.0, -1.0)]
 
-    def judged(self, latent: bool, X: np.ndarray, rows: np.ndarray) -> Both:
+    def judged(self, latent: bool, X: np.ndarray, rows: np.ndarray) -> ValuesAndGradients:
         means, slopes = means_and_gradients(self.model, X, self.model.outputs)
         value, weight = deviation_of(means - self.reference[rows], self.norm)
         return self.delta - value, -np.einsum("kc,kcd->kd", weight, slopes)

@@ -16,21 +16,21 @@ from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.model.class_layout import ClassLayout, class_layout
 from gpcert.model.committee import Committee, Model, pair_weights
 from gpcert.model.differences import LazyDifferences
-from gpcert.model.multi_output import Several
+from gpcert.model.multi_output import ModelCollection
 from gpcert.model.posterior import Posterior
 from gpcert.quantities import ClassSums, Compound, OutputQuantity, Probability, Quantity, Share
 from gpcert.quantities.committee import member_probabilities
 
-Both = tuple[np.ndarray, np.ndarray]
+ValuesAndGradients = tuple[np.ndarray, np.ndarray]
 """Values and gradients."""
 
-PlainFunction = Callable[[np.ndarray], Both]
+PlainFunction = Callable[[np.ndarray], ValuesAndGradients]
 """Points (n, d) to values (n,) and gradients (n, d)."""
 
-Lazy = tuple[np.ndarray, Callable[[], np.ndarray]]
+ValuesAndLazyGradients = tuple[np.ndarray, Callable[[], np.ndarray]]
 """Values, and what computes the gradients."""
 
-LazyFunction = Callable[[np.ndarray], Lazy]
+LazyFunction = Callable[[np.ndarray], ValuesAndLazyGradients]
 
 BLOCK = 32
 """Rows whose own kernel values are taken at once."""
@@ -47,7 +47,7 @@ class Latent:
 
     def __init__(
         self,
-        model: Model | Several,
+        model: Model | ModelCollection,
         X: np.ndarray,
         means: Sequence[int],
         variances: Sequence[int] = (),
@@ -168,23 +168,23 @@ class _Pairs:
         return 0.5 * total
 
 
-def plain_function(model: Model | Several, quantity: Quantity) -> PlainFunction:
+def plain_function(model: Model | ModelCollection, quantity: Quantity) -> PlainFunction:
     """The quantity, and its (sub)gradient by the chain rule."""
     function = lazy_function(model, quantity)
 
-    def both(X: np.ndarray) -> Both:
+    def both(X: np.ndarray) -> ValuesAndGradients:
         value, gradient = function(X)
         return value, gradient()
 
     return both
 
 
-def lazy_function(model: Model | Several, quantity: Quantity) -> LazyFunction:
+def lazy_function(model: Model | ModelCollection, quantity: Quantity) -> LazyFunction:
     """`plain_function`, for whoever may do without gradients."""
     if isinstance(quantity, ClassSums):
         sums, predicted = quantity, class_predictions(model, quantity.layout, quantity.likelihood)
 
-        def of_classes(X: np.ndarray) -> Lazy:  # the least sum, and its gradient
+        def of_classes(X: np.ndarray) -> ValuesAndLazyGradients:  # the least sum, and its gradient
             probabilities, gradient_of = predicted(X)
             slopes = sums.slopes(probabilities)
             return sums.value(probabilities), lambda: gradient_of(slopes)
@@ -197,7 +197,7 @@ def lazy_function(model: Model | Several, quantity: Quantity) -> LazyFunction:
     zero = np.zeros(1)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def function(X: np.ndarray) -> Lazy:
+    def function(X: np.ndarray) -> ValuesAndLazyGradients:
         latent = Latent(model, X, means, variances)
         values, places = [], []
         for part in parts:
@@ -229,7 +229,7 @@ def lazy_function(model: Model | Several, quantity: Quantity) -> LazyFunction:
 def least_sum_of_means(model: Model, weights: np.ndarray) -> LazyFunction:
     """`min_j weights_j.mu(x)` of the latent means of all outputs; weights (k, outputs)."""
 
-    def function(X: np.ndarray) -> Lazy:
+    def function(X: np.ndarray) -> ValuesAndLazyGradients:
         latent = Latent(model, X, range(weights.shape[1]))
         sums = latent.mean @ weights.T
         least = np.argmin(sums, axis=1)
@@ -240,7 +240,7 @@ def least_sum_of_means(model: Model, weights: np.ndarray) -> LazyFunction:
 
 
 def class_predictions(
-    model: Model | Several, layout: ClassLayout, likelihood: ClassLikelihood
+    model: Model | ModelCollection, layout: ClassLayout, likelihood: ClassLikelihood
 ) -> Callable[[np.ndarray], tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]]:
     """From points X (n, d) to class probabilities (n, m), and from weights (n, m) to the gradients
     (n, d) of the weighted sums.
@@ -272,7 +272,7 @@ def class_predictions(
     return predicted
 
 
-def means_and_gradients(model: Model, X: np.ndarray, count: int) -> Both:
+def means_and_gradients(model: Model, X: np.ndarray, count: int) -> ValuesAndGradients:
     """Latent means (n, count) of the first outputs and their gradients (n, count, d)."""
     latent = Latent(model, X, range(count))
     return latent.mean, _each(lambda row: latent.gradient(row, latent.variance), len(X), count)
@@ -298,7 +298,7 @@ def through_features(posterior: Posterior, gradient: np.ndarray) -> np.ndarray:
 
 def prediction_and_gradient(
     model: Model, X: np.ndarray, quantity: Literal["probability", "mean"] | None = None
-) -> Both:
+) -> ValuesAndGradients:
     """Values (n, m) and gradients (n, m, d) at X (n, d); see `gpcert.predict_gradient`."""
     parts = [_block(model, X[i : i + ROWS], quantity) for i in range(0, len(X), ROWS)]
     if not parts:
@@ -308,7 +308,7 @@ def prediction_and_gradient(
 
 
 @np.errstate(all="ignore")
-def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
+def _block(model: Model, X: np.ndarray, quantity: str | None) -> ValuesAndGradients:
     if quantity not in {None, "probability", "mean"}:
         raise InputError(f"quantity: expected 'probability' or 'mean', got {quantity!r}")
     if isinstance(model, Committee):
@@ -329,7 +329,7 @@ def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
     return value[:, None], gradient[:, None]
 
 
-def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Both:
+def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> ValuesAndGradients:
     votes = committee.scheme != "one_vs_rest"
     if votes and quantity == "probability":
         committee.check_has_probabilities()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from gpcert.certificates.schema import decode, encode
-from gpcert.certificates.text import Shown, cost_text, region_text, short
+from gpcert.certificates.text import TextTable, cost_text, region_text, short
 from gpcert.errors import InputError
 from gpcert.model.committee import Model, load_model
 from gpcert.utils.archive import from_json, to_json
@@ -74,7 +74,7 @@ class Record:
     def _repr_html_(self) -> str:
         return self.shown().html()
 
-    def shown(self) -> Shown:
+    def shown(self) -> TextTable:
         """A small table of what was found, and of the region and the cost where there are some."""
         rows = {name.replace("_", " "): short(getattr(self, name), name) for name in self.told}
         region = getattr(self, "region", None)
@@ -82,7 +82,7 @@ class Record:
             rows["region"] = region_text(region)
         if hasattr(self, "boxes"):
             rows["cost"] = cost_text(self)
-        return Shown("", (), list(rows.items()))
+        return TextTable("", (), list(rows.items()))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw what was found on the Axes, or the current one; returns the Axes."""

@@ -16,8 +16,8 @@ from gpcert.certificates.schema import ADDED
 from gpcert.certificates.text import (
     DIGITS,
     Interval,
-    Shown,
     Status,
+    TextTable,
     above,
     below,
     cost_text,
@@ -83,7 +83,7 @@ class PredictionRange(
     beta: float | None = field(default=None, metadata=ADDED)
     nominal: float | None = field(default=None, metadata=ADDED)
 
-    def shown(self) -> Shown:
+    def shown(self) -> TextTable:
         low, high = self.minimum, self.maximum
         rows = {
             self.quantity: self.meaning or f"output {self.output!r}",
@@ -94,7 +94,7 @@ class PredictionRange(
             "search": self.reason.value,
             "cost": cost_text(self),
         }
-        return Shown("", (), list(rows.items()))
+        return TextTable("", (), list(rows.items()))
 
     def check(self) -> None:
         super().check()
@@ -149,7 +149,7 @@ class Certificate(Searched, kind="certificate", told="status decision margin rul
             return f"refuted: {_claim(self)} at x, but not at the counter-example"
         return f"proved: {what}" if self.robust else f"not decided: whether {what}; {why}"
 
-    def shown(self) -> Shown:
+    def shown(self) -> TextTable:
         unit = f" ({self.unit})" if self.unit else ""
         at_x = "" if self.margin_at_x is None else f"; about {self.margin_at_x:.{DIGITS}g} at x"
         rows = {
@@ -159,7 +159,7 @@ class Certificate(Searched, kind="certificate", told="status decision margin rul
             "region": region_text(self.region),
             "cost": cost_text(self),
         }
-        return Shown("", (), list(rows.items()))
+        return TextTable("", (), list(rows.items()))
 
     def plot(self, ax: Axes | None = None, *, shape: tuple[int, int] | None = None) -> Axes:
         """The proved bound of the margin against 0, the margin at x and at the counter-example.
@@ -211,7 +211,7 @@ class Radius(Searched, kind="radius", told="lower upper decision norm reason"):
     scale: np.ndarray | None = field(default=None, metadata=ADDED)
     radius_unit: str = field(default="", metadata=ADDED)
 
-    def shown(self) -> Shown:
+    def shown(self) -> TextTable:
         undecided, found = self.reason is StopReason.UNDECIDED_AT_X, self.counterexample
         refuted = f"counter-example at {above(self.upper)}"
         refuted = "no counter-example found" if found is None else refuted
@@ -224,7 +224,7 @@ class Radius(Searched, kind="radius", told="lower upper decision norm reason"):
             "search": self.reason.value,
             "cost": cost_text(self),
         }
-        return Shown("", (), list(rows.items()))
+        return TextTable("", (), list(rows.items()))
 
     def check(self) -> None:
         super().check()
@@ -311,7 +311,7 @@ class RecordTable(Record, Generic[T]):
         """The table in a few words, for `repr`."""
         return ""
 
-    def shown(self) -> Shown:
+    def shown(self) -> TextTable:
         return table_shown(repr(self), self._lines(), self.complete)
 
     def cells(self, row: Any) -> dict[str, Any]:

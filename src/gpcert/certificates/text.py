@@ -69,7 +69,7 @@ class Interval:
         return self.upper - self.lower
 
 
-MOST_ROWS = 10
+MAX_ROWS = 10
 """Rows of a table that are shown; `to_frame()` has all."""
 
 STATUS_COLOURS = {
@@ -83,10 +83,11 @@ CELL = "text-align:left;padding:0.1em 0.8em 0.1em 0;border:none;background:none;
 
 
 @dataclass(frozen=True)
-class Shown:
+class TextTable:
     """A title, the names of the columns (none: no head), rows of cells, and notes below them.
 
-    >>> print(Shown("Two numbers", ("name", "size"), [("a", "1.5"), ("bc", "22")], ["that is all"]))
+    >>> rows = [("a", "1.5"), ("bc", "22")]
+    >>> print(TextTable("Two numbers", ("name", "size"), rows, ["that is all"]))
     Two numbers
       name  size
       a     1.5
@@ -204,17 +205,17 @@ def interval_text(interval: Interval) -> str:
     return f"[{below(interval.lower)}, {above(interval.upper)}]"
 
 
-def table_shown(title: str, rows: Sequence[dict[str, Any]], complete: bool) -> Shown:
+def table_shown(title: str, rows: Sequence[dict[str, Any]], complete: bool) -> TextTable:
     """The first rows of a table with what `cells` says of each; bounds are rounded outwards."""
     hidden, notes = {"boxes", "seconds"}, []
-    kept = [{n: cell for n, cell in row.items() if n not in hidden} for row in rows[:MOST_ROWS]]
-    if len(rows) > MOST_ROWS:
-        notes.append(f"... and {len(rows) - MOST_ROWS} more: to_frame() has all")
+    kept = [{n: cell for n, cell in row.items() if n not in hidden} for row in rows[:MAX_ROWS]]
+    if len(rows) > MAX_ROWS:
+        notes.append(f"... and {len(rows) - MAX_ROWS} more: to_frame() has all")
     if not complete:
         notes.append("interrupted: the points that follow were not tried")
     columns = [name.replace("_", " ") for name in kept[0]] if kept else []
     cells = [[_cell_text(name, cell) for name, cell in row.items()] for row in kept]
-    return Shown(title, columns, cells, notes)
+    return TextTable(title, columns, cells, notes)
 
 
 def _cell_text(name: str, value: Any) -> str:

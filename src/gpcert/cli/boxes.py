@@ -70,7 +70,7 @@ class Corners:
 
 
 @dataclass(frozen=True)
-class Asked:
+class BoxQuestion:
     """What is bounded, and how well."""
 
     quantity: Annotated[
@@ -92,7 +92,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Effort:
+class EffortOptions:
     """What it may cost."""
 
     seconds: Annotated[
@@ -118,7 +118,7 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class Places:
+class OutputPaths:
     """Where the bounds go."""
 
     output: Annotated[Path | None, option("one .npz file; gpcert.load reads it")] = None
@@ -161,7 +161,7 @@ class Places:
     "Exit code: 0 all boxes bounded (with --tol or --rtol: to within it); 2 some not (their bounds "
     "hold all the same; with --out the same command goes on); 3 bad input; 4 a defect.",
 )
-def boxes(corners: Corners, asked: Asked, effort: Effort, places: Places) -> None:
+def boxes(corners: Corners, asked: BoxQuestion, effort: EffortOptions, places: OutputPaths) -> None:
     """Bound means, standard deviations and probabilities over each of many boxes."""
     models, lower, upper = corners.read()
     names: Any = parts_of(asked.quantity)

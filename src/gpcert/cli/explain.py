@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LARGEST_TABLE = 20
 """Rows printed for a point."""
 
-MOST_POINTS = 10
+MAX_POINTS = 10
 """Points whose tables are printed."""
 
 REASON_COLUMNS = ["decision", "features", "undecided", "certificates", "boxes", "ms"]
@@ -59,7 +59,7 @@ What = Literal["effects", "sufficient", "contrastive", "pixels", "lime"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class ExplainQuestion:
     """What is explained, and how it is drawn."""
 
     what: Annotated[
@@ -141,7 +141,7 @@ class Asked:
 def explain(
     inputs: options.Inputs,
     reach: options.Reach,
-    asked: Asked,
+    asked: ExplainQuestion,
     ball: options.Ball,
     decision: options.Decision,
     search: options.Search,
@@ -210,7 +210,7 @@ def _counts(text: str) -> list[int]:
 
 
 def _features(
-    answer: Any, points: Points, asked: Asked, files: Files, picture: Picture
+    answer: Any, points: Points, asked: ExplainQuestion, files: Files, picture: Picture
 ) -> NoReturn:
     """Effects, or LIME's weights, of all points at once."""
     found = replace(answer, labels=points.labels)
@@ -225,7 +225,7 @@ def _features(
     raise typer.Exit(ExitCode.PROVED if settled else ExitCode.UNDECIDED)
 
 
-def _rows(result: Any, asked: Asked, files: Files, picture: Picture) -> NoReturn:
+def _rows(result: Any, asked: ExplainQuestion, files: Files, picture: Picture) -> NoReturn:
     """A record for every point, in a table."""
     good = sum(map(_settled, result))
     summary = f"{len(result)} points: {good} decided, {len(result) - good} not"
@@ -264,14 +264,14 @@ def _show(answer: Any, label: Any, files: Files) -> None:
     """A table per point, the largest first."""
     proved = isinstance(answer, gpcert.explain.Effects)
     heads = ["feature", *(["≥", "≤"] if proved else [answer.method])]
-    for point, name in enumerate(answer.labels[:MOST_POINTS]):
+    for point, name in enumerate(answer.labels[:MAX_POINTS]):
         rows = table(f"Point {name}" + ("" if label is None else f", {label}"), heads)
         for feature, low, high in answer.largest(LARGEST_TABLE, point=point, output=label):
             texts = [below(low), above(high)] if proved else [f"{low:.4g}"]
             rows.add_row(*map(Text, (feature, *texts)))  # names are not read as markup
         files.place.print(rows)
-    if len(answer.labels) > MOST_POINTS:
-        more = len(answer.labels) - MOST_POINTS
+    if len(answer.labels) > MAX_POINTS:
+        more = len(answer.labels) - MAX_POINTS
         say(f"... and {more} more points; --output and --csv write all", files.place)
     if proved and not answer.converged:
         say(f"some intervals are wider than was asked for: {answer.reason.value}", files.place)

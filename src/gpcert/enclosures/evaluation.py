@@ -28,7 +28,7 @@ from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.model.committee import Model
-from gpcert.model.multi_output import Several
+from gpcert.model.multi_output import ModelCollection
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend, Inputs, PerCell, PerCellAndClass, PerFeature
 from gpcert.numerics.deadline import checkpoint
@@ -44,7 +44,7 @@ FIRST_REST = 4
 """Batches of the first rest; each further rest is twice as long."""
 
 
-class Learnt(NamedTuple):
+class BoundHistory(NamedTuple):
     """Of one bound: batches in a row without a gain, batches left to rest, length of the next rest,
     and whether the last batch gained."""
 
@@ -66,22 +66,22 @@ class Portfolio:
     True
     """
 
-    learnt: dict[Hashable, Learnt] = field(default_factory=dict)
+    learnt: dict[Hashable, BoundHistory] = field(default_factory=dict)
 
     def wants(self, name: Hashable) -> bool:
         """Whether to compute the bound called `name` for the next batch."""
-        known = self.learnt.get(name, Learnt())
+        known = self.learnt.get(name, BoundHistory())
         if known.resting > 0:
             self.learnt[name] = known._replace(resting=known.resting - 1)
         return known.resting == 0
 
     def gained(self, name: Hashable) -> bool:
         """Whether the bound tightened a cell when it was last computed."""
-        return self.learnt.get(name, Learnt()).gained
+        return self.learnt.get(name, BoundHistory()).gained
 
     def report(self, name: Hashable, gained: bool) -> None:
         """Say whether the bound tightened any cell of the batch."""
-        known = self.learnt.get(name, Learnt())
+        known = self.learnt.get(name, BoundHistory())
         if gained:
             known = known._replace(idle=0, rest=FIRST_REST)
         elif known.idle + 1 < PATIENCE:
@@ -131,10 +131,10 @@ class Evaluation(Memo):
         return self.members[0]
 
     @property
-    def model(self) -> Posterior | Several:
+    def model(self) -> Posterior | ModelCollection:
         """The posterior, or all of them."""
         members = tuple(part.posterior for part in self.members)
-        return members[0] if len(members) == 1 else Several(members)
+        return members[0] if len(members) == 1 else ModelCollection(members)
 
     def member(self, index: int) -> Evaluation:
         """The same cells as a committee's member sees them."""
@@ -236,7 +236,7 @@ def evaluation_at(model: Model, x: PerFeature, variance: bool) -> Evaluation:
     return Evaluation(local_model(model, region, Backend(), variance), region.root())
 
 
-MOST_CELLS = 2048
+MAX_CELLS = 2048
 """Cells of one batch, however small the model is."""
 
 
@@ -306,7 +306,7 @@ class SectionModel:
         return Evaluation(bound, cells, optional, learnt)
 
     @property
-    def cells_at_once(self) -> int:
+    def batch_size(self) -> int:
         """As many as leave the derivatives' covariance cheap."""
         largest = max(len(part.posterior.points) for part in self.members)
-        return int(np.clip(CHEAP_WORK / largest**2, 16, MOST_CELLS))
+        return int(np.clip(CHEAP_WORK / largest**2, 16, MAX_CELLS))

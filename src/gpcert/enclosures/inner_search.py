@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.enclosures.enclosure import Enclosure
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.polynomials import Minimum, apply, box_minimum
 from gpcert.kernels.nodes.moments import dense
 from gpcert.numerics.arrays import Array, Index, PerCell, PerRow, namespace, to_numpy
 from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import TINY, U, gamma, up
 
-MOST_PARTS = 64
+MAX_PARTS = 64
 """Sub-boxes looked at for one cell: beyond, another cell of the outer search costs no more."""
 
 BLOCK = 2**18
@@ -82,7 +82,7 @@ def _search(block: _Block) -> np.ndarray:
         proved, refuted = (to_numpy(mask) for mask in local.judged())
         spent += np.bincount(parts.cell, minlength=cells)
         failed[parts.cell[refuted]] = True
-        failed[parts.cell[~proved & (spent[parts.cell] >= MOST_PARTS)]] = True
+        failed[parts.cell[~proved & (spent[parts.cell] >= MAX_PARTS)]] = True
         open_ = ~proved & ~failed[parts.cell]
         parts = local.children(open_)
     return ~failed
@@ -197,14 +197,14 @@ def _along(tensor: Array, vector: Array) -> Array:
     return xp.reshape(flat, (S, f, f))
 
 
-MOST_FEATURES = 32
+MAX_FEATURES = 32
 """Beyond, halving boxes gains too little for the f^2 operations that it takes."""
 
 STEPS = 4
 """Of the search for the level that is enough: it then lies within a few percent of the gap."""
 
 
-def stays_above(enclosure: Enclosure, level: PerCell, asked: PerCell) -> PerCell:
+def stays_above(enclosure: QuadraticLowerModel, level: PerCell, asked: PerCell) -> PerCell:
     """Mask (B,): `q >= level` (B,) is proved on cells where that is `asked` (B,); never elsewhere.
 
     Statement: where a polynomial below `exp(rate |d|^2) (q - level)`, that of degree 3 if it is
@@ -215,7 +215,7 @@ def stays_above(enclosure: Enclosure, level: PerCell, asked: PerCell) -> PerCell
     proved = xp.zeros_like(asked)
     features = geometry.half.shape[1]
     plain = enclosure.hessian is not None and geometry.is_plain
-    if len(index) == 0 or not plain or not 0 < features <= MOST_FEATURES:
+    if len(index) == 0 or not plain or not 0 < features <= MAX_FEATURES:
         return proved
     hessian, slack = enclosure.at_level(level)
     assert hessian is not None
@@ -236,7 +236,7 @@ class Level:
     function is at least q (n,), which does not decrease in q; `best`: the model's own minimum."""
 
     lowest: Callable[[Array, Array], Array]
-    model: Enclosure
+    model: QuadraticLowerModel
     best: Minimum
 
     def reached(self, lower: PerCell, enough: float) -> PerCell:

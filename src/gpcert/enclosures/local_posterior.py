@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
 
-from gpcert.enclosures.enclosure import Enclosure
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.mean import CellTrend, LocalTrend, MeanEnclosure, Units, mean_enclosure
 from gpcert.enclosures.precision import LocalPrecision, Precision
 from gpcert.enclosures.residual import ResidualPrecision
@@ -52,7 +52,7 @@ FELT_ROUNDING = 5e-3
 FEW = 0.75
 """Part of the points below which an output is bounded with those alone that it gives a weight."""
 
-MOST_SECOND_FEATURES = 3
+MAX_SECOND_FEATURES = 3
 """Up to here the covariance of second derivatives is tried: f (f+1)/2 products with the factor."""
 
 
@@ -197,13 +197,15 @@ class LocalPosterior:
         norm = self.norm(output)
         return kernel.linear_model(seen, Combination(weights, up_float(norm * norm, 1)))
 
-    def first_order(self, expansion: Expansion, model: LinearModel, term: Term) -> Enclosure:
+    def first_order(
+        self, expansion: Expansion, model: LinearModel, term: Term
+    ) -> QuadraticLowerModel:
         """Of `sign g_c` for `term` = (c, sign), from the `linear_model`."""
         output, sign = term
         geometry = expansion.geometry
         lost = up(model.remainder + model.errors[:, 0] + geometry.rho * model.errors[:, 1], 6)
         coefficients = (sign * model.value, sign * model.gradient, None)
-        found = Enclosure.of(geometry, coefficients, lost, self.kernel.weight_rate)
+        found = QuadraticLowerModel.of(geometry, coefficients, lost, self.kernel.weight_rate)
         trend = self.cell_trend(expansion, output)
         return found if trend is None else trend.added(found, sign)
 
@@ -337,7 +339,7 @@ class LocalPosterior:
         pointwise = wants("pointwise variance")
         precision = self._precision(output, expansion)
         own = precision.has_forms
-        few = 0 < features <= MOST_SECOND_FEATURES and work * (features + 3) // 2 <= CHEAP_WORK
+        few = 0 < features <= MAX_SECOND_FEATURES and work * (features + 3) // 2 <= CHEAP_WORK
         return VarianceOptions(derivatives, optional and own and few, pointwise)
 
     def _precision(self, output: int, expansion: Expansion) -> Precision:

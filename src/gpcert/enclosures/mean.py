@@ -18,7 +18,7 @@ from typing import Annotated, Self
 
 import numpy as np
 
-from gpcert.enclosures.enclosure import Enclosure
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.polynomials import CubicTerm
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import Combination, Expansion, Geometry, LocalKernel
@@ -101,8 +101,8 @@ def unit_slope(mean: Units, variance: Units, beta: PerCell) -> PerCell:
 class TwoSided:
     """Enclosures of q and of -q in unit form, q at the centres with its error, and the units."""
 
-    below: Enclosure
-    above: Enclosure
+    below: QuadraticLowerModel
+    above: QuadraticLowerModel
     center: PerCell
     center_error: PerCell
     units: Units
@@ -112,7 +112,7 @@ class TwoSided:
         """The cells as the kernel sees them."""
         return self.below.geometry
 
-    def side(self, sign: int) -> Enclosure:
+    def side(self, sign: int) -> QuadraticLowerModel:
         """Of `sign q`."""
         return self.below if sign > 0 else self.above
 
@@ -131,7 +131,7 @@ class TwoSided:
         sides = (side.unweighted(geometry) for side in (self.below, self.above))
         return replace(self, below=next(sides), above=next(sides))
 
-    def times(self, coefficient: PerCell) -> Enclosure:
+    def times(self, coefficient: PerCell) -> QuadraticLowerModel:
         """Of `coefficient q`, coefficients (B,) of any sign."""
         chosen = self.below.where(coefficient > 0, self.above)
         return chosen.scaled(abs(coefficient))
@@ -155,7 +155,7 @@ class CellTrend:
     fall: Array
     rise: Array
 
-    def added(self, enclosure: Enclosure, sign: int) -> Enclosure:
+    def added(self, enclosure: QuadraticLowerModel, sign: int) -> QuadraticLowerModel:
         """Of `sign (q + gradient.d)`, error included, from one of `sign q`."""
         return enclosure.tilted(sign * self.gradient, self.size, self.error)
 
@@ -287,10 +287,10 @@ def mean_enclosure(
     rounding = up(model.errors[:, 0] + model.slope_rounding(geometry), 4)
     rate, shift = local.weight_rate, local.center_shift(expansion)
 
-    def side(left: Array, sign: int) -> Enclosure:
+    def side(left: Array, sign: int) -> QuadraticLowerModel:
         coefficients = (sign * model.value, sign * model.gradient, sign * model.hessian)
         cubic = CubicTerm.of(model.cubic, left, sign)
-        return Enclosure.of(geometry, coefficients, up(left + rounding, 2), rate, cubic)
+        return QuadraticLowerModel.of(geometry, coefficients, up(left + rounding, 2), rate, cubic)
 
     return MeanEnclosure(
         side(model.below, 1),

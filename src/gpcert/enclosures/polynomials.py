@@ -3,7 +3,7 @@ is at least a level, and the degree 3 that an enclosure keeps beside it.
 
 No solver: the bilinear terms are relaxed around a local minimum, where the relaxation is exact. An
 enclosure says what lies below `exp(rate |d|^2) q`; a level is subtracted from q, so the weight
-multiplies it too (`Enclosure.minimum` has statement and reason).
+multiplies it too (`QuadraticLowerModel.minimum` has statement and reason).
 
 Proofs: docs/mathematics.md, statements 5.1, 5.2, 5.3 and 5.9.
 """
@@ -205,7 +205,7 @@ def add_identity(hessian: PerCellMatrix, amount: PerCell) -> PerCellMatrix:
 
 @fused
 def level_bend(level: PerCell, rate: float, rho2: PerCell) -> PerCell:
-    """What `Enclosure.at_level` adds to the Hessian's diagonal: no work of every entry."""
+    """What `QuadraticLowerModel.at_level` adds to the diagonal of the Hessian."""
     xp = namespace(level)
     each = xp.where(level > 0, growth_chord(rate, rho2), xp.full_like(level, rate))
     return -2.0 * level * each
@@ -215,7 +215,7 @@ def level_bend(level: PerCell, rate: float, rho2: PerCell) -> PerCell:
 def at_level(
     hessian: PerCellMatrix | None, error: PerCell, amount: PerCell, widths: Widths
 ) -> tuple[PerCellMatrix | None, PerCell]:
-    """See `Enclosure.at_level`; `amount` is the `level_bend`."""
+    """See `QuadraticLowerModel.at_level`; `amount` is the `level_bend`."""
     xp, (half, rho2) = namespace(amount), widths
     if hessian is None:
         return None, up(error + up(0.5 * nonnegative(-amount) * rho2, 4), 2)
@@ -229,7 +229,7 @@ def at_level(
 def above_level(
     sides: tuple[PerCell, PerCell, PerCell], level: PerCell, rate: float, rho2: PerCell
 ) -> PerCell:
-    """The bound of `Enclosure.minimum` from value, least polynomial and error."""
+    """The bound of `QuadraticLowerModel.minimum` from value, least polynomial and error."""
     xp, (value, least, slack) = namespace(level), sides
     margin = (value - level) + least - slack
     size = xp.abs(value) + xp.abs(level) + xp.abs(least) + slack

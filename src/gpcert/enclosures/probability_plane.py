@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.likelihoods.logistic import SmoothedLink
@@ -108,7 +108,7 @@ class ProbabilityPlane:
         least = xp.where(known, least, xp.full_like(least, -math.inf))
         return ProbabilityPlane(sign, latent.mean, latent.variance, least, by_mu, by_v)
 
-    def model(self, evaluation: Evaluation, geometry: Geometry) -> Enclosure:
+    def model(self, evaluation: Evaluation, geometry: Geometry) -> QuadraticLowerModel:
         """Of `sign F(mu(x), v(x))`, from mean and variance, without a weight and in the coordinates
         of a geometry of the same cells.
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
-from gpcert.enclosures.enclosure import Enclosure
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.mean import Units
 from gpcert.enclosures.precision import (
     CACHE_NUMBERS,
@@ -231,12 +231,14 @@ class StackedVariances:
             known_range=(low[own], high[own]),
         )
 
-    def _part(self, side: Enclosure, own: slice) -> Enclosure:
+    def _part(self, side: QuadraticLowerModel, own: slice) -> QuadraticLowerModel:
         parts = (side.value, side.gradient, side.matrix, side.error, side.size)
         value, gradient, hessian, error, size = (part[own] for part in parts)
-        return Enclosure(self.base.geometry, value, gradient, hessian, error, side.rate, size)
+        return QuadraticLowerModel(
+            self.base.geometry, value, gradient, hessian, error, side.rate, size
+        )
 
-    def sum(self, coefficients: Annotated[Array, "B J"]) -> tuple[Enclosure, Array]:
+    def sum(self, coefficients: Annotated[Array, "B J"]) -> tuple[QuadraticLowerModel, Array]:
         """Of `sum_j coefficients_j max(v_j, 0)`, coefficients (B, J), with the mean's weight; and
         about its value at the centres."""
         xp = namespace(coefficients)
@@ -250,5 +252,7 @@ class StackedVariances:
         size = up(added(own.size), J)
         error = up(added(own.error) + gamma(J) * size, J + 4)
         value, gradient, hessian = map(added, (own.value, own.gradient, own.matrix))
-        found = Enclosure(self.base.geometry, value, gradient, hessian, error, own.rate, size)
+        found = QuadraticLowerModel(
+            self.base.geometry, value, gradient, hessian, error, own.rate, size
+        )
         return found, added(each * self.whole.center)

@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from gpcert.enclosures.enclosure import Enclosure
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.mean import TwoSided, Units
 from gpcert.enclosures.polynomials import CubicTerm
 from gpcert.enclosures.precision import Precision
@@ -78,7 +78,7 @@ class VarianceEnclosure(TwoSided):
         """See `TwoSided`; the range stays the one of the models with their weight."""
         return replace(super().plain(geometry), known_range=self.range)
 
-    def times(self, coefficient: PerCell) -> Enclosure:
+    def times(self, coefficient: PerCell) -> QuadraticLowerModel:
         """Of `coefficient max(v, 0)`, with the mean's weight.
 
         `max(v, 0) <= v + dip` counts where the coefficient is negative, with the weight.
@@ -231,8 +231,12 @@ def variance_enclosure(
     two = xp.full_like(value, 2.0)
     cubics = [None if cubic is None else cubic.scaled(two) for cubic in cubics]
     return VarianceEnclosure(
-        Enclosure.of(geometry, (value, 2.0 * gradient, below), below_error, rate, cubics[0]),
-        Enclosure.of(geometry, (-value, -2.0 * gradient, above), above_error, rate, cubics[1]),
+        QuadraticLowerModel.of(
+            geometry, (value, 2.0 * gradient, below), below_error, rate, cubics[0]
+        ),
+        QuadraticLowerModel.of(
+            geometry, (-value, -2.0 * gradient, above), above_error, rate, cubics[1]
+        ),
         value,
         up(error0 + center.missed, 1),
         units,

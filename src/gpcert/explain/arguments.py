@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.api.options import read_x
 from gpcert.api.questions import same_label
-from gpcert.api.regions import Where
+from gpcert.api.regions import RegionSpecification
 from gpcert.api.rules import decision_candidates
-from gpcert.api.words import read_x
 from gpcert.attacks import Decision
 from gpcert.attacks.functions import plain_function
 from gpcert.errors import InputError
@@ -23,7 +23,7 @@ from gpcert.quantities import Mean
 from gpcert.regions import Ball, Box, Region
 from gpcert.regions.shapes import check_domain, check_radius
 
-MOST_SHOWN = 8
+MAX_SHOWN = 8
 """Features that a text names before it only counts them."""
 
 
@@ -44,9 +44,9 @@ def shown(names: tuple[str, ...]) -> str:
     """
     if not names:
         return "none"
-    if len(names) <= MOST_SHOWN:
+    if len(names) <= MAX_SHOWN:
         return ", ".join(names)
-    return ", ".join(names[:MOST_SHOWN]) + f", ... ({len(names)} in all)"
+    return ", ".join(names[:MAX_SHOWN]) + f", ... ({len(names)} in all)"
 
 
 def output_index(outputs: Sequence[Any], output: Any, classes: bool) -> int:
@@ -80,7 +80,7 @@ def read_some(model: Model, X: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     return points, row_labels(X) or tuple(range(len(points)))
 
 
-def read_moves(model: Model, X: np.ndarray, where: Where, given: Any) -> Moves:
+def read_moves(model: Model, X: np.ndarray, where: RegionSpecification, given: Any) -> Moves:
     """What moves one feature at a time: every feature, but those fixed by a radius of 0; X (n, d)
     are the `given` points."""
     name, shape = where.given_radius, where.shape(model)
@@ -104,7 +104,7 @@ def read_moves(model: Model, X: np.ndarray, where: Where, given: Any) -> Moves:
     return chosen[moving], radii[0] if alike else radii, ends
 
 
-def region_around(model: Model, x: np.ndarray, where: Where) -> Region:
+def region_around(model: Model, x: np.ndarray, where: RegionSpecification) -> Region:
     """As in `certify`, but with features held at x a ball about another point is no ball."""
     found = where.around(model, x)
     if isinstance(found, Ball) and not np.array_equal(found.center, x):

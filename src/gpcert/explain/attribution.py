@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.words import read_seed, verb
+from gpcert.api.options import read_seed, verb
 from gpcert.certificates import Record
-from gpcert.certificates.text import MOST_ROWS, Shown
+from gpcert.certificates.text import MAX_ROWS, TextTable
 from gpcert.errors import InputError
 from gpcert.explain.arguments import named, output_index, output_labels, predictions, read_some
 from gpcert.numerics.arrays import whole_number
@@ -136,12 +136,12 @@ class Attribution(PerFeature, kind="attribution"):
     def _label(self, k: int) -> str:
         return f"{self.method}, output {self.outputs[k]}"
 
-    def shown(self) -> Shown:
+    def shown(self) -> TextTable:
         """The largest values at the first point on the last output."""
         output = self.outputs[-1]
-        rows = [(name, f"{value:.4g}") for name, value, _ in self.largest(MOST_ROWS, output=output)]
+        rows = [(name, f"{value:.4g}") for name, value, _ in self.largest(MAX_ROWS, output=output)]
         notes = [f"at point {self.labels[0]}, output {output}; nothing is proved"]
-        return Shown(repr(self), ("feature", self.method), rows, notes)
+        return TextTable(repr(self), ("feature", self.method), rows, notes)
 
     def __repr__(self) -> str:
         P, C, F = self.values.shape

@@ -14,13 +14,13 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
+from gpcert.api.options import QuantityLike, TableOptions, verb
 from gpcert.api.questions import RangeQuestion, range_question
-from gpcert.api.regions import Where
+from gpcert.api.regions import RegionSpecification
 from gpcert.api.running import Line, progress_line
-from gpcert.api.words import QuantityLike, TableWords, verb
 from gpcert.certificates import Interval
 from gpcert.certificates.record import Searched
-from gpcert.certificates.text import MOST_ROWS, Shown, above, interval_text
+from gpcert.certificates.text import MAX_ROWS, TextTable, above, interval_text
 from gpcert.errors import InputError
 from gpcert.explain.arguments import features_seen, named, read_moves, read_some
 from gpcert.explain.attribution import PerFeature
@@ -127,21 +127,21 @@ class Effects(PerFeature, Searched, kind="effects"):
         mean = f", mean of {self.averaged}" if self.averaged else ""
         return f"Effects({P} points, {C} outputs, {F} features, width <= {above(width)}{mean})"
 
-    def shown(self) -> Shown:
+    def shown(self) -> TextTable:
         """The largest effects at the first point on the last output, rounded outwards."""
-        largest = self.largest(MOST_ROWS, output=self.outputs[-1])
+        largest = self.largest(MAX_ROWS, output=self.outputs[-1])
         rows = [(name, interval_text(Interval(*ends))) for name, *ends in largest]
         label = self._label(len(self.outputs) - 1)
         notes = [] if self.averaged else [f"at point {self.labels[0]}"]
-        if len(self.features) > MOST_ROWS:
+        if len(self.features) > MAX_ROWS:
             notes.append(f"the largest of {len(self.features)}: to_frame() has all")
-        return Shown(repr(self), ("feature", label), rows, notes)
+        return TextTable(repr(self), ("feature", label), rows, notes)
 
 
 DEFAULT_TOLERANCE = 1e-3
 """Width of an effect's interval: a probability, or a part of the prior's standard deviation."""
 
-STEP, MOST_SEARCHES = 1.0 / 16.0, 12
+STEP, MAX_SEARCHES = 1.0 / 16.0, 12
 """Of a width, the least that is tried next where effects are to be known relatively, and how often:
 what is smaller by 16^12 than at first is rounding."""
 
@@ -160,7 +160,7 @@ def effects(
     beta: float | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[TableWords],
+    **words: Unpack[TableOptions],
 ) -> Effects:
     """The paper's interpretability metric, as intervals that provably contain it.
 
@@ -209,7 +209,7 @@ def effects(
     start = time.perf_counter()
     posterior = as_posterior(model)
     points, labels = read_some(posterior, X)
-    where = Where(radius, relative, features=features, domain=domain, scale=scale)
+    where = RegionSpecification(radius, relative, features=features, domain=domain, scale=scale)
     chosen, radii, ends = read_moves(posterior, points, where, X)
     if quantity == "band":
         raise InputError(
@@ -293,7 +293,7 @@ def _near_enough(
     enough: how large effects are is known only then."""
     sides = one_sided_ranges(question, model, intervals, effort, line)
     tried, used, found = widths.first, sides.boxes, _differences(sides, question.quantity)
-    for _ in range(MOST_SEARCHES):
+    for _ in range(MAX_SEARCHES):
         narrower = widths.narrower(tried, *found)
         if narrower is None or sides.reason is not StopReason.CONVERGED:
             return sides, found

@@ -14,13 +14,13 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import USUAL, Accuracy
-from gpcert.api.regions import Where
+from gpcert.api.options import RangeOptions, SearchSettings, read_x, verb
+from gpcert.api.regions import RegionSpecification
 from gpcert.api.rules import decision_rule
 from gpcert.api.running import Line, margin_text, progress_line
-from gpcert.api.words import Means, RangeWords, read_x, verb
 from gpcert.attacks import Decision
 from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
-from gpcert.certificates.text import Shown, table_shown
+from gpcert.certificates.text import TextTable, table_shown
 from gpcert.errors import InputError
 from gpcert.explain.arguments import region_around, with_free
 from gpcert.explain.rankings import ranked_features
@@ -31,7 +31,7 @@ from gpcert.numerics.rounding import down, up
 from gpcert.plots.curves import plot_gaps
 from gpcert.quantities import Probability, Quantity
 from gpcert.regions import Region
-from gpcert.search import SearchResult, StopReason, Watch, solve, stop_if_interrupted
+from gpcert.search import Progress, SearchResult, StopReason, solve, stop_if_interrupted
 from gpcert.search.tolerance import Tolerance
 from gpcert.utils.optional_imports import Axes, DataFrame, optional
 
@@ -70,7 +70,7 @@ class PixelBudget(Searched, kind="pixel_budget"):
         """The gap against the number of pixels; returns the Axes."""
         return plot_gaps(ax, [(self.ranked_by, self.betas, self.lower, self.upper)])
 
-    def shown(self) -> Shown:
+    def shown(self) -> TextTable:
         columns = self._columns()
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         return table_shown(repr(self), rows, True)
@@ -124,7 +124,7 @@ def pixel_budget(
     region: Region | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[RangeWords],
+    **words: Unpack[RangeOptions],
 ) -> PixelBudget:
     """The gap pi_gap when the beta most important pixels take their worst values, for each beta.
 
@@ -161,8 +161,8 @@ def pixel_budget(
     started = time.perf_counter()
     posterior = as_posterior(model)
     point = read_x(posterior, x, "ask for one point at a time")
-    whole = region_around(posterior, point, Where.read(words, radius, region))
-    accuracy, means = Accuracy.read(tol, rtol), Means.read(words)
+    whole = region_around(posterior, point, RegionSpecification.read(words, radius, region))
+    accuracy, means = Accuracy.read(tol, rtol), SearchSettings.read(words)
     gap, wanted = _gap(posterior, point), _betas(betas, len(whole.free))
     order = np.zeros(0, dtype=int)
     if gap.undecided is None:
@@ -250,7 +250,7 @@ class _Search:
     region: Region
     order: np.ndarray
     tol: Tolerance
-    means: Means
+    means: SearchSettings
     line: Line
     known: dict[int, SearchResult] = field(default_factory=dict)
 
@@ -278,8 +278,8 @@ class _Search:
         """The least gap with the first beta features free."""
         if beta not in self.known:
             part = with_free(self.region, self.x, [int(j) for j in self.order[:beta]])
-            watch = Watch(report=lambda s: self.line.show(f"{beta} pixels: {margin_text(s)}"))
-            stop: dict[str, Any] = {"tol": self.tol, "watch": watch}
+            progress = Progress(report=lambda s: self.line.show(f"{beta} pixels: {margin_text(s)}"))
+            stop: dict[str, Any] = {"tol": self.tol, "progress": progress}
             problem = self.means.problem(self.gap.model, part, [self.gap.quantity], **stop)
             self.known[beta] = solve(problem)
             stop_if_interrupted(self.known[beta].reason)

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.words import read_x, verb
+from gpcert.api.options import read_x, verb
 from gpcert.errors import InputError
 from gpcert.explain.arguments import decision_gradient, importance_by_gradient, read_order
 from gpcert.explain.attribution import lime

@@ -16,13 +16,13 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_region
 from gpcert.api.compared import read_decision
-from gpcert.api.regions import Where
+from gpcert.api.options import DecisionOptions, SearchSettings, read_x, verb
+from gpcert.api.regions import RegionSpecification
 from gpcert.api.running import Line, progress_line
-from gpcert.api.words import DecisionWords, Means, read_x, verb
 from gpcert.certificates import Certificate, Interval, Status
 from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
 from gpcert.certificates.schema import like
-from gpcert.certificates.text import Shown, region_text
+from gpcert.certificates.text import TextTable, region_text
 from gpcert.errors import InputError
 from gpcert.explain.arguments import (
     importance_by_gradient,
@@ -116,7 +116,7 @@ class Reason(Searched, kind="reason"):
         tail = "" if not self.undecided else f", {len(self.undecided)} undecided"
         return f"Reason({self.what}, {len(self.features)} of {len(self.movable)} features{tail})"
 
-    def shown(self) -> Shown:
+    def shown(self) -> TextTable:
         minimal = "proved: none of them can be left out"
         if self.undecided:
             minimal = f"{len(self.undecided)} of them may be superfluous (undecided)"
@@ -127,7 +127,7 @@ class Reason(Searched, kind="reason"):
             "region": region_text(self.region),
             "cost": f"{len(self.steps)} certificates, {self.boxes} boxes, {self.seconds:.3g} s",
         }
-        return Shown("", (), [(name, text) for name, text in rows.items() if text])
+        return TextTable("", (), [(name, text) for name, text in rows.items() if text])
 
     def _words(self) -> str:
         if not self.found:
@@ -246,7 +246,7 @@ def sufficient(
     *,
     region: Region | None = None,
     order: Any = None,
-    **words: Unpack[DecisionWords],
+    **words: Unpack[DecisionOptions],
 ) -> Reason:
     """A subset-minimal set of features which, kept as they are at x, proves the decision.
 
@@ -275,7 +275,7 @@ def sufficient(
     (0,)
     """
     with progress_line(words.get("progress")) as line:
-        search = _Search(model, x, Where.read(words, radius, region), words, line)
+        search = _Search(model, x, RegionSpecification.read(words, radius, region), words, line)
         items = search.ordered(order)
         if search.status([]) is not Status.ROBUST:
             return search.reason("sufficient", MinimalSubset([], [], list(items)), items)
@@ -295,7 +295,7 @@ def contrastive(
     *,
     region: Region | None = None,
     order: Any = None,
-    **words: Unpack[DecisionWords],
+    **words: Unpack[DecisionOptions],
 ) -> Reason:
     """A subset-minimal set of features whose change alone flips the decision, and how.
 
@@ -315,7 +315,7 @@ def contrastive(
     ((0,), True)
     """
     with progress_line(words.get("progress")) as line:
-        search = _Search(model, x, Where.read(words, radius, region), words, line)
+        search = _Search(model, x, RegionSpecification.read(words, radius, region), words, line)
         items = search.ordered(order)
         whole = search.status(items)
         if whole is not Status.NOT_ROBUST:
@@ -332,13 +332,13 @@ class _Search:
     """Certificates with chosen features free; counter-examples are remembered."""
 
     def __init__(
-        self, model: Any, x: Any, where: Where, words: Mapping[str, Any], line: Line
+        self, model: Any, x: Any, where: RegionSpecification, words: Mapping[str, Any], line: Line
     ) -> None:
         self.started = time.perf_counter()
         self.model: Model = as_posterior(model)
         self.x = read_x(self.model, x, "ask for one point at a time")
         self.region = region_around(self.model, self.x, where)
-        self.decision, self.means = read_decision(words, self.model), Means.read(words)
+        self.decision, self.means = read_decision(words, self.model), SearchSettings.read(words)
         self.line = line
         self.end = min(self.means.budget.ends(time.perf_counter()), deadline())
         self.ended: StopReason | None = None  # by Ctrl-C or time: no other step is begun

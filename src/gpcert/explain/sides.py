@@ -19,20 +19,20 @@ import joblib
 import numpy as np
 
 from gpcert.api import prediction_ranges
+from gpcert.api.options import SearchSettings, read_jobs, search_options
 from gpcert.api.questions import RangeQuestion
 from gpcert.api.running import Line, ranges_text
-from gpcert.api.words import Means, read_jobs, search_words
 from gpcert.enclosures.evaluation import SectionModel, has_sections
 from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.model.committee import Model
 from gpcert.numerics.deadline import deadline, until
 from gpcert.numerics.rounding import down, up
 from gpcert.regions import Ball
-from gpcert.search import Budget, SearchState, StopReason, Watch
+from gpcert.search import Budget, Progress, SearchState, StopReason
 from gpcert.search.questions import SharedProblem, SharedResult, nothing_searched
 from gpcert.search.shared import solve_shared
 
-NUMBERS_AT_ONCE = 800_000
+NUMBERS_PER_BATCH = 800_000
 """Lines times points of one chunk, the work of one thread: fewer cost more calls per line."""
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class Effort:
 
     tol: np.ndarray
     """Of every end, one per output."""
-    means: Means
+    means: SearchSettings
     n_jobs: int | None
     words: Mapping[str, Any]
     """How a search is done, for another verb."""
@@ -54,8 +54,8 @@ class Effort:
     @staticmethod
     def read(words: Mapping[str, Any], tol: np.ndarray, start: float) -> Effort:
         """From the words of a verb."""
-        found = search_words(words)
-        return Effort(tol, Means.read(found), read_jobs(words["n_jobs"]), found, start)
+        found = search_options(words)
+        return Effort(tol, SearchSettings.read(found), read_jobs(words["n_jobs"]), found, start)
 
     def again(self, tol: np.ndarray, boxes: int) -> Effort:
         """With another tolerance, and so many boxes less."""
@@ -170,7 +170,7 @@ def _by_sections(
                 anchors=rows[chunk],
                 anchor=np.zeros(1),
                 budget=effort.share(len(rows[chunk]), len(rows)),
-                watch=Watch(report=report),
+                progress=Progress(report=report),
             )
         )
 
@@ -178,7 +178,7 @@ def _by_sections(
         return nothing_searched(goals, (len(rows[chunk]), 1), reason)
 
     largest = max(len(member.points) for member in question.model.members)
-    size = max(2, NUMBERS_AT_ONCE // largest)
+    size = max(2, NUMBERS_PER_BATCH // largest)
     chunks = [slice(k, min(k + size, len(rows))) for k in range(0, len(rows), size)]
     return _all(chunks, solved, unsolved, effort, line)
 

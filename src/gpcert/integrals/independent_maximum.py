@@ -42,7 +42,7 @@ FAR_BELOW = 80.0
 """Means further below the largest than this many `s_k + s_max` are moved there: class k and its
 derivatives stay below `Phi(-80)` times powers of 80 and 1 / s."""
 
-MOST_NODES = 65536
+MAX_NODES = 65536
 """Cells that need more get the trivial bounds: those with `s_max / s_min` above about 200."""
 
 UNDERFLOW = 2.0**-500
@@ -67,7 +67,7 @@ def independent_maximum(mu: Array, s: Array, weights: PerCellAndClass) -> Indepe
     xp = namespace(mu)
     shift, shift_error = _shifted(mu, s)
     step, start, counts = _nodes(shift, s)
-    usable = counts <= MOST_NODES
+    usable = counts <= MAX_NODES
     size = xp.max(xp.abs(weights), axis=1)
     classes = mu.shape[1]
     smallest = xp.min(s, axis=1)

@@ -27,7 +27,7 @@ REACH = 7.0
 SPREADS = tuple(0.5 * 2.0 ** (0.5 * i) for i in range(41))
 """The spreads (see `normal_rule`) that rules are made for: few, so that rules are found again."""
 
-MOST_NODES = {0: 1, 1: 100_000, 2: 200_000}
+MAX_NODES = {0: 1, 1: 100_000, 2: 200_000}
 """By dimension. Beyond, the steps grow, and the error that is reported with them."""
 
 _VALUE_TARGET = 1e-10
@@ -125,7 +125,7 @@ def _steps(spreads: Sequence[float]) -> list[float]:
     steps = [min(_step(spread), 1.0) for spread in spreads]
     dimension = len(steps)
     volume = {0: 1.0, 1: 2.0 * REACH, 2: math.pi * REACH**2}[dimension]
-    fewest = volume / (0.97 * MOST_NODES[dimension])
+    fewest = volume / (0.97 * MAX_NODES[dimension])
     # equal factors keep the exponents 2 pi y / h of the coordinates' errors equal
     while steps and math.prod(steps) < fewest:
         steps = [min(1.05 * step, 1.0) for step in steps]

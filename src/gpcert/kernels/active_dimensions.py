@@ -13,14 +13,14 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import checked_kernel
-from gpcert.kernels.lines.base import Enclosed
+from gpcert.kernels.lines.base import AffineRelaxation
 from gpcert.kernels.nodes.base import (
-    Beyond,
-    FeatureSizes,
+    DerivativeBounds,
     Jet,
     KnownBatch,
     LocalNode,
     NodeBatch,
+    TaylorRemainder,
     Triple,
 )
 from gpcert.numerics.arrays import (
@@ -139,9 +139,9 @@ class ActiveNode(LocalNode):
     def _seen(self, reach: Reach) -> Reach:
         return reach.restricted(self.columns)
 
-    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
         """The other coordinates move nothing."""
-        return self.part.feature_sizes(self._seen(reach))
+        return self.part.derivative_bounds(self._seen(reach))
 
     def at(self, reach: Reach) -> ActiveBatch:
         """The batch of the cells' shadows."""
@@ -181,22 +181,24 @@ class ActiveBatch(KnownBatch):
     def first_and_third(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
         return self.part.first_and_third()
 
-    def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
-        found = self.part.beyond_second(coefficients, third)
+    def second_order_remainder(
+        self, coefficients: PerCellAndPoint, third: PerCellAndPoint
+    ) -> TaylorRemainder:
+        found = self.part.second_order_remainder(coefficients, third)
         return found.placed(to_numpy(self.index), self.features)
 
-    def own_beyond_second(self) -> PerCell | None:
-        return self.part.own_beyond_second()
+    def diagonal_second_order_remainder(self) -> PerCell | None:
+        return self.part.diagonal_second_order_remainder()
 
-    def itself(self) -> tuple[Jet, Triple]:
-        jet, errors = self.part.itself()
+    def diagonal_jet(self) -> tuple[Jet, Triple]:
+        jet, errors = self.part.diagonal_jet()
         return self._placed(jet), errors
 
     def mixed(self) -> tuple[Annotated[Array, "B f f"], PerCell]:
-        jet, _ = self.part.itself()
+        jet, _ = self.part.diagonal_jet()
         matrix, error = self.part.mixed()
         return self._placed(Jet(jet.value, jet.gradient, matrix)).hessian, error
 
-    def enclosed(self) -> Enclosed:
+    def affine_relaxation(self) -> AffineRelaxation:
         """That of k: its carriers' minima over the cell are those over the cell's shadow."""
-        return self.part.enclosed()
+        return self.part.affine_relaxation()

@@ -24,7 +24,7 @@ from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import LocalKernel
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.expansions.taylor import LocalTaylor
-from gpcert.kernels.nodes.base import FeatureSizes, LocalNode
+from gpcert.kernels.nodes.base import DerivativeBounds, LocalNode
 from gpcert.kernels.parameters import ORDINARY, Parameter, even_exponent, exactly_scaled
 from gpcert.numerics.arrays import Backend, Inputs, PerFeature, PerRow, Points
 from gpcert.regions import Box, Region
@@ -279,7 +279,7 @@ class Kernel(ABC):
         where a kernel overrides it."""
         return self.value(X, Y), lambda C: self.gradient_product(X, Y, C)
 
-    def feature_sizes(self, delta: Any, center: Any = None) -> FeatureSizes:
+    def derivative_bounds(self, delta: Any, center: Any = None) -> DerivativeBounds:
         """How far the feature map bends over boxes `|x_j - center_j| <= |delta_j|`, arrays (B, d).
 
         The centre (default 0) matters to kernels that are not stationary.
@@ -293,23 +293,23 @@ class Kernel(ABC):
             np.arange(d), none.astype(int), none, np.zeros(d), np.ones(d), radius, Backend()
         )
         reach = Reach(middle, middle, half, np.ones(d))
-        return self.node(middle[:1], frame).feature_sizes(reach)
+        return self.node(middle[:1], frame).derivative_bounds(reach)
 
     def R0(self, delta: Any, center: Any = None) -> Annotated[np.ndarray, "B"]:
         """Upper bound (B,) of `||phi(c+d) - phi(c)||` for `|d_j| <= |delta_j|`, delta (B, d)."""
-        return np.asarray(self.feature_sizes(delta, center).remainder(0))
+        return np.asarray(self.derivative_bounds(delta, center).remainder(0))
 
     def R1(self, delta: Any, center: Any = None) -> PerRow:
         """Upper bound of the first-order remainder's length; `inf` where it does not exist."""
-        return np.asarray(self.feature_sizes(delta, center).remainder(1))
+        return np.asarray(self.derivative_bounds(delta, center).remainder(1))
 
     def b2(self, delta: Any, center: Any = None) -> PerRow:
         """Upper bound of `||D_d^2 phi(x)||`, x in the box; `inf` where it does not exist."""
-        return np.asarray(self.feature_sizes(delta, center).lengths[2])
+        return np.asarray(self.derivative_bounds(delta, center).lengths[2])
 
     def b3(self, delta: Any, center: Any = None) -> PerRow:
         """Upper bound of `||D_d^3 phi(x)||`, x in the box; `inf` where it does not exist."""
-        return np.asarray(self.feature_sizes(delta, center).lengths[3])
+        return np.asarray(self.derivative_bounds(delta, center).lengths[3])
 
     def gram_with_error(
         self, points: Points, rows: slice = slice(None), columns: slice = slice(None)

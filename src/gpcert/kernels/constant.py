@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.nodes.base import FeatureSizes, Jet, KnownBatch, LocalNode, Triple
+from gpcert.kernels.lines.base import Affine, AffineRelaxation
+from gpcert.kernels.nodes.base import DerivativeBounds, Jet, KnownBatch, LocalNode, Triple
 from gpcert.kernels.parameters import NONNEGATIVE, POSITIVE, Parameter
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
 from gpcert.regions.frame import Frame, Reach
@@ -105,13 +105,13 @@ class ConstantNode(LocalNode):
     variance: float
     count: int
 
-    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
         """phi is constant: all derivatives and remainders are exactly zero."""
         xp = namespace(reach.half)
         none = xp.zeros_like(reach.center[:, :1].sum(axis=1))
         diagonal = (none + self.variance, none, none, none)
         gram = tuple(tuple(diagonal[i] if i == j else None for j in range(4)) for i in range(4))
-        return FeatureSizes(gram, (none, none, none), stationary=True)
+        return DerivativeBounds(gram, (none, none, none), stationary=True)
 
     def at(self, reach: Reach) -> ConstantBatch:
         xp, half = namespace(reach.half), reach.half
@@ -143,7 +143,7 @@ class ConstantBatch(KnownBatch):
         value, none, _ = self.sizes
         return value, none, none, none
 
-    def itself(self) -> tuple[Jet, Triple]:
+    def diagonal_jet(self) -> tuple[Jet, Triple]:
         """The constant, exactly."""
         none = self._zeros()
         return self._jet(none + self.variance), (none, none, none)
@@ -152,7 +152,7 @@ class ConstantBatch(KnownBatch):
         """Zero: phi does not move."""
         return self._zeros(self.features, self.features), self._zeros()
 
-    def enclosed(self) -> Enclosed:
+    def affine_relaxation(self) -> AffineRelaxation:
         """A line of slope zero without any carrier."""
         line = Affine(self.value, ())
-        return Enclosed(self.value, self.value, line, line)
+        return AffineRelaxation(self.value, self.value, line, line)

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.lines.base import Affine, Enclosed, SinusoidCarrier, sinusoid_minimum
-from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, Triple, spectral_gram
+from gpcert.kernels.lines.base import Affine, AffineRelaxation, SinusoidCarrier, sinusoid_minimum
+from gpcert.kernels.nodes.base import DerivativeBounds, Jet, LocalNode, Triple, spectral_gram
 from gpcert.kernels.nodes.phases import (
     PhaseBatch,
     circle_remainders,
@@ -103,7 +103,7 @@ class LocalCosine(LocalNode):
     """(N,): bounds of the error of `W.c - point_phases_i` for every centre of the region."""
     variance: float
 
-    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
         """phi(x) = sqrt(v) (cos w.x, sin w.x): `E u^(2n) = v u^(2n)`, remainders exact."""
         u = phase_reach(reach, self.frequency)
         xp = namespace(u)
@@ -113,7 +113,7 @@ class LocalCosine(LocalNode):
             moments = [self.variance + zero, *(xp.where(u > 0, m, zero) for m in higher)]
             root = float(up(np.sqrt(self.variance), 1))
             direct = tuple(xp.where(u > 0, up(root * r, 1), zero) for r in circle_remainders(u))
-        return FeatureSizes(spectral_gram(moments), direct, True)
+        return DerivativeBounds(spectral_gram(moments), direct, True)
 
     def at(self, reach: Reach) -> CosineBatch:
         return CosineBatch(self, reach)
@@ -165,7 +165,7 @@ class CosineBatch(PhaseBatch):
                 found.append(xp.where(u > 0, size, xp.zeros_like(size)))
         return tuple(found)
 
-    def itself(self) -> tuple[Jet, Triple]:
+    def diagonal_jet(self) -> tuple[Jet, Triple]:
         """v, 0 and -v W W^T: the value exact, the Hessian with two roundings an entry."""
         xp = namespace(self.value)
         zero = xp.zeros_like(xp.sum(self.reach.half, axis=1))
@@ -174,7 +174,7 @@ class CosineBatch(PhaseBatch):
         size = self.node.variance * self.node.length**2
         return jet, (zero, zero, zero + float(up(4.0 * U * size, 4)) + TINY)
 
-    def enclosed(self) -> Enclosed:
+    def affine_relaxation(self) -> AffineRelaxation:
         """The kernel is its own carrier: a weighted sum of cosines of one phase is one sinusoid.
 
         So the bound of a mean by "lines" is its exact minimum; lines under and over every cosine
@@ -189,7 +189,7 @@ class CosineBatch(PhaseBatch):
             phase_reach(self.reach, node.frequency),
         )
         line = Affine(xp.zeros_like(self.value), ((carrier, xp.ones_like(self.value)),))
-        return Enclosed(low, high, line, line)
+        return AffineRelaxation(low, high, line, line)
 
 
 def one_phase(

@@ -22,8 +22,8 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.cosine import one_phase
-from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, Triple
+from gpcert.kernels.lines.base import Affine, AffineRelaxation
+from gpcert.kernels.nodes.base import DerivativeBounds, Jet, LocalNode, Triple
 from gpcert.kernels.nodes.phases import (
     AffinePhase,
     PhaseBatch,
@@ -145,7 +145,7 @@ class LocalCosinePair(LocalNode):
     point_errors: Array
     """(N,): the sum of the errors of beta_1 and beta_2."""
 
-    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
         """`||D_d^n Psi|| <= sum_a |W_a.d|^n`; `||Psi|| = 2 |cos((alpha_1 - alpha_2) / 2)|`."""
         u = [phase_reach(reach, phase.frequency) for phase in self.phases]
         xp = namespace(u[0])
@@ -164,7 +164,7 @@ class LocalCosinePair(LocalNode):
                 xp.where(a + b > 0, up(a + b, 1), xp.zeros_like(a))
                 for a, b in zip(*remainders, strict=True)
             )
-        return FeatureSizes(gram, direct, False)
+        return DerivativeBounds(gram, direct, False)
 
     def at(self, reach: Reach) -> CosinePairBatch:
         return CosinePairBatch(self, reach)
@@ -253,7 +253,7 @@ class CosinePairBatch(PhaseBatch):
         both = self.centers[0][1] + self.centers[1][1]
         return [self._part_error(error, both) for _, error in self.centers]
 
-    def itself(self) -> tuple[Jet, Triple]:
+    def diagonal_jet(self) -> tuple[Jet, Triple]:
         """The jet with Psi(c) in the place of Psi(z_i)."""
         (c1, s1), (c2, s2) = self.circle
         return self._turned(c1 + c2, s1 + s2), self._sums(self._own_errors)
@@ -269,7 +269,7 @@ class CosinePairBatch(PhaseBatch):
         error = up(self._own_errors[0] * (2.0 * L1 * L2) + gamma(16) * (L1 + L2) ** 2, 8)
         return matrix, error
 
-    def enclosed(self) -> Enclosed:
+    def affine_relaxation(self) -> AffineRelaxation:
         """Two carriers, `sum_b cos(alpha_a(x) - beta_b)`, a = 1, 2: their sum is the kernel.
 
         Over a cell each turns into `E_a cos e + O_a sin e`, so its weighted sums over the points
@@ -285,4 +285,4 @@ class CosinePairBatch(PhaseBatch):
         (first, low1, high1), (second, low2, high2) = found
         ones = xp.ones_like(self.value)
         line = Affine(xp.zeros_like(self.value), ((first, ones), (second, ones)))
-        return Enclosed(down(low1 + low2, 1), up(high1 + high2, 1), line, line)
+        return AffineRelaxation(down(low1 + low2, 1), up(high1 + high2, 1), line, line)

@@ -13,8 +13,8 @@ import numpy as np
 
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.exponentials import LARGEST_EXPONENT_ERROR, exponential_tail
-from gpcert.kernels.lines.base import Affine, Enclosed, ExponentialCarrier
-from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, Triple
+from gpcert.kernels.lines.base import Affine, AffineRelaxation, ExponentialCarrier
+from gpcert.kernels.nodes.base import DerivativeBounds, Jet, LocalNode, Triple
 from gpcert.kernels.nodes.phases import AffinePhase, PhaseBatch, phase_reach
 from gpcert.kernels.parameters import FREQUENCIES, Parameter, number
 from gpcert.kernels.sizes import times
@@ -116,7 +116,7 @@ class LocalExponentialTilt(LocalNode):
     point_errors: Array
     log_factor: float
 
-    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
         """`<D_d^i phi, D_d^j phi> = phi(x)^2 (theta.d)^(i+j)`, and the remainders exactly.
 
         `|e^s - sum_{k <= n} s^k / k!|` is largest over |s| <= u at s = u.
@@ -135,7 +135,7 @@ class LocalExponentialTilt(LocalNode):
             gram = tuple(tuple(times(square, powers[i + j]) for j in range(4)) for i in range(4))
             tails = [xp.where(u > 0, exponential_tail(u, n), xp.zeros_like(u)) for n in range(3)]
             direct = tuple(times(middle, tail) for tail in tails)
-        return FeatureSizes(gram, direct, False)
+        return DerivativeBounds(gram, direct, False)
 
     def at(self, reach: Reach) -> ExponentialTiltBatch:
         return ExponentialTiltBatch(self, reach)
@@ -182,7 +182,7 @@ class ExponentialTiltBatch(PhaseBatch):
             powers = [xp.where(u > 0, up(u**n, n + 1), xp.zeros_like(u)) for n in (1, 2, 3)]
             return most, *(times(most, power) for power in powers)
 
-    def itself(self) -> tuple[Jet, Triple]:
+    def diagonal_jet(self) -> tuple[Jet, Triple]:
         """`e^{2 theta.c + log_factor}` times 1, T and T T^T."""
         with np.errstate(over="ignore", invalid="ignore"):
             exponent = 2.0 * self.center + self.node.log_factor
@@ -193,10 +193,10 @@ class ExponentialTiltBatch(PhaseBatch):
 
     def mixed(self) -> tuple[Annotated[Array, "B f f"], Annotated[Array, "B"]]:
         """The same matrix `k T T^T`: the kernel is a product of functions of x and of z."""
-        jet, errors = self.itself()
+        jet, errors = self.diagonal_jet()
         return jet.hessian, errors[2]
 
-    def enclosed(self) -> Enclosed:
+    def affine_relaxation(self) -> AffineRelaxation:
         """The kernel is its own carrier: weighted sums of it are one exponential of theta.x.
 
         So the bound of a mean by "lines" is its exact minimum; tangents and chords of every
@@ -209,4 +209,4 @@ class ExponentialTiltBatch(PhaseBatch):
         carrier = ExponentialCarrier(self.value, self.errors[0], most, reach)
         line = Affine(xp.zeros_like(self.value), ((carrier, xp.ones_like(self.value)),))
         floor = xp.exp(xp.minimum(low, xp.full_like(low, LARGEST_EXPONENT)))
-        return Enclosed(nonnegative(down(floor, EXP_ULPS + 2) - TINY), most, line, line)
+        return AffineRelaxation(nonnegative(down(floor, EXP_ULPS + 2) - TINY), most, line, line)

@@ -21,8 +21,8 @@ import numpy as np
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Expressed, Product, Sum
 from gpcert.kernels.constant import Constant
-from gpcert.kernels.lines.base import Affine, Enclosed, LinearCarrier
-from gpcert.kernels.nodes.base import FeatureSizes, Jet, KnownBatch, LocalNode, Triple
+from gpcert.kernels.lines.base import Affine, AffineRelaxation, LinearCarrier
+from gpcert.kernels.nodes.base import DerivativeBounds, Jet, KnownBatch, LocalNode, Triple
 from gpcert.kernels.parameters import (
     NONNEGATIVE,
     Parameter,
@@ -149,7 +149,7 @@ class LinearNode(LocalNode):
         return (reach.raw - self.center) / self.unit
 
     @np.errstate(over="ignore", under="ignore")
-    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
         """`phi(x) = sqrt(w) (x - o)`: the first derivative is constant, the others are zero.
 
         `|phi(x)|^2 = sum w (x - o)^2` at the corner farthest from o, or by the triangle inequality;
@@ -175,7 +175,7 @@ class LinearNode(LocalNode):
             (None, None, none, None),
             (None, None, None, none),
         )
-        return FeatureSizes(gram, (length, none, none), stationary=False)
+        return DerivativeBounds(gram, (length, none, none), stationary=False)
 
     @np.errstate(over="ignore", under="ignore")
     def at(self, reach: Reach) -> LinearBatch:
@@ -235,7 +235,7 @@ class LinearBatch(KnownBatch):
         return up(self.sizes[0] + first, 2), first, none, none
 
     @np.errstate(over="ignore", under="ignore")
-    def itself(self) -> tuple[Jet, Triple]:
+    def diagonal_jet(self) -> tuple[Jet, Triple]:
         """`k(x, c) = sum w (x - o)(c - o)` at x = c: no term is negative."""
         xp, node = namespace(self.value), self.node
         offsets = node.offsets(self.reach)
@@ -257,14 +257,14 @@ class LinearBatch(KnownBatch):
         error = up(one * (gamma(2) * largest), 2)
         return one[:, None, None] * (same * metric), error
 
-    def enclosed(self) -> Enclosed:
+    def affine_relaxation(self) -> AffineRelaxation:
         """The function itself, on both sides."""
         xp = namespace(self.value)
         _, first, _, _ = self.variations()
         wide = up(first + self.errors[0], 2)
         one, none = xp.ones_like(self.value), xp.zeros_like(self.value)
         line = Affine(none, ((self.carrier, one),))
-        return Enclosed(down(self.value - wide, 1), up(self.value + wide, 1), line, line)
+        return AffineRelaxation(down(self.value - wide, 1), up(self.value + wide, 1), line, line)
 
 
 HIGHEST_DEGREE = 6

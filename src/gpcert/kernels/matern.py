@@ -26,7 +26,7 @@ from gpcert.kernels.radial import RadialKernel
 from gpcert.numerics.arrays import Array, PerCell, Reals, namespace
 from gpcert.numerics.rounding import EXP_ULPS, U, up
 
-MOST_SMOOTH = 10
+MAX_SMOOTH = 10
 """Largest p. Beyond it a Matern kernel is a squared exponential for all practical purposes."""
 
 LARGEST_T = 800.0
@@ -113,8 +113,8 @@ class Matern(RadialKernel):
     parameters: ClassVar[dict[str, Parameter]] = {
         **RadialKernel.parameters,
         "nu": number(
-            f"0.5, 1.5, 2.5, ..., {MOST_SMOOTH + 0.5}",
-            lambda nu: nu - 0.5 in range(MOST_SMOOTH + 1),
+            f"0.5, 1.5, 2.5, ..., {MAX_SMOOTH + 0.5}",
+            lambda nu: nu - 0.5 in range(MAX_SMOOTH + 1),
             "; the limit of large nu is SquaredExponential",
         ),
     }

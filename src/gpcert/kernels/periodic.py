@@ -21,8 +21,15 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.exponentials import LARGEST_EXPONENT_ERROR, exponential_lines
-from gpcert.kernels.lines.base import Affine, Enclosed, SinusoidCarrier
-from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, NodeBatch, Triple, spectral_gram
+from gpcert.kernels.lines.base import Affine, AffineRelaxation, SinusoidCarrier
+from gpcert.kernels.nodes.base import (
+    DerivativeBounds,
+    Jet,
+    LocalNode,
+    NodeBatch,
+    Triple,
+    spectral_gram,
+)
 from gpcert.kernels.nodes.phases import QUARTER_TURN, swing
 from gpcert.kernels.parameters import POSITIVE, Parameter, numbers
 from gpcert.numerics.arrays import (
@@ -196,7 +203,7 @@ class LocalPeriodic(LocalNode):
     """(N,): `2 sum q sin^2` over the features that the region holds fixed, and its error."""
     variance: float
 
-    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
         """Even spectral moments from cumulants, and R0 exactly.
 
         `exp(q (cos s - 1))` is the characteristic function of a difference of two independent
@@ -226,7 +233,7 @@ class LocalPeriodic(LocalNode):
             zeroth = root(-2.0 * v * xp.expm1(-exponent))
         zeroth = _positive(second, up(zeroth, EXP_ULPS + 8))
         infinite = math.inf + xp.zeros_like(zeroth)
-        return FeatureSizes(spectral_gram(moments), (zeroth, infinite, infinite), True)
+        return DerivativeBounds(spectral_gram(moments), (zeroth, infinite, infinite), True)
 
     def at(self, reach: Reach) -> PeriodicBatch:
         return PeriodicBatch(self, reach)
@@ -366,7 +373,7 @@ class PeriodicBatch(NodeBatch):
             sizes = [_positive(A, up(most * A, 6 * f + 48)) for A in factors]
         return most, *sizes
 
-    def itself(self) -> tuple[Jet, Triple]:
+    def diagonal_jet(self) -> tuple[Jet, Triple]:
         """v, 0 and -v q W^2 on the diagonal: the value exact."""
         xp = namespace(self.value)
         node = self.node
@@ -377,7 +384,7 @@ class PeriodicBatch(NodeBatch):
         largest = xp.max(xp.abs(curve)) if len(curve) else xp.sum(xp.abs(curve))
         return jet, (zero, zero, zero + up(16.0 * U * largest, 4))
 
-    def enclosed(self) -> Enclosed:
+    def affine_relaxation(self) -> AffineRelaxation:
         """`v exp(phi)`, `phi = -X = sum_j q_j (cos(w_j t_j) - 1) - (fixed)`: convex in phi."""
         node, angles = self.node, self.angles
         xp = namespace(self.value)
@@ -397,7 +404,7 @@ class PeriodicBatch(NodeBatch):
         low, high = -most, -least
         lines = exponential_lines(node.variance, low, high)
         ends = [node.variance * xp.exp(end) for end in (low, high)]
-        return Enclosed(
+        return AffineRelaxation(
             nonnegative(down(ends[0], EXP_ULPS + 4)),
             up(ends[1], EXP_ULPS + 4),
             Affine(lines.intercept_under, ((carrier, lines.slope_under),)),

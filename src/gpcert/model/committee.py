@@ -15,7 +15,7 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, MeanOnly, ScalarLikelihood
-from gpcert.model.multi_output import SeparateOutputs, Several, described_labels
+from gpcert.model.multi_output import ModelCollection, SeparateOutputs, described_labels
 from gpcert.model.posterior import Posterior
 from gpcert.model.posterior_parts import FORMAT as POSTERIOR_FORMAT
 from gpcert.model.posterior_parts import check_labels, check_shapes, checked_classes
@@ -26,7 +26,7 @@ Scheme = Literal["one_vs_rest", "one_vs_one", "pair_votes"]
 
 
 @dataclass(frozen=True, eq=False)
-class Committee(Several):
+class Committee(ModelCollection):
     """Binary classifiers that make one classifier of several classes.
 
     "one_vs_rest": member c gives the probability F_c of class c against all others. The largest
@@ -150,7 +150,7 @@ def pair_weights(m: int, c: int) -> np.ndarray:
     return np.asarray([float(k == c) - float(j == c) for j, k in combinations(range(m), 2)])
 
 
-def is_several(model: Model) -> bool:
+def is_model_collection(model: Model) -> bool:
     """Whether the model decides between classes by a score of each."""
     return isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood)
 
@@ -220,7 +220,9 @@ def class_weights(
 Model = Posterior | SeparateOutputs | Committee
 """What a search looks at."""
 
-KINDS: dict[str, type[Several]] = {kind.FORMAT: kind for kind in (Committee, SeparateOutputs)}
+KINDS: dict[str, type[ModelCollection]] = {
+    kind.FORMAT: kind for kind in (Committee, SeparateOutputs)
+}
 """Models of several posteriors, by the format of their files."""
 
 

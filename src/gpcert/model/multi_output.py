@@ -28,7 +28,7 @@ from gpcert.utils.archive import Shape, fingerprint, plain_label, read_arrays, w
 
 
 @dataclass(frozen=True, eq=False)
-class Several:
+class ModelCollection:
     """Posteriors of the same features: their inputs, and the file that holds them all."""
 
     members: tuple[Posterior, ...]
@@ -157,7 +157,7 @@ class Several:
 
 
 @dataclass(frozen=True, eq=False)
-class SeparateOutputs(Several):
+class SeparateOutputs(ModelCollection):
     """Independent latent functions, each a posterior of one output with its own kernel.
 
     With the likelihood `Gaussian()` a regression of several targets; with one of several classes a

@@ -61,10 +61,10 @@ class Posterior(parts.Factored):
     to k(x, Z) t_c: `slope_c.z`, z the q features that the kernel sees; None for none. A `factor`
     that is a `gpcert.numerics.triangular.Inverse` brings what is proved of it: `inverse`, which
     spares half a set-up, is not saved, and is let go once it was used. `training_noise` Sigma, a
-    number, (N,) or (m, N), is the noise of the observations, jitter included: S is then (K + diag Sigma)^-1
-    itself, and the factor, which may be left out, only its rounded form for `predict`; infinite
-    where an output has no observation at a point; None where S is known by its factor alone. Arrays
-    can only be read.
+    number, (N,) or (m, N), is the noise of the observations, jitter included: S is then
+    (K + diag Sigma)^-1 itself, and the factor, which may be left out, only its rounded form for
+    `predict`; infinite where an output has no observation at a point; None where S is known by its
+    factor alone. Arrays can only be read.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])

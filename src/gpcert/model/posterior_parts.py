@@ -40,7 +40,7 @@ TREND = "slope"
 TRAINING_NOISE = "training_noise"
 """That of one whose precision is (K + noise)^-1 besides."""
 
-MOST_ROWS = 100
+MAX_ROWS = 100
 """Rows of a factor for each number it multiplies: m N rows express every S there is."""
 
 
@@ -77,7 +77,7 @@ def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
     for name in ("factor", "negative_factor"):
         shape = of[name]
         right = right and len(shape) == 3 and shape[0] in {1, m} and shape[2] == N
-        right = right and shape[1] <= MOST_ROWS * m * N
+        right = right and shape[1] <= MAX_ROWS * m * N
     if not right:
         raise InputError(f"the shapes do not belong together: {of}")
 
@@ -381,9 +381,9 @@ def checked_factor(name: str, factor: Any, m: int, N: int) -> np.ndarray:
         A = A[None]
     if A.ndim != 3 or A.shape[0] not in {1, m} or A.shape[2] != N:
         raise InputError(f"{name}: expected shape (r, {N}) or ({m}, r, {N}), got {A.shape}")
-    if A.shape[1] > MOST_ROWS * m * N:
+    if A.shape[1] > MAX_ROWS * m * N:
         raise InputError(
-            f"{name}: expected at most {MOST_ROWS * m * N} rows, got {A.shape[1]}; the triangular "
+            f"{name}: expected at most {MAX_ROWS * m * N} rows, got {A.shape[1]}; the triangular "
             "factor of its QR decomposition has the same S"
         )
     return A

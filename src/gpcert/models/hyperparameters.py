@@ -25,7 +25,7 @@ AT_BOUND = 1e-6
 FLAT_VALUE, FLAT_SLOPE = 2.2e-9, 1e-5
 """Where a run has found its maximum: the defaults of L-BFGS-B in SciPy."""
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 """Parameters at a bound that a warning names."""
 
 FIRST_STEP = 1.0
@@ -248,9 +248,9 @@ def _warn_of_bounds(search: Search, vector: np.ndarray) -> None:
             value = np.exp(bound[a]) if search.logarithmic[a] else bound[a]
             ended.append(f"{search.names[a]} = {value:.3g}")
     if ended:
-        more = f" and {len(ended) - MOST_NAMED} more" if len(ended) > MOST_NAMED else ""
+        more = f" and {len(ended) - MAX_NAMED} more" if len(ended) > MAX_NAMED else ""
         warnings.warn(
-            f"parameters that ended at a bound: {', '.join(ended[:MOST_NAMED])}{more}; widen the "
+            f"parameters that ended at a bound: {', '.join(ended[:MAX_NAMED])}{more}; widen the "
             "bounds, or take it that the evidence does not depend on them",
             ConvergenceWarning,
             stacklevel=5,

@@ -26,7 +26,7 @@ from gpcert.numerics.arrays import finite_array, whole_number
 WHITE_TOLERANCE = 1e-9
 """Relative differences of white noise between inputs that are rounding."""
 
-MOST_CHECKED = 500
+MAX_CHECKED = 500
 """Inputs at which white noise is compared before training (at all of them afterwards)."""
 
 Infer = Callable[["Covariances", float | None, Any, bool], Fit]
@@ -181,7 +181,7 @@ def starting_kernel(kernel: Any, X: np.ndarray) -> Kernel:
             "for a scikit-learn kernel, gpcert.adapters.sklearn_kernels.convert_kernel makes one"
         )
     kernel.check_dimension(d)
-    white_noise(kernel, X[:MOST_CHECKED])  # refused before training
+    white_noise(kernel, X[:MAX_CHECKED])  # refused before training
     return kernel
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.utils.optional_imports import Axes, Figure, optional
 
-MOST_NAMES, LONGEST_NAME = 25, 28
+MAX_NAMES, LONGEST_NAME = 25, 28
 """Rows that have a name each; of more, about so many have one. Characters of a name."""
 
-FEWEST_ROWS = 3
+MIN_ROWS = 3
 """Rows whose height a picture has room for, so that a single bar does not fill it."""
 
 ROOM = 0.08
@@ -76,10 +76,10 @@ def short_name(name: Any) -> str:
 
 def name_rows(ax: Axes, names: Sequence[Any]) -> None:
     """Names of rows 0, 1, ... from the top; of many rows only some, so that none overlap."""
-    step = -(-len(names) // MOST_NAMES)
+    step = -(-len(names) // MAX_NAMES)
     rows = np.arange(len(names))[::step]
     ax.set_yticks(rows, [short_name(names[row]) for row in rows])
-    spare = max(0.0, FEWEST_ROWS - len(names)) / 2.0
+    spare = max(0.0, MIN_ROWS - len(names)) / 2.0
     ax.set_ylim(len(names) - 0.4 + spare, -0.6 - spare)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.certificates import Certificate, Status
 from gpcert.errors import InputError
-from gpcert.model.committee import Committee, Model, is_several
+from gpcert.model.committee import Committee, Model, is_model_collection
 from gpcert.model.posterior import Posterior
 from gpcert.plots.axes import titled
 from gpcert.plots.style import CLASS_PALETTE, LOOKS, PROBABILITY_COLOURS
@@ -164,7 +164,7 @@ PALEST = 0.35
 def areas_of(model: Model, threshold: float | None) -> dict[Any, str]:
     """The colours of the classes, each of which has an area: none where one number, of a regression
     or of two classes, is shown by a colour bar. An `InputError` for what cannot be drawn."""
-    several = is_several(model)
+    several = is_model_collection(model)
     if model.dim != 2:
         raise InputError(
             f"model: expected two features to draw in the plane, got {model.dim} features"

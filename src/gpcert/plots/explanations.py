@@ -106,7 +106,7 @@ LOOKS = (
 """Colour, hatch and name of a feature's part in a reason, by the numbers of `plot_kept_features`;
 light, dark and hatched, so that grey print tells them apart."""
 
-MOST_COLUMNS = 30
+MAX_COLUMNS = 30
 """Features whose names are shown."""
 
 
@@ -156,7 +156,7 @@ def plot_kept_features(
         if len(x):
             patches.append(Patch(facecolor=colour, hatch=hatch, edgecolor="#777777", label=name))
     name_rows(ax, labels)
-    step = -(-columns // MOST_COLUMNS)
+    step = -(-columns // MAX_COLUMNS)
     shown = np.arange(columns)[::step]
     ax.set_xticks(shown, [short_name(names[j]) for j in shown], rotation=90 if columns > 4 else 0)
     ax.set_xlim(-0.6, columns - 0.4)

@@ -81,9 +81,9 @@ def _paper_curves(
     """
     frame = Frame.of(region, kernel.typical_lengths(len(z)), Backend())
     node = kernel.node(z[None, :], frame)
-    whole = node.at(Reach.of(region.root(), frame)).enclosed()
+    whole = node.at(Reach.of(region.root(), frame)).affine_relaxation()
     single = Cells(region, x[:, None], x[:, None])
-    there = node.at(Reach.of(single, frame)).enclosed()
+    there = node.at(Reach.of(single, frame)).affine_relaxation()
 
     def values(sign: float, line: Affine, local: Affine) -> np.ndarray:
         total = np.full(len(x), sign * float(line.intercept[0, 0]))

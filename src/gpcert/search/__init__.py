@@ -7,10 +7,10 @@ from gpcert.search.problem import (
     Budget,
     GoalResult,
     Problem,
+    Progress,
     SearchResult,
     SearchState,
     StopReason,
-    Watch,
     stop_if_interrupted,
 )
 
@@ -24,7 +24,7 @@ __all__ = [
     "SearchResult",
     "SearchState",
     "StopReason",
-    "Watch",
+    "Progress",
     "solve",
     "stop_if_interrupted",
 ]

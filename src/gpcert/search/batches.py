@@ -36,7 +36,7 @@ def bytes_per_cell(model: Model, f: int) -> float:
     )
 
 
-def cells_at_once(model: Model, f: int, goals: Sequence[Goal], backend: Backend) -> int:
+def batch_size(model: Model, f: int, goals: Sequence[Goal], backend: Backend) -> int:
     """Boxes per batch of f free features: as many as a fixed amount of work allows, at least 2."""
     members = model.members
     sizes = [len(member.points) for member in members]

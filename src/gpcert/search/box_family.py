@@ -25,7 +25,7 @@ from gpcert.numerics.compilation import running_on
 from gpcert.numerics.deadline import OutOfTime, checkpoint
 from gpcert.regions import Box, Cells, Region
 from gpcert.regions.base import NormConstraint
-from gpcert.search.batches import bytes_per_cell, cells_at_once
+from gpcert.search.batches import batch_size, bytes_per_cell
 from gpcert.search.problem import Budget, StopReason, bound_of, check_bounds
 from gpcert.search.questions import Attained, Attaining, Boxes, SharedProblem
 from gpcert.search.shared import solve_shared
@@ -48,7 +48,7 @@ TRIAL_BOXES = 64
 TRIAL_GAIN = 0.05
 """Part of the width that they must take off."""
 
-MOST_IDLE_FEATURES = 32
+MAX_IDLE_FEATURES = 32
 """Features up to which regions that keep different ones fixed share their coordinates: they then
 cost time, as each kernel value has all of them."""
 
@@ -89,13 +89,13 @@ class BoxFamily:
         return local_model(self.model, self.whole, self.backend, variance)
 
     @property
-    def cells_at_once(self) -> int:
+    def batch_size(self) -> int:
         """Boxes per batch."""
         f = len(self.whole.free)
         each = bytes_per_cell(self.model, f)
         if self.backend.gpu:
             return max(1, int(GPU_SHARE * self.backend.free_bytes / each))
-        usual = cells_at_once(self.model, f, self.goals, self.backend)
+        usual = batch_size(self.model, f, self.goals, self.backend)
         room = min(BATCH_BYTES, max(NEAR_BYTES, FEW_CELLS * each))
         return max(1, min(int(room / each), usual))
 
@@ -118,7 +118,7 @@ class BoxFamily:
 
     def at_points(self, X: Inputs, optional: bool = True) -> Iterator[Evaluation]:
         """Enclosures at points X (n, d) of `whole`, batch by batch, each point once."""
-        size = self.cells_at_once  # once: what a GPU has left changes between batches
+        size = self.batch_size  # once: what a GPU has left changes between batches
         for start in range(0, len(X), size):
             checkpoint()
             x = X[start : start + size, self.whole.free]
@@ -155,7 +155,7 @@ class BoxFamily:
             affine[:, :, -1] = known
         start, learnt = 0, Portfolio()
         with running_on(self.backend), suppress(OutOfTime):
-            paying, size = self._paying(low, high), self.cells_at_once
+            paying, size = self._paying(low, high), self.batch_size
             for start in range(0, len(low), size):
                 rows = slice(start, start + size)
                 evaluation = self.evaluation(np.empty(0), low[rows], high[rows], False, learnt)
@@ -216,7 +216,7 @@ def hull_of(regions: Sequence[Region]) -> Box | None:
     hull = Box(low.min(axis=0), high.max(axis=0))
     alike = bool(np.all((low < high)[:, hull.free]))
     boxes = all(region.norm_constraint is None for region in regions)
-    return hull if alike or (boxes and len(hull.free) <= MOST_IDLE_FEATURES) else None
+    return hull if alike or (boxes and len(hull.free) <= MAX_IDLE_FEATURES) else None
 
 
 def balls_of(regions: Sequence[Region]) -> tuple[NormConstraint | None, bool]:

@@ -15,7 +15,7 @@ from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.numerics.compilation import running_on
 from gpcert.numerics.deadline import OutOfTime, until
 from gpcert.regions import Cells
-from gpcert.search.batches import bytes_per_cell, cells_at_once
+from gpcert.search.batches import batch_size, bytes_per_cell
 from gpcert.search.frontier import HALVINGS, Boxes, Frontier, Incumbents, split_order
 from gpcert.search.problem import (
     Clock,
@@ -86,7 +86,7 @@ class _Search:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.clock = Clock(problem.budget, problem.watch.start)
+        self.clock = Clock(problem.budget, problem.progress.start)
         self.boxes = 0
         known = np.array([goal.known[0] for goal in problem.goals], dtype=float)
         self.frontier = Frontier.whole(problem.region, known)
@@ -129,7 +129,7 @@ class _Search:
         return SearchResult(goals, reason, self.boxes, self.clock.seconds)
 
     def _report(self) -> None:
-        report = self.problem.watch.report
+        report = self.problem.progress.report
         if report is not None:
             lower, upper = self.frontier.bounds(), self.incumbents.values
             report(SearchState(lower, upper, self.boxes, self.clock.seconds))
@@ -168,7 +168,7 @@ class _Search:
     def _most(self) -> int:
         """Boxes of one batch."""
         problem = self.problem
-        return cells_at_once(problem.model, len(problem.region.free), problem.goals, self.backend)
+        return batch_size(problem.model, len(problem.region.free), problem.goals, self.backend)
 
     def _local_search(self) -> None:
         """Descend from where the root's bounds are attained, and from random points."""

@@ -164,7 +164,7 @@ class SearchState:
 
 
 @dataclass(frozen=True, eq=False)
-class Watch:
+class Progress:
     """Who looks on: `start` is the moment (of `time.perf_counter`) from which a budget counts, by
     default that of `solve`; `report` is called with the bounds so far after every batch."""
 
@@ -189,7 +189,7 @@ class Problem:
     budget: Budget = field(default_factory=Budget)
     backend: Backend = field(default_factory=Backend)
     random_state: int | None = 0
-    watch: Watch = field(default_factory=Watch)
+    progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
         if self.region.dim != self.model.dim:

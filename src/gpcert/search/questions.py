@@ -17,7 +17,7 @@ from gpcert.enclosures.goals import Goal
 from gpcert.numerics.arrays import Index, PerCell, PerCellAndFeature, PerRow, Rows, to_numpy
 from gpcert.numerics.deadline import checkpoint
 from gpcert.regions.base import NormConstraint
-from gpcert.search.problem import Budget, Clock, StopReason, Watch, bound_of
+from gpcert.search.problem import Budget, Clock, Progress, StopReason, bound_of
 from gpcert.search.tolerance import Tolerance
 
 
@@ -37,7 +37,7 @@ class Family(Protocol):
         ...
 
     @property
-    def cells_at_once(self) -> int:
+    def batch_size(self) -> int:
         """Boxes of one batch."""
         ...
 
@@ -66,7 +66,7 @@ class SharedProblem:
     target: float | None = None
     """What a bound had better exceed; it steers the enclosures only."""
     budget: Budget = field(default_factory=Budget)
-    watch: Watch = field(default_factory=Watch)
+    progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tol", Tolerance.of(self.tol))
@@ -145,7 +145,7 @@ class Attaining:
 
     def __init__(self, problem: SharedProblem) -> None:
         self.problem = problem
-        self.clock = Clock(problem.budget, problem.watch.start)
+        self.clock = Clock(problem.budget, problem.progress.start)
         self.known = nothing_searched(problem.goals, problem.low.shape, StopReason.TIME)
         self.attained = Attained(self.known.upper, self.known.points)
         self.boxes = 0
@@ -158,7 +158,7 @@ class Attaining:
 
     def batches(self, count: int) -> list[Annotated[np.ndarray, "_"]]:
         """Numbers up to `count`, as many at a time as fit a batch."""
-        size = self.problem.family.cells_at_once
+        size = self.problem.family.batch_size
         return [np.arange(k, min(k + size, count)) for k in range(0, count, size)]
 
     def bounded(

@@ -119,7 +119,7 @@ class _Shared(Attaining):
         return lower
 
     def _report(self) -> None:
-        report = self.problem.watch.report
+        report = self.problem.progress.report
         if report is not None:
             report(SearchState(self._bounds(), self.upper, self.boxes, self.clock.seconds))
 

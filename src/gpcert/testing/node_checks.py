@@ -124,16 +124,16 @@ def _check_jet(
             assert not gap > allowed[n] * length**n, f"derivative {n} of the jet off its error"
 
 
-def check_itself(case: NodeCase) -> None:
-    """`itself` within its errors, and `mixed`, the derivatives' inner products."""
+def check_diagonal_jet(case: NodeCase) -> None:
+    """`diagonal_jet` within its errors, and `mixed`, the derivatives' inner products."""
     arb = flint().arb
     B, f = len(case.cells), len(case.frame.free)
-    itself, parts = case.batch.itself()
+    diagonal_jet, parts = case.batch.diagonal_jet()
     errors = [case.host(part, (B,)) for part in parts]
     matrix, error = case.batch.mixed()
     matrix, error = case.host(matrix, (B, f, f)), case.host(error, (B,))
     assert np.all(np.isfinite(matrix))
-    for b, jet in enumerate(_jets(case, itself)):
+    for b, jet in enumerate(_jets(case, diagonal_jet)):
         here, allowed = case.centers[b], [arb(part[b]) for part in errors]
         _check_jet(case, b, [here], [arb(1)], jet, allowed)
         for e in case.directions(1) if math.isfinite(error[b]) else []:
@@ -152,11 +152,11 @@ def _mixed(case: NodeCase, x: list[Any], step: list[Any]) -> Any:
         return both - 2 * coefficients(case.reference(at, x), 3)[2]
 
 
-def check_feature_sizes(case: NodeCase) -> None:
+def check_derivative_bounds(case: NodeCase) -> None:
     """Inner products of derivatives at points of the cell, remainders from its centre to there."""
     module = flint()
     arb = module.arb
-    sizes, B = case.node.feature_sizes(case.reach), len(case.cells)
+    sizes, B = case.node.derivative_bounds(case.reach), len(case.cells)
     gram = [[None if g is None else case.host(g, (B,)) for g in row] for row in sizes.gram]
     remainders = [case.host(sizes.remainder(n), (B,)) for n in range(3)]
     with module.ctx.workprec(800):  # the lengths cancel for tiny displacements
@@ -201,7 +201,7 @@ def check_variations(case: NodeCase) -> None:
                 assert not change > arb(bounds[1][b, i]), "S_1 against the change of k"
 
 
-def check_beyond_second(case: NodeCase) -> None:
+def check_second_order_remainder(case: NodeCase) -> None:
     """What degree 2 leaves of a weighted sum, and of k(., c) itself, at points of the cells; and
     what is left once the sum's own degree 3 is added, where it is known.
 
@@ -212,10 +212,10 @@ def check_beyond_second(case: NodeCase) -> None:
     third = case.batch.variations()[3]
     bounded = np.isfinite(case.host(third))
     a = np.where(bounded, case.rng.normal(size=case.shape) * case.rng.choice([1.0, 1e-3, 1e3]), 0.0)
-    beyond, count = case.batch.beyond_second(case.place(a), third), (len(case.cells),)
+    beyond, count = case.batch.second_order_remainder(case.place(a), third), (len(case.cells),)
     bound, cubic = case.host(beyond.size, count), beyond.cubic
     rest = None if cubic is None else case.host(cubic.rest, count)
-    own = case.batch.own_beyond_second()
+    own = case.batch.diagonal_second_order_remainder()
     own = None if own is None else case.host(own, (len(case.cells),))
     with module.ctx.workprec(800):  # the differences cancel for tiny displacements
         for b in range(len(case.cells)):
@@ -253,14 +253,14 @@ def check_lines(case: NodeCase) -> None:
     """`low <= k <= high`, and sums of lines stay below sums of `t_i k(x, z_i)`."""
     arb = flint().arb
     B, N = case.shape
-    enclosed = case.batch.enclosed()
-    low, high = case.host(enclosed.low), case.host(enclosed.high)
+    affine_relaxation = case.batch.affine_relaxation()
+    low, high = case.host(affine_relaxation.low), case.host(affine_relaxation.high)
     signs = case.rng.choice([-2.0, -1.0, 0.0, 0.5, 1.0], (2, B, N))
     alone = (np.arange(N) == case.rng.integers(N, size=(2, B, 1))) * np.asarray([[[1.0]], [[-1.0]]])
     sums = [(t, lines_minimum(case, t)) for t in (*signs, *alone)]
     any_weights = case.rng.normal(size=(B, N))
     for t in (any_weights, alone[0]):
-        found = case.host(affine_lower_bound(enclosed, case.place(t)), (B,))
+        found = case.host(affine_lower_bound(affine_relaxation, case.place(t)), (B,))
         sums.append((t, [arb(bound) for bound in found]))
     for b in range(B):
         for x in case.inside(b):
@@ -278,12 +278,12 @@ def lines_minimum(case: NodeCase, t: np.ndarray) -> list[Any]:
     For t that are powers of two or zero: `t_i slope_i` is exact.
     """
     arb = flint().arb
-    enclosed = case.batch.enclosed()
+    affine_relaxation = case.batch.affine_relaxation()
     sums = [arb(0)] * len(case.cells)
     found: dict[int, tuple[Any, np.ndarray]] = {}
     for weights, line in (
-        (np.maximum(t, 0.0), enclosed.under),
-        (np.minimum(t, 0.0), enclosed.over),
+        (np.maximum(t, 0.0), affine_relaxation.under),
+        (np.minimum(t, 0.0), affine_relaxation.over),
     ):
         intercept = case.host(line.intercept)
         for b, i in np.argwhere(weights != 0.0):
@@ -307,16 +307,16 @@ def check_lines_at_points(case: NodeCase) -> None:
     depend on the cell.
     """
     arb = flint().arb
-    enclosed = case.batch.enclosed()
+    affine_relaxation = case.batch.affine_relaxation()
     N = len(case.points)
     for b in range(len(case.cells)):
         for x in case.inside(b, 2):
             free = case.place(x[None, case.frame.free])
             there = case.node.at(Reach.of(Cells(case.cells.region, free, free), case.frame))
-            points = there.enclosed()
+            points = there.affine_relaxation()
             for sign, line, local in (
-                (1.0, enclosed.under, points.under),
-                (-1.0, enclosed.over, points.over),
+                (1.0, affine_relaxation.under, points.under),
+                (-1.0, affine_relaxation.over, points.over),
             ):
                 assert len(line.slopes) == len(local.slopes)
                 intercept = case.host(line.intercept)
@@ -333,9 +333,9 @@ def check_lines_at_points(case: NodeCase) -> None:
 CHECKS: dict[str, Callable[[NodeCase], None]] = {
     "values": check_values,
     "contraction": check_contraction,
-    "itself": check_itself,
-    "feature sizes": check_feature_sizes,
+    "diagonal_jet": check_diagonal_jet,
+    "feature sizes": check_derivative_bounds,
     "variations": check_variations,
-    "beyond second": check_beyond_second,
+    "beyond second": check_second_order_remainder,
     "lines": check_lines,
 }

@@ -122,7 +122,7 @@ class NodeContract(KernelContract):
             present = wide[n] > 1e-200
             ratio = wide[n][present] / np.maximum(narrow[n][present], 1e-300)
             assert np.all(np.log(ratio) >= (n - 0.1) * math.log(100.0)), f"S_{n}"
-        lines = [c.batch.enclosed() for c in (large, small)]
+        lines = [c.batch.affine_relaxation() for c in (large, small)]
         bands = [large.host(line.high) - large.host(line.low) for line in lines]
         size = self._sizes(self.points(1, np.random.default_rng(0)), large.points).max()
         assert np.all(bands[1] <= 0.02 * bands[0] + 1e-11 * size)
@@ -133,7 +133,7 @@ class NodeContract(KernelContract):
         found = []
         for case in cases:
             bounds = [case.host(part) for part in case.batch.variations()]
-            sizes, lines = case.node.feature_sizes(case.reach), case.batch.enclosed()
+            sizes, lines = case.node.derivative_bounds(case.reach), case.batch.affine_relaxation()
             bounds += [case.host(sizes.remainder(n), (1,)) for n in range(3)]
             bounds += [case.host(lines.high), -case.host(lines.low)]
             found.append(bounds)

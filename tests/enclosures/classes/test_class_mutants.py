@@ -17,8 +17,8 @@ from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import _inverse_error
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
 from gpcert.enclosures.classes.taylor_bound import _second_norm, _with_curvature
-from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.goals import QuantityGoal
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.integrals import gumbel_rule
 from gpcert.integrals.gumbel import gumbel_moments
 from gpcert.integrals.gumbel_rule import transforms
@@ -151,7 +151,9 @@ def test_weight_of_the_curvature(likelihood, coupled, radius):
     assert rate > 0
     half = own.place.geometry.half
     zero = 0.0 * half[:, 0]
-    flat = Enclosure(own.place.geometry, zero, 0.0 * half, 0.0 * half[:, :, None], zero, rate)
+    flat = QuadraticLowerModel(
+        own.place.geometry, zero, 0.0 * half, 0.0 * half[:, :, None], zero, rate
+    )
     for weights in ((1.0, 0.0, 0.0), (0.0, 1.0, -1.0)):
         curved, bend = _with_curvature(flat, own.jet(weights), own.place)
         moved = 0.5 * abs(float(curved.hessian[0, 0, 0])) * float(half[0, 0]) ** 2

@@ -169,7 +169,7 @@ def test_quadratic_carrier_is_linear_in_lifted_coordinates(seed):
     cells = region.root()
     reach = Reach.of(cells, frame)
     batch = SquaredExponential(lengths).node(points, frame).at(reach)
-    ((carrier, _),) = batch.enclosed().under.slopes
+    ((carrier, _),) = batch.affine_relaxation().under.slopes
     lifted = lift(carrier)
     assert lifted.columns is not None
     x = np.where(rng.random(d) < 0.5, cells.lower[0], cells.upper[0])
@@ -198,7 +198,7 @@ def test_periodic_carrier_is_linear_in_lifted_coordinates():
     frame = Frame.of(region, kernel.typical_lengths(2), Backend())
     cells = region.root()
     batch = kernel.node(points, frame).at(Reach.of(cells, frame))
-    ((carrier, _),) = batch.enclosed().under.slopes
+    ((carrier, _),) = batch.affine_relaxation().under.slopes
     lifted = lift(carrier)
     (cosines, sines), (spreads,) = lifted.slopes, lifted.ranges
     for x in rng.uniform([0.1, -0.2], [0.5, 0.4], (20, 2)):

@@ -117,16 +117,18 @@ def test_signs_are_never_looser_than_the_mean_bound(case):
     (relaxation,) = [own.relaxation for own in intervals.programs]
     node, frame = intervals.tree
     reach = Reach.of(cells, frame)
-    enclosed = node.at(reach).enclosed()
+    affine_relaxation = node.at(reach).affine_relaxation()
     for t in case.posterior.weights:
         mine = np.maximum(
             dual_bound(relaxation, t[None], sign_multipliers(t[None])).lower[:, 0],
             interval_bound(relaxation, t[None])[:, 0],
         )
-        theirs = affine_lower_bound(enclosed, t)
+        theirs = affine_lower_bound(affine_relaxation, t)
         known = np.isfinite(theirs)
-        size = np.abs(t) @ np.maximum(np.abs(enclosed.low), np.abs(enclosed.high)).T
-        slopes = [np.abs(s) * c.magnitude() for c, s in enclosed.under.slopes]
-        slopes += [np.abs(s) * c.magnitude() for c, s in enclosed.over.slopes]
+        size = (
+            np.abs(t) @ np.maximum(np.abs(affine_relaxation.low), np.abs(affine_relaxation.high)).T
+        )
+        slopes = [np.abs(s) * c.magnitude() for c, s in affine_relaxation.under.slopes]
+        slopes += [np.abs(s) * c.magnitude() for c, s in affine_relaxation.over.slopes]
         size = size + sum((part @ np.abs(t) for part in slopes), np.zeros(len(size)))
         assert np.all(mine[known] >= theirs[known] - 1e-9 * size[known] - 8.0 * TINY)

@@ -17,7 +17,7 @@ from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
 from gpcert.enclosures.classes.remainder import orthogonal_rest
 from gpcert.enclosures.classes.taylor_bound import (
-    MOST_DIFFERENCES,
+    MAX_DIFFERENCES,
     center_range,
     taylor_bound,
     variance_pieces_bound,
@@ -171,7 +171,7 @@ class ClassBounds:
     def _by_pieces(self, weights: Weights, known: PerCell | None = None) -> Array:
         """`variance_pieces_bound`, where it is possible; `known` bounds are those to surpass."""
         xp = namespace(self.evaluation.cells.lower)
-        if not (self.layout.n <= MOST_DIFFERENCES if self._by_moments else self._scales):
+        if not (self.layout.n <= MAX_DIFFERENCES if self._by_moments else self._scales):
             return xp.full_like(self.latent.geometry.rho2, -math.inf)
 
         def jet_at(place: Reference) -> ClassJet:

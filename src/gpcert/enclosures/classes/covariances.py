@@ -18,14 +18,14 @@ from typing import Annotated
 import numpy as np
 
 from gpcert.enclosures.classes.pairs import PairBounds
-from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.local_posterior import LocalPosterior
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.kernels.expansions.base import Expansion, LocalKernel
 from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Array, namespace
 from gpcert.numerics.rounding import TINY, down, gamma, up, up_float
 
-MOST_POINTS, MOST_PRODUCTS = 1024, 2.0e8
+MAX_POINTS, MAX_PRODUCTS = 1024, 2.0e8
 """Up to so many points the forms are made: four products of matrices (N, N) per cell. Of several
 cells only up to so many times N^3."""
 
@@ -50,13 +50,13 @@ def form_enclosures(
     W: Annotated[Array, "N N"],
     norm: float,
     sharp: bool = False,
-) -> tuple[Enclosure, Enclosure]:
+) -> tuple[QuadraticLowerModel, QuadraticLowerModel]:
     """Of `k W k` and of minus it, weighted by `omega^2`; see `LocalKernel.form_polynomial`."""
     coefficients, error = kernel.form_polynomial(expansion, W, norm, sharp)
     geometry, rate = expansion.geometry, 2.0 * kernel.weight_rate
     negative = tuple(-each for each in coefficients)
-    below = Enclosure.of(geometry, coefficients, error, rate)
-    return below, Enclosure.of(geometry, negative, error, rate)
+    below = QuadraticLowerModel.of(geometry, coefficients, error, rate)
+    return below, QuadraticLowerModel.of(geometry, negative, error, rate)
 
 
 FEW_CLASSES = 4
@@ -71,7 +71,7 @@ class Covariance:
     """`low <= Delta <= high` (B,) on each cell; `-Delta` is at least minus `constant` (B,) and a
     function, `-k W k` with W (N, N), that is enclosed by `negative`."""
 
-    negative: Enclosure
+    negative: QuadraticLowerModel
     constant: Array
     low: Array
     high: Array
@@ -97,7 +97,7 @@ def _covariance(pairs: PairBounds, terms: Terms) -> Covariance | None:
     if not kernel.has_forms or local.precisions is None:
         return None
     cells, N = expansion.K.shape
-    if N > MOST_POINTS or (cells > 1 and cells * N**3 > MOST_PRODUCTS):
+    if N > MAX_POINTS or (cells > 1 and cells * N**3 > MAX_PRODUCTS):
         return None
     xp = namespace(expansion.K)
     W, norm, off = latent.once(

@@ -20,7 +20,7 @@ from gpcert.model.class_layout import ClassLayout
 from gpcert.numerics.arrays import Array, PerCell, namespace
 from gpcert.numerics.rounding import gamma, nonnegative, up
 
-MOST_SHAPES = 6
+MAX_SHAPES = 6
 """Variances up to which their shapes are kept: beyond, nothing reads them."""
 
 
@@ -140,7 +140,7 @@ def variance_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
         whole, numbers = _variance_row(stacked.whole), range(outputs)
         rows = [whole.part(stacked.rows(c), stacked.units[c]) for c in numbers]
     found = _first_order(latent.geometry, rows)
-    if outputs > MOST_SHAPES:
+    if outputs > MAX_SHAPES:
         return found
     return replace(found, shapes=_shapes(found, [latent.variance(c) for c in range(outputs)]))
 

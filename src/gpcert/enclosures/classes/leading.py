@@ -23,7 +23,7 @@ from gpcert.enclosures.classes.covariances import Covariance, covariance_of
 from gpcert.enclosures.classes.faces import has_faces, least_on_faces
 from gpcert.enclosures.classes.outputs import LatentOutputs, pair_model
 from gpcert.enclosures.classes.pairs import PairBounds
-from gpcert.enclosures.enclosure import Enclosure
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.kernels.expansions.base import FormFunction
 from gpcert.likelihoods import BinaryLikelihood
 from gpcert.numerics.arrays import Array, PerCell, namespace
@@ -48,7 +48,7 @@ LOG_2 = 0.693
 LARGEST = 1e6
 """Means, variances and slopes beyond this are not looked at."""
 
-MOST_CLASSES = 4
+MAX_CLASSES = 4
 """Up to so many faces are looked at: of ten digits they took a third more time for no gain."""
 
 MIDDLE = 0.34
@@ -90,7 +90,9 @@ class Leader:
         found = least_lead(mu, q, self.pairs.variance(c, k)[1], ups, spreads)
         return xp.where(proved & (found > 0), found, nothing)
 
-    def _mean_sum(self, first: int, second: int, factor: float = 1.0) -> tuple[Enclosure, Array]:
+    def _mean_sum(
+        self, first: int, second: int, factor: float = 1.0
+    ) -> tuple[QuadraticLowerModel, Array]:
         """A model of `factor (mu_second - mu_first)` without its offset, and that offset."""
         return pair_model(self.latent, self.layout, (first, second), factor=factor)
 
@@ -102,7 +104,7 @@ class Leader:
     @property
     def _by_faces(self) -> bool:
         """Whether faces are looked at: not of many classes, where the shares are what is loose."""
-        return self.layout.classes <= MOST_CLASSES and has_faces(self.latent)
+        return self.layout.classes <= MAX_CLASSES and has_faces(self.latent)
 
     def _on(self, latent: LatentOutputs) -> Leader:
         """The same classes on other cells."""
@@ -155,7 +157,7 @@ class Leader:
         return least_on_faces(self.latent, function, bound)
 
     @staticmethod
-    def _least(model: Enclosure, constant: Array) -> Array:
+    def _least(model: QuadraticLowerModel, constant: Array) -> Array:
         """Certified lower bound (B,) of the model's function and a constant."""
         found = model.minimum().lower
         return down(found + constant - gamma(4) * (abs(found) + abs(constant)), 2)

@@ -22,7 +22,7 @@ from gpcert.kernels.expansions.base import Geometry, reach
 from gpcert.numerics.arrays import Array, PerCell, namespace
 from gpcert.numerics.rounding import gamma, root, up
 
-MOST_ENTRIES = 3
+MAX_ENTRIES = 3
 """Differences up to which the sizes of entries are enough to measure a change by."""
 
 
@@ -69,7 +69,7 @@ def measure(
     linear = xp.minimum(euclidean(linear_reach(geometry, slope)), _box_length(slope, geometry))
     mean_bend = euclidean((size @ means.bend[:, :, None])[:, :, 0] + lost)
     mean = linear + mean_bend
-    if n > MOST_ENTRIES:
+    if n > MAX_ENTRIES:
         # R is a float matrix: only what the product R slope rounds is left
         mean_bend = _less(mean_bend, longest_image(R, means.bend) + euclidean(lost))
         box = xp.concat([geometry.half, means.bend], axis=1)

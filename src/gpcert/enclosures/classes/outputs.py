@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from gpcert.enclosures.enclosure import Enclosure, plain_geometry
 from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.lower_model import QuadraticLowerModel, plain_geometry
 from gpcert.enclosures.mean import MeanEnclosure, Units
 from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
@@ -135,7 +135,7 @@ def sum_model(
     layout: ClassLayout,
     p: Annotated[Array, "B n"],
     q: Annotated[Array, "B J"],
-) -> tuple[Enclosure, Array]:
+) -> tuple[QuadraticLowerModel, Array]:
     """Of `sum_k p_k d_k + sum_j q_j y_j / 2`, and its value at the cells' centres.
 
     p (B, n) and q (B, J). The constant parts (offsets and noise) are left out of both, so that
@@ -164,7 +164,7 @@ def pair_model(
     pair: tuple[int, int],
     beta: PerCell | None = None,
     factor: float = 1.0,
-) -> tuple[Enclosure, PerCell]:
+) -> tuple[QuadraticLowerModel, PerCell]:
     """Of `factor q - beta D`, q and D mean and variance of `f_l - f_k` for `pair` = (k, l),
     without offsets and noise, and the constant (B,) that they add.
 
@@ -193,7 +193,7 @@ def pair_model(
 
 def _summed(
     latent: LatentOutputs, means: dict[int, Array], variances: dict[int, Array]
-) -> tuple[Enclosure, Array]:
+) -> tuple[QuadraticLowerModel, Array]:
     """Of `sum_j means_j scale_j g_j + sum_j variances_j scale_j^2 max(v_j, 0)`, and about its value
     at the centres."""
     terms = [(latent.mean(j), c) for j, c in means.items()]

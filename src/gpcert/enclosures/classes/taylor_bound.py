@@ -28,8 +28,8 @@ from gpcert.enclosures.classes.metric import Sizes
 from gpcert.enclosures.classes.outputs import LatentOutputs, sum_model
 from gpcert.enclosures.classes.reference import Reference, frobenius
 from gpcert.enclosures.classes.remainder import higher_degrees, orthogonal_rest, shrunk_bounds
-from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.inner_search import Level
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.polynomials import Minimum, smallest_eigenvalue
 from gpcert.integrals.moments import UNIMODAL_BOUNDS
 from gpcert.kernels.expansions.base import reach
@@ -237,7 +237,9 @@ def _tensor_errors(jet: ClassJet, sizes: Sizes) -> Array:
     return total
 
 
-def _with_curvature(model: Enclosure, jet: ClassJet, place: Reference) -> tuple[Enclosure, Array]:
+def _with_curvature(
+    model: QuadraticLowerModel, jet: ClassJet, place: Reference
+) -> tuple[QuadraticLowerModel, Array]:
     """The model plus `d^T M d / 2`, M the second-order part for the linear parts of da and dV, and
     a bound of what the weight and rounding cost.
 
@@ -275,7 +277,7 @@ def gaussian_bounds(jet: ClassJet, place: Reference) -> list[PerCell]:
     return [up(jet.total * b, 2) for b in shrunk_bounds(UNIMODAL_BOUNDS, place.sizes.operator)]
 
 
-MOST_DIFFERENCES = 2
+MAX_DIFFERENCES = 2
 """Largest n for which trace and skew say all about the size of a change (see `_moved`)."""
 
 PIECES = 6
@@ -293,7 +295,7 @@ def variance_pieces_bound(
     known: PerCell | None = None,
 ) -> PerCell:
     """Certified lower bound (B,) of the sum whose jet at a reference is `jet_at(reference)`; n at
-    most `MOST_DIFFERENCES`, or jets that know their mean square.
+    most `MAX_DIFFERENCES`, or jets that know their mean square.
 
     Most of the change of the covariance on a cell is a common factor: every x has its
     `t(x) = trace(V_0^-1 (V(x) - V_0))`, at least -n, in one of a few pieces. For the points of a

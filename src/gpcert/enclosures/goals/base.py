@@ -42,7 +42,7 @@ class GoalBound:
         return GoalBound(lower, geometry.unscaled(least.point), geometry.split_scores())
 
 
-MOST_FEATURES = 3
+MAX_FEATURES = 3
 """Up to so many features, and from two on, the paper's closed forms pay for variances of kernels
 without a derivative: in one, many splits cost less, and in more they are too loose."""
 
@@ -126,7 +126,7 @@ class QuantityGoal:
 def _pays(f: int, units: Sequence[UnitForm]) -> bool:
     """Whether the paper's closed forms pay in f features: their variance is that of the stored
     factor, so not where that is too far from the training noise."""
-    return 2 <= f <= MOST_FEATURES and not any(map(by_residuals, units))
+    return 2 <= f <= MAX_FEATURES and not any(map(by_residuals, units))
 
 
 Goal = QuantityGoal

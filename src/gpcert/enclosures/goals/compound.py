@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from gpcert.enclosures.classes.bounds import ClassBounds
-from gpcert.enclosures.enclosure import Enclosure, plain_geometry
 from gpcert.enclosures.evaluation import Evaluation, evaluation_at
 from gpcert.enclosures.goals.base import GoalBound, chosen, lower_bound, upper_at_center, worst_of
 from gpcert.enclosures.goals.scalar import least_mean, output_at_center, output_bound
+from gpcert.enclosures.lower_model import QuadraticLowerModel, plain_geometry
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, latent_range
 from gpcert.kernels.expansions.base import Geometry
@@ -268,7 +268,9 @@ def _joint_sum(
     return Minimum(best.lower, geometry.unscaled(best.point))
 
 
-def _model(evaluation: Evaluation, part: Probability, sign: int, geometry: Geometry) -> Enclosure:
+def _model(
+    evaluation: Evaluation, part: Probability, sign: int, geometry: Geometry
+) -> QuadraticLowerModel:
     """A lower model of `sign F`, on a plane with F's slopes at the centre (any would be valid)."""
     member, c = evaluation.output(part.output)
     likelihood = part.likelihood
@@ -278,7 +280,7 @@ def _model(evaluation: Evaluation, part: Probability, sign: int, geometry: Geome
         low, high = (least_mean(member, c, side).lower for side in (1, -1))
         return latent_range(member, low, -high)
 
-    def model() -> Enclosure:
+    def model() -> QuadraticLowerModel:
         ranges: LatentRange = member.once("latent", latent)
         by_mu, by_v = likelihood.slopes(ranges.mean, ranges.variance)
         plane = ProbabilityPlane.under(likelihood, ranges, nonnegative(by_mu), by_v, sign)

@@ -11,10 +11,10 @@ from itertools import combinations
 import numpy as np
 
 from gpcert.attacks.functions import through_features
-from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center, worst_of
 from gpcert.enclosures.goals.scalar import least_mean
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.mean import Units
 from gpcert.model.committee import vote_scores
 from gpcert.numerics.arrays import Array, least_of, namespace, to_numpy
@@ -150,7 +150,7 @@ def _second_order(evaluation: Evaluation, output: int, sign: int, cheap: GoalBou
     return replace(found, lower=namespace(found.lower).maximum(found.lower, cheap.lower))
 
 
-def _tested(model: Enclosure, units: Units) -> GoalBound:
+def _tested(model: QuadraticLowerModel, units: Units) -> GoalBound:
     """Whether the mean is positive, and the bound in its units."""
     level = namespace(model.value).zeros_like(model.value) + units.level(0.0)
     return GoalBound.of(model.geometry, model.minimum(level), units)

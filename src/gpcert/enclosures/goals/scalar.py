@@ -9,10 +9,10 @@ import math
 from dataclasses import replace
 from typing import NamedTuple
 
-from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
 from gpcert.enclosures.inner_search import Level, stays_above
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.mean import MeanEnclosure, Units, unit_slope
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.enclosures.variance import VarianceEnclosure
@@ -99,7 +99,9 @@ def _with_lines(evaluation: Evaluation, output: int, sign: int, q: Array, asked:
     return xp.where(paper > q, paper, q)
 
 
-def _refined(evaluation: Evaluation, name: str, model: Enclosure, q: Array, level: Array) -> Array:
+def _refined(
+    evaluation: Evaluation, name: str, model: QuadraticLowerModel, q: Array, level: Array
+) -> Array:
     """Bounds q (B,), raised to the level where sub-boxes prove that (Statement 5.9)."""
     xp = namespace(q)
     asked = (q < level) & xp.isfinite(model.error)
@@ -156,7 +158,7 @@ def output_at_center(quantity: OutputQuantity, evaluation: Evaluation) -> PerCel
 class _Line(NamedTuple):
     """`model` of `sign g - slope v` in unit form, and from its bounds to those of the outputs."""
 
-    model: Enclosure
+    model: QuadraticLowerModel
     best: Minimum
     units: Units
     cost: Array

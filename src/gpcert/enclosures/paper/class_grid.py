@@ -254,7 +254,7 @@ def _largest(c: int, d: list[Array], strict: bool) -> Array:
     return counted(largest < 0 if strict else largest <= 0)
 
 
-MOST_CLASSES = 3
+MAX_CLASSES = 3
 """More classes would need M^(m-1) boxes of the latent space for every cell."""
 
 PIECES = (31, 63, 127, 255, 511)
@@ -270,10 +270,10 @@ def class_ranges(
     intervals: CellIntervals, layout: ClassLayout, likelihood: ClassLikelihood
 ) -> Range:
     """Certified ranges (B, m) of all class probabilities over every cell."""
-    if layout.classes > MOST_CLASSES:
+    if layout.classes > MAX_CLASSES:
         raise InputError(
             f"method: the paper's method for {layout.classes} classes would need a grid of "
-            f"1/eps^{layout.n} latent boxes for every cell, expected at most {MOST_CLASSES} "
+            f"1/eps^{layout.n} latent boxes for every cell, expected at most {MAX_CLASSES} "
             "classes; use method='taylor'"
         )
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from gpcert.enclosures.paper.lifted import LiftedBox, LiftedCarrier, finite_or_none, lift
 from gpcert.enclosures.polynomials import Minimum
-from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
+from gpcert.kernels.lines.base import Affine, AffineRelaxation, Carrier
 from gpcert.kernels.nodes.base import NodeBatch
 from gpcert.kernels.sizes import signed_times
 from gpcert.numerics.arrays import Array, PerCellAndPoint, namespace
@@ -87,16 +87,16 @@ class Relaxation:
 def relax(batch: NodeBatch, reach: Reach) -> Relaxation:
     """Relax a kernel's functions on the cells of `reach`."""
     assert reach.cells is not None
-    enclosed = batch.enclosed()
-    slopes = (*enclosed.under.slopes, *enclosed.over.slopes)
+    affine_relaxation = batch.affine_relaxation()
+    slopes = (*affine_relaxation.under.slopes, *affine_relaxation.over.slopes)
     carriers: dict[int, Carrier] = {id(carrier): carrier for carrier, _ in slopes}
     lifted = {key: lift(carrier) for key, carrier in carriers.items()}
     box, places = _box(list(lifted.items()), reach, reach.cells)
-    shape = enclosed.low.shape
+    shape = affine_relaxation.low.shape
     parts = {key: (each, _placed(each, places[key], box, shape)) for key, each in lifted.items()}
-    under = _planes(enclosed.under, parts, box, 1.0)
-    over = _planes(enclosed.over, parts, box, -1.0)
-    low, high = _tightened(enclosed, under, over, box)
+    under = _planes(affine_relaxation.under, parts, box, 1.0)
+    over = _planes(affine_relaxation.over, parts, box, -1.0)
+    low, high = _tightened(affine_relaxation, under, over, box)
     return Relaxation(low, high, under, over, box, batch.value)
 
 
@@ -172,17 +172,17 @@ def _planes(
 
 
 def _tightened(
-    enclosed: Enclosed, under: Planes, over: Planes, box: LiftedBox
+    affine_relaxation: AffineRelaxation, under: Planes, over: Planes, box: LiftedBox
 ) -> tuple[Array, Array]:
     """The better of the interval of k and the range of its planes."""
-    xp = namespace(enclosed.low)
+    xp = namespace(affine_relaxation.low)
     zero = xp.zeros_like(under.slopes)
     least = under.intercept + box.minimum(under.slopes, zero)
     most = over.intercept - box.minimum(-over.slopes, zero)
     least = least - up(gamma(2) * (xp.abs(under.intercept) + xp.abs(least)), 4)
     most = most + up(gamma(2) * (xp.abs(over.intercept) + xp.abs(most)), 4)
-    low = xp.where(under.usable & (least > enclosed.low), least, enclosed.low)
-    high = xp.where(over.usable & (most < enclosed.high), most, enclosed.high)
+    low = xp.where(under.usable & (least > affine_relaxation.low), least, affine_relaxation.low)
+    high = xp.where(over.usable & (most < affine_relaxation.high), most, affine_relaxation.high)
     return low, high
 
 

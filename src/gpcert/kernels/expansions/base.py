@@ -35,7 +35,7 @@ from gpcert.regions.frame import Frame
 from gpcert.regions.image import ImageCells
 
 
-class Pulled(NamedTuple):
+class Pullback(NamedTuple):
     """`g.e + e^T H e / 2` of an image's displacements e as a function of the cell's own, y.
 
     `gradient.y + y^T hessian y / 2` differs from it by at most `lost` (B,), rounding included;
@@ -107,7 +107,7 @@ class Geometry:
         found = d / self._units(d)
         return self.cells.displacement(found) if isinstance(self.cells, ImageCells) else found
 
-    def pulled(self, gradient: PerCellAndFeature, hessian: PerCellMatrix) -> Pulled | None:
+    def pulled(self, gradient: PerCellAndFeature, hessian: PerCellMatrix) -> Pullback | None:
         """A quadratic of an image's displacements as one of the cell's; None for plain cells.
 
         Statement 13.9: with `e = A y + r`, `g.e + e^T H e / 2` is `(A^T g).y + y^T A^T H A y / 2`
@@ -126,7 +126,7 @@ class Geometry:
         each = gamma(2 * q + 16) * self.half + offset
         lost = xp.sum(xp.abs(gradient) * each + 2.0 * bends * each, axis=1)
         ones = xp.ones_like(image.unit)
-        return Pulled(
+        return Pullback(
             Geometry.of(source, 1.0 / image.unit, ones, image.unit),
             gradient @ A,
             0.5 * product + 0.5 * xp.matrix_transpose(product),

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from gpcert.kernels.expansions.base import Expansion, FunctionModel, Geometry
-from gpcert.kernels.nodes.base import CubicPart, FeatureSizes, LocalNode, NodeBatch
+from gpcert.kernels.nodes.base import CubicPart, DerivativeBounds, LocalNode, NodeBatch
 from gpcert.numerics.arrays import Array, PerCellAndPoint, namespace
 from gpcert.regions.frame import Reach
 
@@ -26,7 +26,7 @@ T = TypeVar("T", bound=tuple[Any, ...])
 BLOCK = 2**17
 """Numbers (1 MB) of one array of a block."""
 
-FEWEST_CELLS = 64
+MIN_CELLS = 64
 """Of a block: what is done once a block must not cost more than its cells."""
 
 BINNED_CELLS = 1024
@@ -63,9 +63,9 @@ class TaylorExpansion(Expansion):
         return points + 4 * self.geometry.half.shape[1] + 32
 
     @cached_property
-    def sizes(self) -> FeatureSizes:
+    def sizes(self) -> DerivativeBounds:
         """How far the features bend; not asked of single points."""
-        return self.node.feature_sizes(self.reach)
+        return self.node.derivative_bounds(self.reach)
 
     def node_batch(self) -> NodeBatch:
         return self.batch
@@ -78,9 +78,9 @@ class TaylorExpansion(Expansion):
     @cached_property
     def _parts(self) -> list[tuple[slice, TaylorExpansion]]:
         """None where one block holds all (it would refer to itself)."""
-        return self.split(BINNED_CELLS if self.node.has_bins else FEWEST_CELLS)
+        return self.split(BINNED_CELLS if self.node.has_bins else MIN_CELLS)
 
-    def split(self, fewest: int = FEWEST_CELLS) -> list[tuple[slice, TaylorExpansion]]:
+    def split(self, fewest: int = MIN_CELLS) -> list[tuple[slice, TaylorExpansion]]:
         """Blocks of about `BLOCK` numbers an array, of no fewer cells than that; none where one
         holds all."""
         cells, on_host = self.geometry.rho2.shape[0], isinstance(self.geometry.rho2, np.ndarray)

@@ -43,7 +43,7 @@ from gpcert.kernels.expansions.higher_degrees import (
 )
 from gpcert.kernels.expansions.squared_exponential_forms import form_polynomial, monotone_signs
 from gpcert.kernels.expansions.squared_exponential_table import (
-    MOST_CUBIC_FEATURES,
+    MAX_CUBIC_FEATURES,
     SquaredExponentialTable,
 )
 from gpcert.kernels.exponentials import growth_chord
@@ -159,7 +159,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         """
         if combination.own or combination.slack is not None:
             return None
-        if expansion.scaled.shape[1] <= MOST_CUBIC_FEATURES:
+        if expansion.scaled.shape[1] <= MAX_CUBIC_FEATURES:
             return None
         xp = namespace(expansion.K)
         geometry = expansion.geometry

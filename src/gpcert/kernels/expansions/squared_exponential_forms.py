@@ -61,7 +61,7 @@ LARGEST = 300.0
 SLOPE_DEGREE = 9
 """Highest degree of a slope that is bounded by itself; what is beyond is bounded point by point."""
 
-MOST_FEATURES, MOST_SLOPE_POINTS, MOST_FORM_POINTS = 128, 2048, 512
+MAX_FEATURES, MAX_SLOPE_POINTS, MAX_FORM_POINTS = 128, 2048, 512
 """Up to so many the slopes are worth their time: N f^3 operations, of a form 16 N^3 more."""
 
 LARGEST_SLOPE = 30.0
@@ -195,8 +195,8 @@ def monotone_signs(
     found = xp.zeros_like(geometry.half[0])
     (active,) = xp.nonzero(geometry.half[0] > 0)
     N = len(table.points)
-    large = (MOST_SLOPE_POINTS if function.W is None else MOST_FORM_POINTS) < N
-    if large or not 0 < len(active) <= MOST_FEATURES:
+    large = (MAX_SLOPE_POINTS if function.W is None else MAX_FORM_POINTS) < N
+    if large or not 0 < len(active) <= MAX_FEATURES:
         return found
     a = expansion.K[0] * function.weights
     cell = _cell(table, expansion, active, xp.abs(a))

@@ -63,15 +63,15 @@ value allows, and an infinite one would make NaN of a slope of 0."""
 Cubes = tuple[Array, Array]
 """Third moments (B, n) over sorted triples, and the centres (B, f) they are to be shifted to."""
 
-MOST_CUBIC_FEATURES = 12
+MAX_CUBIC_FEATURES = 12
 """Up to here all third moments (f^3/6 columns) cost less than one product with an N x N matrix."""
 
-MOST_GRAM_ENTRIES = 20_000_000
+MAX_GRAM_ENTRIES = 20_000_000
 """Entries of the (B, N, N) arrays of inner products that are formed at once."""
 
-MOST_GRAM_FEATURES, MOST_GRAM_WORK = 32, 256_000_000
+MAX_GRAM_FEATURES, MAX_GRAM_WORK = 32, 256_000_000
 """Up to so many features a batch may form so many, one piece after the other: halving boxes gains
-less there than the degrees 3 to 6 do. Beyond, `MOST_GRAM_ENTRIES` in all."""
+less there than the degrees 3 to 6 do. Beyond, `MAX_GRAM_ENTRIES` in all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +205,7 @@ class SquaredExponentialTable:
     ) -> tuple[tuple[Array, Array, Array], Cubes | None]:
         """`sum_i a_bi (1, u_i, u_i u_i^T)` for coefficients (B, N), u_i = z_i - c_b scaled, and for
         few features the third moments, by one product."""
-        if 0 < self.points.shape[1] <= MOST_CUBIC_FEATURES:
+        if 0 < self.points.shape[1] <= MAX_CUBIC_FEATURES:
             moments, third = self._table.moments_and_cubes(coefficients, scaled)
             return moments, (third, scaled)
         return self._table.moments(coefficients, scaled), None
@@ -243,11 +243,11 @@ class SquaredExponentialTable:
     ) -> HigherTerms | None:
         """Degrees `first` (2 or 3) to 6 from the points' Gram matrix; None where that is large."""
         xp, (N, f) = namespace(coefficients), self.points.shape
-        most = MOST_GRAM_WORK if first == 3 and f <= MOST_GRAM_FEATURES else MOST_GRAM_ENTRIES
+        most = MAX_GRAM_WORK if first == 3 and f <= MAX_GRAM_FEATURES else MAX_GRAM_ENTRIES
         cells = len(coefficients) // copies
         if f == 0 or cells * N * N > most:
             return None
-        each = max(1, MOST_GRAM_ENTRIES // N**2)
+        each = max(1, MAX_GRAM_ENTRIES // N**2)
         if cells > each:  # piece by piece: bounds the memory
             found = []
             for start in range(0, cells, each):

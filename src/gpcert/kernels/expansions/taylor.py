@@ -31,11 +31,11 @@ from gpcert.kernels.expansions.base import (
 from gpcert.kernels.expansions.blocks import TaylorExpansion, joined
 from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.kernels.nodes.base import (
-    Beyond,
-    FeatureSizes,
+    DerivativeBounds,
     Jet,
     LocalNode,
     NodeBatch,
+    TaylorRemainder,
     Triple,
 )
 from gpcert.kernels.nodes.radial_bins import BinnedSums
@@ -73,7 +73,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         """Bound k(x, x) over the region; the node has so many points."""
         backend = frame.backend
         inverse = 1.0 / frame.unit  # exact: powers of two
-        root = node.feature_sizes(Reach.of(region.root(backend), frame))
+        root = node.derivative_bounds(Reach.of(region.root(backend), frame))
         largest = up_float(float(root.lengths[0][0]) ** 2, 4)
         if not largest <= LARGEST_VARIANCE:
             raise InputError(
@@ -224,7 +224,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         reach = Reach.of(cells, self.frame)
         half = 0.0 * reach.half + cells.offset / reach.unit
         small = Reach(reach.center, reach.raw, half, reach.unit)
-        return self.node.feature_sizes(small).remainder(0)
+        return self.node.derivative_bounds(small).remainder(0)
 
     def first_tail(self, expansion: TaylorExpansion) -> PerCell:
         """R1: the features carry no weight."""
@@ -236,7 +236,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         """Lines under and over every k(., z_i), see `gpcert.kernels.lines.base`; a slope by its own
         minimum, as the lines of other carriers have theirs."""
         (lower,) = expansion.gathered(
-            lambda own: (affine_lower_bound(own.batch.enclosed(), weights),)
+            lambda own: (affine_lower_bound(own.batch.affine_relaxation(), weights),)
         )
         return lower if slope is None else down(lower + expansion.geometry.least(slope), 1)
 
@@ -246,7 +246,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
 
 def _own_value(expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
     """k(c, c) and its error."""
-    jet, errors = expansion.batch.itself()
+    jet, errors = expansion.batch.diagonal_jet()
     return jet.value, errors[0]
 
 
@@ -284,16 +284,16 @@ class OwnTerm:
     dropped: Array
 
     @staticmethod
-    def of(batch: NodeBatch, sizes: FeatureSizes) -> OwnTerm:
+    def of(batch: NodeBatch, sizes: DerivativeBounds) -> OwnTerm:
         """From the node's own jet at the centres."""
-        jet, errors = batch.itself()
+        jet, errors = batch.diagonal_jet()
         kept = finite_product(sizes.lengths[0], sizes.remainder(2))
         if sizes.stationary:
             dropped = up(0.5 * sizes.remainder(0) ** 2, 4)
         else:
             dropped = finite_product(sizes.lengths[0], sizes.remainder(0))
         xp = namespace(kept)
-        closer = batch.own_beyond_second()
+        closer = batch.diagonal_second_order_remainder()
         if closer is not None:
             kept = xp.minimum(kept, closer)
         usable = xp.isfinite(errors[1]) & xp.isfinite(errors[2])
@@ -328,13 +328,13 @@ def _summed(
 
 def pointwise_remainder(
     batch: NodeBatch, weights: Array, slack: Array | None, binned: BinnedSums | None = None
-) -> tuple[Beyond, Annotated[Array, "B _"] | None]:
+) -> tuple[TaylorRemainder, Annotated[Array, "B _"] | None]:
     """What the second degree leaves of `sum_i a_i k(., z_i)`, and the points left out (B, N), or
     their bins (B, bins) if they are `binned`; None where none is.
 
-    That of the points which are not near is `NodeBatch.beyond_second`; for a point so near that
-    `S_3i / 6` is larger than S_1i, its value alone is kept, which leaves at most S_1i. The weights'
-    errors, of norm at most `slack`, meet a vector of such bounds: Cauchy-Schwarz.
+    That of the points which are not near is `NodeBatch.second_order_remainder`; for a point so near
+    that `S_3i / 6` is larger than S_1i, its value alone is kept, which leaves at most S_1i. The
+    weights' errors, of norm at most `slack`, meet a vector of such bounds: Cauchy-Schwarz.
     """
     if binned is not None:
         beyond, left_out = binned.remainder()
@@ -352,7 +352,7 @@ def pointwise_remainder(
     total = up(xp.sum(terms, axis=1), weights.shape[1] + 4)
     if slack is not None:
         total = up(total + finite_product(slack, euclidean(left)), 1)
-    return batch.beyond_second(xp.where(near, zero, weights), third).raised(total), near
+    return batch.second_order_remainder(xp.where(near, zero, weights), third).raised(total), near
 
 
 def binned_errors(
@@ -406,7 +406,9 @@ def _weighted(magnitudes: Array, size: Array) -> Array:
     return xp.sum(magnitudes * safe, axis=1)
 
 
-def step_form(sizes: FeatureSizes, covariance: QuadraticForm, geometry: Geometry) -> QuadraticForm:
+def step_form(
+    sizes: DerivativeBounds, covariance: QuadraticForm, geometry: Geometry
+) -> QuadraticForm:
     """A quadratic form over `||phi(c+d) - phi(c)||^2`: the better of two, cell by cell.
 
     With G the derivatives' covariance at c: for a stationary kernel the step is at most `d^T G d`

@@ -27,19 +27,28 @@ from operator import add
 
 import numpy as np
 
-from gpcert.kernels.lines.base import Affine, Carrier, Enclosed, LinearCarrier, joint_minimum
+from gpcert.kernels.lines.base import (
+    Affine,
+    AffineRelaxation,
+    Carrier,
+    LinearCarrier,
+    joint_minimum,
+)
 from gpcert.kernels.sizes import signed_times, times
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndPoint, namespace
 from gpcert.numerics.rounding import TINY, down, gamma, nonnegative, up
 
-Term = tuple[Array, Enclosed]
+Term = tuple[Array, AffineRelaxation]
 """A coefficient c, broadcastable to (B, N), and what encloses k."""
 
 
-def negated(enclosed: Enclosed) -> Enclosed:
+def negated(affine_relaxation: AffineRelaxation) -> AffineRelaxation:
     """What encloses -k."""
-    return Enclosed(
-        -enclosed.high, -enclosed.low, _negative(enclosed.over), _negative(enclosed.under)
+    return AffineRelaxation(
+        -affine_relaxation.high,
+        -affine_relaxation.low,
+        _negative(affine_relaxation.over),
+        _negative(affine_relaxation.under),
     )
 
 
@@ -47,13 +56,13 @@ def _negative(affine: Affine) -> Affine:
     return Affine(-affine.intercept, tuple((carrier, -slope) for carrier, slope in affine.slopes))
 
 
-def combined(terms: Sequence[Term]) -> Enclosed:
+def combined(terms: Sequence[Term]) -> AffineRelaxation:
     """What encloses `sum c k`: intervals and lines added, each rounded outwards."""
     opposite = [(c, negated(k)) for c, k in terms]
     low, negative_high = interval_sum(terms), interval_sum(opposite)
     under = lower_combination(terms, low)
     over = _negative(lower_combination(opposite, negative_high))
-    return Enclosed(low, -negative_high, under, over)
+    return AffineRelaxation(low, -negative_high, under, over)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -66,10 +75,12 @@ def interval_sum(terms: Sequence[Term]) -> PerCellAndPoint:
     return xp.where(xp.isfinite(total), total, xp.full_like(total, -math.inf))
 
 
-def interval_term(coefficient: Array, enclosed: Enclosed) -> PerCellAndPoint:
+def interval_term(coefficient: Array, affine_relaxation: AffineRelaxation) -> PerCellAndPoint:
     """Lower bound of `c k` from the interval of k; -inf where nothing is known."""
-    xp = namespace(enclosed.low)
-    product = signed_times(coefficient, xp.where(coefficient > 0, enclosed.low, enclosed.high))
+    xp = namespace(affine_relaxation.low)
+    product = signed_times(
+        coefficient, xp.where(coefficient > 0, affine_relaxation.low, affine_relaxation.high)
+    )
     finite = xp.isfinite(product)
     lowered = down(xp.where(finite, product, xp.zeros_like(product)), 1)
     exact = (coefficient == 1) | (coefficient == 0)
@@ -90,8 +101,8 @@ def lower_combination(
     total = xp.zeros_like(lowest) if constant is None else constant + xp.zeros_like(lowest)
     none, size = xp.zeros_like(lowest), abs(total)
     slopes: dict[int, tuple[Carrier, Array, Array]] = {}
-    for coefficient, enclosed in terms:
-        affine = _chosen(coefficient >= 0, enclosed)
+    for coefficient, affine_relaxation in terms:
+        affine = _chosen(coefficient >= 0, affine_relaxation)
         part = signed_times(coefficient, affine.intercept)
         total, size = total + part, size + abs(part)
         for carrier, slope in affine.slopes:
@@ -118,32 +129,39 @@ def lower_combination(
     )
 
 
-def _chosen(below: Array, enclosed: Enclosed) -> Affine:
+def _chosen(below: Array, affine_relaxation: AffineRelaxation) -> Affine:
     """`under` where the mask holds, `over` elsewhere; each carrier once."""
-    xp, none = namespace(enclosed.low), namespace(enclosed.low).zeros_like(enclosed.low)
+    xp, none = (
+        namespace(affine_relaxation.low),
+        namespace(affine_relaxation.low).zeros_like(affine_relaxation.low),
+    )
     slopes: dict[int, tuple[Carrier, list[Array]]] = {}
-    for side, affine in enumerate((enclosed.under, enclosed.over)):
+    for side, affine in enumerate((affine_relaxation.under, affine_relaxation.over)):
         for carrier, slope in affine.slopes:
             _, pair = slopes.setdefault(id(carrier), (carrier, [none, none]))
             assert pair[side] is none, "each carrier occurs once in an affine function"
             pair[side] = slope
-    intercept = xp.where(below, enclosed.under.intercept, enclosed.over.intercept)
+    intercept = xp.where(below, affine_relaxation.under.intercept, affine_relaxation.over.intercept)
     each = slopes.values()
     return Affine(intercept, tuple((carrier, xp.where(below, *pair)) for carrier, pair in each))
 
 
 def product_enclosed(
-    first: Enclosed, second: Enclosed, values: tuple[PerCellAndPoint, PerCellAndPoint]
-) -> Enclosed:
+    first: AffineRelaxation,
+    second: AffineRelaxation,
+    values: tuple[PerCellAndPoint, PerCellAndPoint],
+) -> AffineRelaxation:
     """What encloses k1 k2; `values` (B, N) of both at the centres choose among the lines."""
     v, w = values
     low, high = product_interval(first, second)
     under = _under(first, second, (v, w), low)
     opposite = _under(negated(first), second, (-v, w), -high)
-    return Enclosed(low, high, under, _negative(opposite))
+    return AffineRelaxation(low, high, under, _negative(opposite))
 
 
-def product_interval(first: Enclosed, second: Enclosed) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+def product_interval(
+    first: AffineRelaxation, second: AffineRelaxation
+) -> tuple[PerCellAndPoint, PerCellAndPoint]:
     """Interval of the product: least and greatest of the products of the ends."""
     xp = namespace(first.low)
     ends = product((first.low, first.high), (second.low, second.high))
@@ -159,7 +177,9 @@ def _raised(x: Array) -> Array:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _under(first: Enclosed, second: Enclosed, values: tuple[Array, Array], low: Array) -> Affine:
+def _under(
+    first: AffineRelaxation, second: AffineRelaxation, values: tuple[Array, Array], low: Array
+) -> Affine:
     """The better of both lower functions at the centre, a choice for each cell and point.
 
     There they lose `(v - L1)(w - L2)` and `(H1 - v)(H2 - w)`.
@@ -180,7 +200,7 @@ def _under(first: Enclosed, second: Enclosed, values: tuple[Array, Array], low: 
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def affine_lower_bound(enclosed: Enclosed, weights: Array) -> PerCell:
+def affine_lower_bound(affine_relaxation: AffineRelaxation, weights: Array) -> PerCell:
     """Certified lower bound (B,) of `sum_i t_i k(x, z_i)` over each cell, t (N,) or (B, N).
 
     With `under` where t_i >= 0 and `over` where t_i < 0 the sum is at least
@@ -188,9 +208,9 @@ def affine_lower_bound(enclosed: Enclosed, weights: Array) -> PerCell:
     `sum_i min(t_i low_i, t_i high_i)`. The better one counts. Reference: Patane et al.,
     Proposition "mean bound", with the sign and weights of Statement 12.4.
     """
-    xp = namespace(enclosed.low)
-    each = interval_term(weights, enclosed)
-    lines = lower_combination([(weights, enclosed)], each)
+    xp = namespace(affine_relaxation.low)
+    each = interval_term(weights, affine_relaxation)
+    lines = lower_combination([(weights, affine_relaxation)], each)
     total, size = xp.sum(lines.intercept, axis=1), xp.sum(abs(lines.intercept), axis=1)
     for least in _minima(lines.slopes):
         total, size = total + least, size + abs(least)

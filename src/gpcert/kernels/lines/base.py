@@ -55,7 +55,7 @@ class Affine:
 
 
 @dataclass(frozen=True, eq=False)
-class Enclosed:
+class AffineRelaxation:
     """For all x of cell b: `low <= k(x, z_i) <= high` and `under <= k(x, z_i) <= over`.
 
     The floats of `under` and `over` are taken as exact: whoever makes them rounds intercepts

@@ -1,7 +1,7 @@
 """A kernel inside a region as a tree of nodes: what every kernel, leaf or composed, offers there.
 
 Everything is in the coordinates of a `Frame`. A node bound to the points z_1, ..., z_N answers two
-questions for a batch of cells: how far its feature map bends (`FeatureSizes`), and what the
+questions for a batch of cells: how far its feature map bends (`DerivativeBounds`), and what the
 functions k(., z_i) look like at the centres (`NodeBatch`).
 
 Proofs: docs/mathematics.md, statements 2.2, 2.3, 2.12, 2.13, 3.6 and 5.9.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from gpcert.kernels.lines.base import Enclosed
+from gpcert.kernels.lines.base import AffineRelaxation
 from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.kernels.sizes import (
     euclidean,
@@ -58,7 +58,7 @@ def spectral_gram(moments: Sequence[PerCell]) -> Gram:
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureSizes:
+class DerivativeBounds:
     """See the module. `direct[n]` (B,) bounds the remainder of order n = 0, 1, 2 at the centre:
 
     `|| phi(c+d) - sum_{i <= n} D_d^i phi(c) / i! ||`, infinite where only the Gram bounds know it.
@@ -85,24 +85,24 @@ class FeatureSizes:
             self.direct[order], raised(self.lengths[order + 1] / math.factorial(order + 1), 1)
         )
 
-    def scaled(self, factor: float) -> FeatureSizes:
+    def scaled(self, factor: float) -> DerivativeBounds:
         """For the kernel `factor * k`: inner products grow by it, lengths by its root."""
         gram = tuple(
             tuple(None if g is None else scaled(g, factor) for g in row) for row in self.gram
         )
         root = up_float(math.sqrt(factor), 1)
-        return FeatureSizes(gram, tuple(scaled(r, root) for r in self.direct), self.stationary)
+        return DerivativeBounds(gram, tuple(scaled(r, root) for r in self.direct), self.stationary)
 
-    def plus(self, other: FeatureSizes) -> FeatureSizes:
+    def plus(self, other: DerivativeBounds) -> DerivativeBounds:
         """For k1 + k2: the feature space is the direct sum, so inner products and squares add."""
         gram = tuple(
             tuple(_add(a, b) for a, b in zip(left, right, strict=True))
             for left, right in zip(self.gram, other.gram, strict=True)
         )
         direct = tuple(hypotenuse(self.remainder(n), other.remainder(n)) for n in range(3))
-        return FeatureSizes(gram, direct, self.stationary and other.stationary)
+        return DerivativeBounds(gram, direct, self.stationary and other.stationary)
 
-    def times(self, other: FeatureSizes) -> FeatureSizes:
+    def times(self, other: DerivativeBounds) -> DerivativeBounds:
         """For k1 * k2: phi = phi1 (x) phi2, derivatives by Leibniz' rule.
 
         `<D^n phi, D^m phi> = sum_jl C(n,j) C(m,l) <D^j phi1, D^l phi1> <D^(n-j) phi2, D^(m-l)
@@ -113,9 +113,9 @@ class FeatureSizes:
             for n in range(ORDERS)
         )
         both = self.stationary and other.stationary
-        return FeatureSizes(gram, self._direct_of_product(other, both), both)
+        return DerivativeBounds(gram, self._direct_of_product(other, both), both)
 
-    def _direct_of_product(self, other: FeatureSizes, stationary: bool) -> tuple[Array, ...]:
+    def _direct_of_product(self, other: DerivativeBounds, stationary: bool) -> tuple[Array, ...]:
         """Order 0: `|a' b' - a b| <= |a' - a| |b'| + |a| |b' - b|`; for stationary kernels squares
         add, as R0^2 = 2 k(0) - 2 k(d) and, with correlations r, q in [-1, 1],
         `1 - r q = (1 - r) + r (1 - q) <= (1 - r) + (1 - q)`. Order 1, with a' = a + Da + r:
@@ -169,44 +169,44 @@ class CubicPart:
 
 
 @dataclass(frozen=True, eq=False)
-class Beyond:
+class TaylorRemainder:
     """`size` (B,): at most this is left by degree 2; what is known of degree 3, if anything is."""
 
     size: Array
     cubic: CubicPart | None = None
 
-    def raised(self, amount: PerCell) -> Beyond:
+    def raised(self, amount: PerCell) -> TaylorRemainder:
         """Of a function that may differ by `amount` (B,) more."""
         cubic = self.cubic
         if cubic is not None:
             cubic = replace(cubic, rest=up(cubic.rest + amount, 1))
-        return Beyond(up(self.size + amount, 1), cubic)
+        return TaylorRemainder(up(self.size + amount, 1), cubic)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def scaled(self, factor: float) -> Beyond:
+    def scaled(self, factor: float) -> TaylorRemainder:
         """Of `factor` times the function, factor > 0."""
         cubic = self.cubic
         if cubic is not None:
             absolute = scaled(cubic.absolute, factor)
             rest = up(scaled(cubic.rest, factor) + gamma(4) * absolute, 2)
             cubic = CubicPart(factor * cubic.tensor, rest, absolute)
-        return Beyond(scaled(self.size, factor), cubic)
+        return TaylorRemainder(scaled(self.size, factor), cubic)
 
     @staticmethod
     @np.errstate(over="ignore", invalid="ignore")
-    def of_sum(parts: list[Beyond]) -> Beyond:
+    def of_sum(parts: list[TaylorRemainder]) -> TaylorRemainder:
         """Of a sum; a part that knows nothing of degree 3 counts by its size."""
         known = [part.cubic for part in parts if part.cubic is not None]
         size = total([part.size for part in parts])
         if not known:
-            return Beyond(size)
+            return TaylorRemainder(size)
         absolute = total([cubic.absolute for cubic in known])
         left = [part.size if part.cubic is None else part.cubic.rest for part in parts]
         rest = up(total(left) + gamma(2 * len(known)) * absolute, 2)
         tensor = sum((cubic.tensor for cubic in known[1:]), known[0].tensor)
-        return Beyond(size, CubicPart(tensor, rest, absolute))
+        return TaylorRemainder(size, CubicPart(tensor, rest, absolute))
 
-    def placed(self, columns: Index, features: int) -> Beyond:
+    def placed(self, columns: Index, features: int) -> TaylorRemainder:
         """The same among more features, the function's own being those at `columns`."""
         if self.cubic is None:
             return self
@@ -216,7 +216,7 @@ class Beyond:
         at = np.array([number[tuple(row)] for row in np.sort(own, axis=1).tolist()], dtype=int)
         wide = xp.zeros((len(tensor), len(number)), dtype=tensor.dtype, device=tensor.device)
         wide[:, xp.asarray(at, device=tensor.device)] = tensor
-        return Beyond(self.size, replace(self.cubic, tensor=wide))
+        return TaylorRemainder(self.size, replace(self.cubic, tensor=wide))
 
 
 Triple = tuple[Array, ...]
@@ -293,7 +293,9 @@ class NodeBatch(ABC):
         _, first, _, third = self.variations()
         return first, third
 
-    def beyond_second(self, coefficients: Array, third: PerCellAndPoint) -> Beyond:
+    def second_order_remainder(
+        self, coefficients: Array, third: PerCellAndPoint
+    ) -> TaylorRemainder:
         """What degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
 
         `third` (B, N) is S_3 of `variations`. Here point by point, `|e_i| <= S_3i / 6` (Taylor, the
@@ -302,7 +304,7 @@ class NodeBatch(ABC):
         xp = namespace(coefficients)
         sizes = xp.abs(coefficients)
         left = xp.where(sizes > 0, up(third / 6.0, 1), xp.zeros_like(sizes))
-        return Beyond(up(xp.sum(sizes * left, axis=1), coefficients.shape[1] + 4))
+        return TaylorRemainder(up(xp.sum(sizes * left, axis=1), coefficients.shape[1] + 4))
 
     def binned(self, weights: Annotated[Array, "... N"], pointwise: bool) -> BinnedSums | None:
         """Sums over many points by their distances, where a node has them; weights (N,) or
@@ -310,12 +312,12 @@ class NodeBatch(ABC):
         del weights, pointwise
         return None
 
-    def own_beyond_second(self) -> PerCell | None:
+    def diagonal_second_order_remainder(self) -> PerCell | None:
         """Likewise (B,) of `x -> k(x, c_b)`; None where the features' remainder is all there is."""
         return None
 
     @abstractmethod
-    def itself(self) -> tuple[Jet, Triple]:
+    def diagonal_jet(self) -> tuple[Jet, Triple]:
         """Jet of `x -> k(x, c_b)` at x = c_b, and the errors (B,) of its three parts (norms).
 
         Infinite errors (with finite numbers) where a derivative does not exist.
@@ -325,13 +327,13 @@ class NodeBatch(ABC):
         """`d^2 k(x, y) / dx dy` at x = y = c_b, (B, f, f): the derivatives' inner products.
 
         And a bound (B,) of its error in spectral norm. Here for a stationary kernel, whose mixed
-        derivatives are minus the Hessian of `itself`; all others override it.
+        derivatives are minus the Hessian of `diagonal_jet`; all others override it.
         """
-        jet, errors = self.itself()
+        jet, errors = self.diagonal_jet()
         return -jet.hessian, errors[2]
 
     @abstractmethod
-    def enclosed(self) -> Enclosed:
+    def affine_relaxation(self) -> AffineRelaxation:
         """The paper's lines: k(x, z_i) over each cell between two affine functions."""
 
     def _zeros(self, *shape: int) -> Array:
@@ -356,7 +358,7 @@ class LocalNode(ABC):
     """Whether its batches may have sums by bins of distances (`NodeBatch.binned`)."""
 
     @abstractmethod
-    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
         """How far the feature map bends over each cell."""
 
     @abstractmethod

@@ -15,14 +15,14 @@ from typing import Annotated, Any
 import numpy as np
 
 from gpcert.kernels.lines.affine_algebra import combined, product_enclosed
-from gpcert.kernels.lines.base import Enclosed
+from gpcert.kernels.lines.base import AffineRelaxation
 from gpcert.kernels.nodes.base import (
-    Beyond,
-    FeatureSizes,
+    DerivativeBounds,
     Jet,
     KnownBatch,
     LocalNode,
     NodeBatch,
+    TaylorRemainder,
     Triple,
 )
 from gpcert.kernels.sizes import frobenius, leibniz, raised, scaled, total
@@ -38,9 +38,9 @@ class SumNode(LocalNode):
     parts: tuple[LocalNode, ...]
 
     @np.errstate(over="ignore")
-    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
         """The feature space is the direct sum of the parts'."""
-        return reduce(FeatureSizes.plus, [part.feature_sizes(reach) for part in self.parts])
+        return reduce(DerivativeBounds.plus, [part.derivative_bounds(reach) for part in self.parts])
 
     def at(self, reach: Reach) -> NodeBatch:
         batches = tuple(part.at(reach) for part in self.parts)
@@ -89,23 +89,28 @@ class SumBatch(KnownBatch):
         return total(first), total(third)
 
     @np.errstate(over="ignore")
-    def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
+    def second_order_remainder(
+        self, coefficients: PerCellAndPoint, third: PerCellAndPoint
+    ) -> TaylorRemainder:
         """Sum of the parts', each by its own third derivatives."""
         del third
-        each = [part.beyond_second(coefficients, part.first_and_third()[1]) for part in self.parts]
-        return Beyond.of_sum(each)
+        each = [
+            part.second_order_remainder(coefficients, part.first_and_third()[1])
+            for part in self.parts
+        ]
+        return TaylorRemainder.of_sum(each)
 
     @np.errstate(over="ignore")
-    def own_beyond_second(self) -> PerCell | None:
+    def diagonal_second_order_remainder(self) -> PerCell | None:
         """Sum of the parts', where all know it."""
-        each = [part.own_beyond_second() for part in self.parts]
+        each = [part.diagonal_second_order_remainder() for part in self.parts]
         known = [part for part in each if part is not None]
         return total(known) if len(known) == len(each) else None
 
     @np.errstate(over="ignore")
-    def itself(self) -> tuple[Jet, Triple]:
+    def diagonal_jet(self) -> tuple[Jet, Triple]:
         """Sum of the parts', the additions' rounding counted entry by entry."""
-        jets, errors = zip(*(part.itself() for part in self.parts), strict=True)
+        jets, errors = zip(*(part.diagonal_jet() for part in self.parts), strict=True)
         sizes = [jet.sizes for jet in jets]
         added = (_added([e[n] for e in errors], [s[n] for s in sizes]) for n in range(3))
         return reduce(Jet.plus, jets), tuple(added)
@@ -115,10 +120,10 @@ class SumBatch(KnownBatch):
         matrices, errors = zip(*(part.mixed() for part in self.parts), strict=True)
         return reduce(add, matrices), _added(errors, [frobenius(part) for part in matrices])
 
-    def enclosed(self) -> Enclosed:
+    def affine_relaxation(self) -> AffineRelaxation:
         """Intervals and lines add; each carrier keeps its own slopes."""
         one = namespace(self.value).ones_like(self.value)
-        return combined([(one, part.enclosed()) for part in self.parts])
+        return combined([(one, part.affine_relaxation()) for part in self.parts])
 
 
 @np.errstate(over="ignore")
@@ -135,9 +140,9 @@ class ScaleNode(LocalNode):
     factor: float
 
     @np.errstate(over="ignore")
-    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
         """The feature map grows by the factor's root."""
-        return self.part.feature_sizes(reach).scaled(self.factor)
+        return self.part.derivative_bounds(reach).scaled(self.factor)
 
     def at(self, reach: Reach) -> ScaleBatch:
         part = self.part.at(reach)
@@ -182,20 +187,22 @@ class ScaleBatch(KnownBatch):
         first, third = self.part.first_and_third()
         return scaled(first, self.factor), scaled(third, self.factor)
 
-    def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
+    def second_order_remainder(
+        self, coefficients: PerCellAndPoint, third: PerCellAndPoint
+    ) -> TaylorRemainder:
         """Scaled; the part's own third derivatives."""
         del third
-        found = self.part.beyond_second(coefficients, self.part.first_and_third()[1])
+        found = self.part.second_order_remainder(coefficients, self.part.first_and_third()[1])
         return found.scaled(self.factor)
 
     @np.errstate(over="ignore")
-    def own_beyond_second(self) -> PerCell | None:
-        found = self.part.own_beyond_second()
+    def diagonal_second_order_remainder(self) -> PerCell | None:
+        found = self.part.diagonal_second_order_remainder()
         return None if found is None else scaled(found, self.factor)
 
-    def itself(self) -> tuple[Jet, Triple]:
+    def diagonal_jet(self) -> tuple[Jet, Triple]:
         """Scaled, one rounding of each entry."""
-        jet, errors = self.part.itself()
+        jet, errors = self.part.diagonal_jet()
         scaled = Jet(self.factor * jet.value, self.factor * jet.gradient, self.factor * jet.hessian)
         return scaled, _scaled(_with_rounding(jet.sizes, errors), self.factor)
 
@@ -205,9 +212,9 @@ class ScaleBatch(KnownBatch):
         (error,) = _scaled(_with_rounding((frobenius(matrix),), (error,)), self.factor)
         return self.factor * matrix, error
 
-    def enclosed(self) -> Enclosed:
+    def affine_relaxation(self) -> AffineRelaxation:
         factor = namespace(self.value).full_like(self.value, self.factor)
-        return combined([(factor, self.part.enclosed())])
+        return combined([(factor, self.part.affine_relaxation())])
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,9 +224,9 @@ class ProductNode(LocalNode):
     parts: tuple[LocalNode, ...]
 
     @np.errstate(over="ignore")
-    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
         """The feature space is the tensor product of the parts'."""
-        return reduce(FeatureSizes.times, each_answer(self.parts, "feature_sizes", reach))
+        return reduce(DerivativeBounds.times, each_answer(self.parts, "derivative_bounds", reach))
 
     def at(self, reach: Reach) -> NodeBatch:
         """One batch a part, multiplied from the left."""
@@ -288,9 +295,9 @@ class ProductBatch(KnownBatch):
         left, right = self.left.variations(), self.right.variations()
         return tuple(leibniz(left, right, n) for n in range(4))
 
-    def itself(self) -> tuple[Jet, Triple]:
+    def diagonal_jet(self) -> tuple[Jet, Triple]:
         """`k1(x, c) k2(x, c)` by the product rule."""
-        return _product_rule(self.left.itself(), self.right.itself())
+        return _product_rule(self.left.diagonal_jet(), self.right.diagonal_jet())
 
     def mixed(self) -> tuple[PerCellMatrix, PerCell]:
         """`k2 M1 + k1 M2 + g1 g2^T + g2 g1^T`: the product rule with M in place of the Hessian.
@@ -300,10 +307,12 @@ class ProductBatch(KnownBatch):
         jet, errors = _product_rule(_with_mixed(self.left), _with_mixed(self.right))
         return jet.hessian, errors[2]
 
-    def enclosed(self) -> Enclosed:
+    def affine_relaxation(self) -> AffineRelaxation:
         """McCormick's inequalities; see `gpcert.kernels.lines.affine_algebra`."""
         values = (self.left.value, self.right.value)
-        return product_enclosed(self.left.enclosed(), self.right.enclosed(), values)
+        return product_enclosed(
+            self.left.affine_relaxation(), self.right.affine_relaxation(), values
+        )
 
 
 @np.errstate(over="ignore")
@@ -333,8 +342,8 @@ def bilinear_errors(
 
 
 def _with_mixed(batch: NodeBatch) -> tuple[Jet, Triple]:
-    """`itself`, with the mixed derivatives in the Hessian's place."""
-    jet, errors = batch.itself()
+    """`diagonal_jet`, with the mixed derivatives in the Hessian's place."""
+    jet, errors = batch.diagonal_jet()
     matrix, error = batch.mixed()
     return Jet(jet.value, jet.gradient, matrix), (errors[0], errors[1], error)
 

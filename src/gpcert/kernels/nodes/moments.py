@@ -149,7 +149,7 @@ def dense_places(features: int, degree: int) -> np.ndarray:
     return found.reshape(-1)
 
 
-MOST_FEATURES_AT_ONCE = 32
+MAX_FEATURES_PER_BATCH = 32
 """Up to here the second moments of all boxes are one matrix product."""
 
 
@@ -224,7 +224,7 @@ class MomentTable:
 
     def moments(self, coefficients: Array, centers: Array) -> tuple[Array, Array, PerCellMatrix]:
         """`sum a`, `sum a u` and `sum a u u^T` (B, f, f), exactly symmetric."""
-        if self.points.shape[1] <= MOST_FEATURES_AT_ONCE:
+        if self.points.shape[1] <= MAX_FEATURES_PER_BATCH:
             return _centred_product(coefficients @ self._quadratic, self._place, centers)
         # few boxes of many features: z z^T of all points would fill the memory
         zeroth = namespace(centers).sum(coefficients, axis=1)

@@ -23,10 +23,10 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from gpcert.errors import InputError
-from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, Triple, spectral_gram
+from gpcert.kernels.nodes.base import DerivativeBounds, Jet, LocalNode, Triple, spectral_gram
 from gpcert.kernels.nodes.moments import MomentTable
 from gpcert.kernels.nodes.radial_batch import RadialBatch
-from gpcert.kernels.nodes.radial_bin_tables import FINENESS, MOST_BINS, BinTables
+from gpcert.kernels.nodes.radial_bin_tables import FINENESS, MAX_BINS, BinTables
 from gpcert.kernels.nodes.radial_profiles import SMALL_CHANGE, RadialProfile, infinite_beyond_zero
 from gpcert.numerics.arrays import (
     Array,
@@ -47,7 +47,7 @@ SMALLEST_EXTENT = 2.0**-400
 """Extents above 0 count as this much: roots of squares that underflow are off by 2^-537, which is
 less than the rounding of coordinates of this size."""
 
-MOST_SUBTRACTED_FEATURES = 32
+MAX_SUBTRACTED_FEATURES = 32
 """Up to here distances are found by subtracting coordinates; beyond, by expanding the square."""
 
 SMALLEST_SCALE = 1e-100
@@ -129,9 +129,9 @@ class LocalRadial(LocalNode):
     @property
     def expanded(self) -> bool:
         """Distances of many features are found by expanding the square."""
-        return self.scale.shape[0] > MOST_SUBTRACTED_FEATURES
+        return self.scale.shape[0] > MAX_SUBTRACTED_FEATURES
 
-    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
         """By Bochner: `E u^(2n) = (1, 3, 15) F_n(0) rho^(2n)`; the remainders of the profile."""
         with np.errstate(over="ignore"):
             rho2 = reach.squared_norm(self.metric)
@@ -155,7 +155,7 @@ class LocalRadial(LocalNode):
                 tuple(self._existing(part, max(i, j), rho2) for j, part in enumerate(row))
                 for i, row in enumerate(gram)
             )
-        return FeatureSizes(gram, (zeroth, first, second), True)
+        return DerivativeBounds(gram, (zeroth, first, second), True)
 
     def _existing(self, part: Array | None, order: int, rho2: Array) -> Array | None:
         """What vanishes by symmetry does so only if the derivatives of that order exist."""
@@ -183,7 +183,7 @@ class LocalRadial(LocalNode):
     @cached_property
     def bins(self) -> int:
         """Bins that hold all distances, and one more, as far as there are so many."""
-        return int(min(MOST_BINS, FINENESS * math.sqrt(self.farthest) + 2.0))
+        return int(min(MAX_BINS, FINENESS * math.sqrt(self.farthest) + 2.0))
 
     @cached_property
     def bin_tables(self) -> BinTables:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from gpcert.kernels.lines.base import Affine, Enclosed, QuadraticCarrier
-from gpcert.kernels.nodes.base import Beyond, Jet, NodeBatch, Triple
+from gpcert.kernels.lines.base import Affine, AffineRelaxation, QuadraticCarrier
+from gpcert.kernels.nodes.base import Jet, NodeBatch, TaylorRemainder, Triple
 from gpcert.kernels.nodes.radial_bins import BinnedSums, serves
 from gpcert.kernels.nodes.radial_variations import (
-    MOST_TENSOR_FEATURES,
+    MAX_TENSOR_FEATURES,
     DistanceRange,
     largest_third,
     radial_remainder,
@@ -185,13 +185,15 @@ class RadialBatch(NodeBatch):
         )
         return first, third
 
-    def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
+    def second_order_remainder(
+        self, coefficients: PerCellAndPoint, third: PerCellAndPoint
+    ) -> TaylorRemainder:
         """Degrees 3 and 4 as tensors of all points, see `radial_remainder`."""
-        if not 0 < self.centers.shape[1] <= MOST_TENSOR_FEATURES:
-            return super().beyond_second(coefficients, third)
+        if not 0 < self.centers.shape[1] <= MAX_TENSOR_FEATURES:
+            return super().second_order_remainder(coefficients, third)
         return radial_remainder(self, coefficients, third)
 
-    def own_beyond_second(self) -> PerCell | None:
+    def diagonal_second_order_remainder(self) -> PerCell | None:
         """`F_2(0) rho^4 / 8`, or the third derivative along the line.
 
         F_0 is completely monotone in q = r^2 / 2 (`radial_profiles`), with derivatives -F_1
@@ -208,7 +210,7 @@ class RadialBatch(NodeBatch):
                 left = xp.minimum(left, up(node.variance * (curvature / 8.0) * rho**4, 8))
         return xp.where(rho > 0, left, xp.zeros_like(left))
 
-    def itself(self) -> tuple[Jet, Triple]:
+    def diagonal_jet(self) -> tuple[Jet, Triple]:
         """s, 0 and -s F_1(0) S^2; without F_1(0) neither gradient nor Hessian exist."""
         xp = namespace(self.r)
         node = self.node
@@ -226,7 +228,7 @@ class RadialBatch(NodeBatch):
         error = up(node.variance * curvature * node.widest**2 * (slack * U), 8) + TINY
         return jet, (zero, zero, zero + error)
 
-    def enclosed(self) -> Enclosed:
+    def affine_relaxation(self) -> AffineRelaxation:
         """Lines under and over the convex function `q -> s F_0(sqrt q)` of phi = r^2."""
         return _lines(self)
 
@@ -236,7 +238,7 @@ FARTHEST = 1e140
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _lines(batch: RadialBatch) -> Enclosed:
+def _lines(batch: RadialBatch) -> AffineRelaxation:
     """Tangent at the middle of the range of q, and the chord over it.
 
     A line is valid for whatever slope is taken. Under: `psi(q) >= psi(m) + psi'(m) (q - m)`, and a
@@ -282,7 +284,7 @@ def _lines(batch: RadialBatch) -> Enclosed:
         node.scale,
         batch.reach.columns,
     )
-    return Enclosed(
+    return AffineRelaxation(
         least, most, Affine(under, ((carrier, tangent),)), Affine(over, ((carrier, chord),))
     )
 

@@ -31,13 +31,13 @@ FINENESS = 128.0
 """Bin j holds distances from (j / 128)^2 to ((j+1) / 128)^2, the last one all beyond: of width
 0.016 at 1 and 0.03 at 4, finer near 0 where rough kernels change fast."""
 
-MOST_BINS = 512
+MAX_BINS = 512
 """The last of them begins at 15.9; `LocalRadial.bins` are enough for a region."""
 
 SIZES = 128
 """Of rho an octave: tables are made for rho rounded up to one of them."""
 
-MOST_TABLES = 512
+MAX_TABLES = 512
 """Kept at most, and those of one batch more: 40 kB each."""
 
 SHARES = tuple(j / 8 for j in range(1, 9))
@@ -139,7 +139,7 @@ class BinTables:
 
         and `squares` those of the first two, for errors of the weights.
         """
-        if len(self._sizes) > MOST_TABLES:
+        if len(self._sizes) > MAX_TABLES:
             self._sizes.clear()
         missing = [rho for rho in sizes if rho not in self._sizes]
         if missing:

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.kernels.nodes.base import Beyond, Jet
+from gpcert.kernels.nodes.base import Jet, TaylorRemainder
 from gpcert.kernels.nodes.moments import dense
 from gpcert.kernels.nodes.radial_bin_tables import (
     FINENESS,
-    MOST_BINS,
+    MAX_BINS,
     JetTable,
     SizeTable,
     rounded_sizes,
 )
 from gpcert.kernels.nodes.radial_variations import (
-    MOST_TENSOR_FEATURES,
+    MAX_TENSOR_FEATURES,
     TENSOR_DEGREES,
-    beyond_of_tensors,
+    remainder_of_tensors,
 )
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndBin, PerCellAndPoint, row_blocks
 from gpcert.numerics.rounding import root, up
@@ -41,7 +41,7 @@ BLOCK = 2**18
 """Numbers a step: matrix products of hundreds of columns are as fast as they get."""
 
 
-class Kept(NamedTuple):
+class BinSelection(NamedTuple):
     """In which bins (B, bins) points enter the moments of F_1 and of F_2, and the tensors of
     degrees 3 and 4; None: in all of them."""
 
@@ -49,9 +49,9 @@ class Kept(NamedTuple):
     bend: np.ndarray | None = None
     tensors: np.ndarray | None = None
 
-    def take(self, rows: slice) -> Kept:
+    def take(self, rows: slice) -> BinSelection:
         """Those of some of the cells."""
-        return Kept(*(None if part is None else part[rows] for part in self))
+        return BinSelection(*(None if part is None else part[rows] for part in self))
 
 
 class PointSums(NamedTuple):
@@ -91,7 +91,7 @@ def sum_over_points(
     node: LocalRadial,
     r: PerCellAndPoint,
     weights: Annotated[np.ndarray, "... N"],
-    kept: Kept,
+    kept: BinSelection,
     tensors: bool,
 ) -> PointSums:
     """With weights a (N,) or (B, N); points are counted in the latter case."""
@@ -137,7 +137,7 @@ def _without(term: np.ndarray, outside: np.ndarray | None) -> np.ndarray:
     return found
 
 
-FEWEST_POINTS = 256
+MIN_POINTS = 256
 """For each size of cell: of fewer (cell, point) the table costs more than they do themselves."""
 
 STEEP = 8
@@ -158,14 +158,14 @@ def serves(batch: RadialBatch, each: bool = False) -> bool:
     node, r = batch.node, batch.r
     if not isinstance(r, np.ndarray) or len(r) == 0 or node.expanded:
         return False
-    few, tensors = r.shape[1] < FEWEST_POINTS, batch.centers.shape[1] <= MOST_TENSOR_FEATURES
+    few, tensors = r.shape[1] < MIN_POINTS, batch.centers.shape[1] <= MAX_TENSOR_FEATURES
     if not (each or (batch.regular and (tensors or not few))):
         return False
     if not float(batch.rho.max()) <= LARGEST_RHO:
         return False
-    if few and r.size < FEWEST_POINTS * len(rounded_sizes(batch.rho)[0]):
+    if few and r.size < MIN_POINTS * len(rounded_sizes(batch.rho)[0]):
         return False
-    if node.bins < MOST_BINS:
+    if node.bins < MAX_BINS:
         return True
     last = ((node.bins - 1) / FINENESS) ** 2
     return node.profile.peak(0, STEEP) <= last or float(r.max()) < (node.bins / FINENESS) ** 2
@@ -196,7 +196,7 @@ class BinnedSums:
     @property
     def _tensors(self) -> bool:
         """Whether degrees 3 and 4 are formed."""
-        return self.pointwise and 0 < self.batch.centers.shape[1] <= MOST_TENSOR_FEATURES
+        return self.pointwise and 0 < self.batch.centers.shape[1] <= MAX_TENSOR_FEATURES
 
     @cached_property
     def _near(self) -> PerCellAndBin | None:
@@ -212,7 +212,7 @@ class BinnedSums:
         """Those that hold a point with a weight."""
         return None if self._near is None else self._near & (self.totals > 0)
 
-    def _kept(self, near: np.ndarray | None) -> Kept:
+    def _kept(self, near: np.ndarray | None) -> BinSelection:
         """Points whose F_1 and F_2 may be used, less those of bins `near` (B, bins)."""
         B, used = len(self.batch.r), self._jets.used
         if near is None and used.all():
@@ -221,7 +221,7 @@ class BinnedSums:
             slope, bend = (np.broadcast_to(each, (B, len(each))) for each in used)
             if near is not None:
                 slope, bend = slope & ~near, bend & ~near
-        return Kept(slope, bend)
+        return BinSelection(slope, bend)
 
     @cached_property
     def _sums(self) -> PointSums:
@@ -256,7 +256,7 @@ class BinnedSums:
             found[rows] = weights[rows] @ getattr(table, name)
         return found
 
-    def remainder(self) -> tuple[Beyond, PerCellAndBin | None]:
+    def remainder(self) -> tuple[TaylorRemainder, PerCellAndBin | None]:
         """What degree 2 leaves, and the bins of points left out of it; None: no point is."""
         assert self.pointwise, "asked for sums without a remainder"
         batch, raw = self.batch, self._sums.tensors
@@ -265,10 +265,10 @@ class BinnedSums:
         alone = s * (rho * near)
         plain = up(alone + s * (rho**3 * ends), self.roundings)
         if raw is None:
-            return Beyond(plain), self._left_out
+            return TaylorRemainder(plain), self._left_out
         total = alone + s * (rho**3 * rough + rho**5 * fifth)
         total = up(total + rho**3 * (cubic + rho * quartic), self.roundings)
-        return beyond_of_tensors(batch, raw, total, plain), self._left_out
+        return remainder_of_tensors(batch, raw, total, plain), self._left_out
 
     def jet(self, near: PerCellAndBin | None) -> Jet:
         """Of the sum of all points, less the derivatives of those in bins `near` (B, bins): those
@@ -283,7 +283,7 @@ class BinnedSums:
         if not again.any():
             return found
         weights = self.weights[again] if self.weights.ndim > 1 else self.weights
-        kept = Kept(*(None if each is None else each[again] for each in self._kept(None)))
+        kept = BinSelection(*(None if each is None else each[again] for each in self._kept(None)))
         sums = sum_over_points(batch.node, batch.r[again], weights, kept, False)
         own = self._jet(sums, batch.centers[again])
         gradient, hessian = found.gradient.copy(), found.hessian.copy()

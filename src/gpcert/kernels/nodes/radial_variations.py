@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.kernels.nodes.base import Beyond, CubicPart
+from gpcert.kernels.nodes.base import CubicPart, TaylorRemainder
 from gpcert.kernels.nodes.moments import (
     double_pairings,
     entry_sum,
@@ -319,14 +319,14 @@ class RangeMaximum:
         return xp.where(number < STEPS, number, xp.full_like(number, STEPS - 1))
 
 
-MOST_TENSOR_FEATURES = 12
+MAX_TENSOR_FEATURES = 12
 """Up to here all fourth moments (f^4 / 24 columns) are formed."""
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def radial_remainder(
     batch: RadialBatch, coefficients: PerCellAndPoint, third: PerCellAndPoint
-) -> Beyond:
+) -> TaylorRemainder:
     """What degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
 
     Statement: it is at most `|T_3[d,d,d]| / 6 + |T_4[d,d,d,d]| / 24 + sum_i |a_i| S_5i / 120`, the
@@ -363,7 +363,7 @@ def radial_remainder(
         node.table.raw(a * xp.where(goes_on, factor, zero), degree)
         for factor, degree in zip(F, TENSOR_DEGREES, strict=True)
     ]
-    return beyond_of_tensors(batch, raw, total, plain)
+    return remainder_of_tensors(batch, raw, total, plain)
 
 
 TENSOR_DEGREES = (1, 3, 4)
@@ -371,9 +371,9 @@ TENSOR_DEGREES = (1, 3, 4)
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def beyond_of_tensors(
+def remainder_of_tensors(
     batch: RadialBatch, raw: list[list[Array]], total: PerCell, plain: PerCell
-) -> Beyond:
+) -> TaylorRemainder:
     """From the moments of the points that go on; `total` (B,) is what is left beside their tensors,
     `plain` without any."""
     node, half, rho = batch.node, batch.half, batch.rho
@@ -388,7 +388,7 @@ def beyond_of_tensors(
     rest = up(rest + gamma(8) * absolute, 2)  # of the tensor's change of coordinates
     xp, entries = namespace(size), sorted_index(node.scale.shape[0], 3).entries
     first, second, last = (node.scale[xp.asarray(p, device=size.device)] for p in entries.T)
-    return Beyond(size, CubicPart(cubic * (first * second * last), rest, absolute))
+    return TaylorRemainder(size, CubicPart(cubic * (first * second * last), rest, absolute))
 
 
 def _tensors(batch: RadialBatch, raw: list[list[Array]]) -> tuple[Array, Array]:

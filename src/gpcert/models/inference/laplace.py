@@ -34,7 +34,7 @@ _HALVINGS = 40
 
 _FAST_STEPS = 25
 
-MOST_JOINT = 4
+MAX_JOINT = 4
 """Classes up to which one factor has all covariances, (m - 1) N rows; beyond, each class has its
 own of N rows, and N rows more say what couples them: linear in the classes, not quadratic."""
 
@@ -197,7 +197,7 @@ def softmax_laplace(
     With (1, N, N) all classes share one covariance, m is `max(y) + 1`, and so is the gradient's
     shape; otherwise it is (m, N, N). Weights are (m, N), `t_c = [y = c] - p_c`; the factor is
     (m, r, N) with `r = (m - 1) N` and `S_cc' = A_c^T A_c'` exactly the full cross-covariances'
-    precision; beyond `MOST_JOINT` classes factor and coupling are (m, N, N) with
+    precision; beyond `MAX_JOINT` classes factor and coupling are (m, N, N) with
     `S_cc' = [c = c'] A_c^T A_c - C_c^T C_c'`. Both are None with `factored=False` (training needs
     only the evidence).
     """
@@ -316,7 +316,7 @@ def _stored(F: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     `E_c M^-1 E_c' = F_c^T Q_c Q_c'^T F_c'`, so that `C_c = Q_c^T F_c`; no M is inverted.
     """
     m, N, _ = F.shape
-    if m <= MOST_JOINT:
+    if m <= MAX_JOINT:
         return _coupled_factor(F), None
     Q, _ = np.linalg.qr(F.reshape(m * N, N))
     return F, Q.reshape(m, N, N).transpose(0, 2, 1) @ F

@@ -23,7 +23,7 @@ from gpcert.utils.optional_imports import Figure
 SMALL, LARGE = "small step", "large step"
 COLOURS = {SMALL: "#56B4E9", LARGE: "#0072B2", LIMES[0]: "#D55E00", LIMES[1]: "#E69F00"}
 HATCHES = {SMALL: "", LARGE: "..", LIMES[0]: "//", LIMES[1]: "xx"}
-MOST_BARS = 11
+MAX_BARS = 11
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def draw(tables: Tables) -> Figure:
     for ax, (data, means) in each:
         own = means.groups("method")
         size = np.abs(own[LARGE].numbers("mean"))
-        kept = np.sort(np.argsort(-size, kind="stable")[:MOST_BARS])
+        kept = np.sort(np.argsort(-size, kind="stable")[:MAX_BARS])
         for k, method in enumerate(COLOURS):
             mean, low, high = (own[method].numbers(c) for c in ("mean", "low", "high"))
             unit = np.abs(mean).max() or 1.0
@@ -212,7 +212,7 @@ FIGURE = ResultFigure(
     "means",
     "Mean effect of each feature on the probability of the first class, with 95 % "
     "intervals over test points; each method in units of its largest mean. At most "
-    f"{MOST_BARS} features, the largest at the large step",
+    f"{MAX_BARS} features, the largest at the large step",
     ("means",),
 )
 NOTES = (

@@ -12,7 +12,7 @@ from gpcert.utils.optional_imports import Axes, Figure
 
 WIDTH, HEIGHT = 4.6, 3.6
 PIXELS_AN_INCH = 130
-MOST_NUMBERS = 8
+MAX_NUMBERS = 8
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ def logarithmic(ax: Axes, ticks: Any) -> None:
 
     ax.set_xscale("log")
     ax.set_yscale("log")
-    every = math.ceil(len(ticks) / MOST_NUMBERS)
+    every = math.ceil(len(ticks) / MAX_NUMBERS)
     labels = [f"{tick:g}" if k % every == 0 else "" for k, tick in enumerate(ticks)]
     ax.set_xticks(ticks, labels=labels)
     ax.xaxis.set_minor_locator(NullLocator())

@@ -161,7 +161,7 @@ def _parts(value: Any, kind: type) -> list[Any]:
     return [item for item in vars(value).items() if item[0] in names]
 
 
-MOST_KEPT = 8
+CACHE_SIZE = 8
 """Models whose conversions are kept; the one asked for longest ago leaves first."""
 
 
@@ -172,10 +172,10 @@ class _Entry:
     posterior: Model
 
 
-class Kept:
+class ConversionCache:
     """Conversions by the address of their model; they do not keep the model alive."""
 
-    def __init__(self, most: int = MOST_KEPT) -> None:
+    def __init__(self, most: int = CACHE_SIZE) -> None:
         self._most = most
         self._entries: OrderedDict[int, _Entry] = OrderedDict()
         self._lock = threading.RLock()  # a weak reference may die, and call back, inside it

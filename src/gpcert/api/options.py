@@ -36,7 +36,7 @@ QuantityLike = QuantityName | OutputQuantity
 """A quantity of one output by its name, or one of another package."""
 
 
-class BallWords(TypedDict, total=False):
+class BallOptions(TypedDict, total=False):
     """The shape of the balls around points; see `gpcert.certify`."""
 
     norm: float | str
@@ -45,13 +45,13 @@ class BallWords(TypedDict, total=False):
     scale: Any
 
 
-class AroundWords(BallWords, total=False):
+class NeighbourhoodOptions(BallOptions, total=False):
     """The balls around points that have one radius each; see `gpcert.certify`."""
 
     relative: Any
 
 
-class RuleWords(TypedDict, total=False):
+class DecisionRuleOptions(TypedDict, total=False):
     """What is decided; see `gpcert.certify`."""
 
     threshold: float | None
@@ -60,7 +60,7 @@ class RuleWords(TypedDict, total=False):
     output_norm: float | str
 
 
-class ComparedWords(TypedDict, total=False):
+class ComparisonOptions(TypedDict, total=False):
     """Which value is compared with the threshold; see `gpcert.certify`."""
 
     quantity: QuantityLike | None
@@ -68,7 +68,7 @@ class ComparedWords(TypedDict, total=False):
     beta: float | None
 
 
-class SearchWords(TypedDict, total=False):
+class SearchOptions(TypedDict, total=False):
     """What a search may cost, and how it is done; see `gpcert.prediction_range`."""
 
     budget: BudgetLike
@@ -79,45 +79,49 @@ class SearchWords(TypedDict, total=False):
     progress: bool | None
 
 
-class TableWords(SearchWords, total=False):
+class TableOptions(SearchOptions, total=False):
     """Of many points; see `gpcert.certify_many`."""
 
     n_jobs: int | None
 
 
-class AttackWords(AroundWords, RuleWords, ComparedWords, total=False):
+class AttackOptions(NeighbourhoodOptions, DecisionRuleOptions, ComparisonOptions, total=False):
     """Of verbs that decide and do not search."""
 
 
-class RangeWords(AroundWords, SearchWords, total=False):
+class RangeOptions(NeighbourhoodOptions, SearchOptions, total=False):
     """Of verbs that search around one point."""
 
 
-class RangeTableWords(AroundWords, TableWords, total=False):
+class RangeTableOptions(NeighbourhoodOptions, TableOptions, total=False):
     """Of verbs that search around many points."""
 
 
-class DecisionWords(AttackWords, SearchWords, total=False):
+class DecisionOptions(AttackOptions, SearchOptions, total=False):
     """Of verbs that decide and search around one point."""
 
 
-class DecisionTableWords(AttackWords, TableWords, total=False):
+class DecisionTableOptions(AttackOptions, TableOptions, total=False):
     """Of verbs that decide and search around many points."""
 
 
-class RadiusWords(BallWords, RuleWords, ComparedWords, SearchWords, total=False):
+class RadiusOptions(
+    BallOptions, DecisionRuleOptions, ComparisonOptions, SearchOptions, total=False
+):
     """Of verbs that look for a radius, around one point."""
 
 
-class RadiusTableWords(BallWords, RuleWords, ComparedWords, TableWords, total=False):
+class RadiusTableOptions(
+    BallOptions, DecisionRuleOptions, ComparisonOptions, TableOptions, total=False
+):
     """Of verbs that look for radii, around many points."""
 
 
-class CurveWords(BallWords, RuleWords, SearchWords, total=False):
+class CurveOptions(BallOptions, DecisionRuleOptions, SearchOptions, total=False):
     """Of verbs that decide and say themselves what is shown, around one point."""
 
 
-class AccuracyWords(BallWords, RuleWords, TableWords, total=False):
+class AccuracyOptions(BallOptions, DecisionRuleOptions, TableOptions, total=False):
     """Of verbs that compare decisions with labels, around many points."""
 
 
@@ -181,9 +185,9 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     return checked
 
 
-def search_words(words: Mapping[str, Any], *more: str) -> dict[str, Any]:
+def search_options(words: Mapping[str, Any], *more: str) -> dict[str, Any]:
     """How a search is done, read once and ready for another verb, and `more` words as they are."""
-    means = Means.read(words)
+    means = SearchSettings.read(words)
     return {
         "budget": means.budget,
         "backend": means.backend,
@@ -274,7 +278,7 @@ def _by_rough_variance(quantity: Quantity, model: Model) -> bool:
 
 
 @dataclass(frozen=True)
-class Means:
+class SearchSettings:
     """What a search may cost, where it runs and how it bounds: words of the verbs, read once."""
 
     budget: Budget = DEFAULT_BUDGET
@@ -283,11 +287,11 @@ class Means:
     method: Method = field(default_factory=Method)
 
     @staticmethod
-    def read(words: Mapping[str, Any]) -> Means:
+    def read(words: Mapping[str, Any]) -> SearchSettings:
         """A random generator gives one seed for all that is searched."""
         budget, backend = read_budget(words["budget"]), backend_from_name(words["backend"])
         method = Method(words["method"], words["variance_bound"])
-        return Means(budget, backend, read_seed(words["random_state"]), method)
+        return SearchSettings(budget, backend, read_seed(words["random_state"]), method)
 
     def problem(
         self, model: Model, region: Region, quantities: Sequence[Quantity], **when: Any

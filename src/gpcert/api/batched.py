@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from gpcert.api.certify import certificate_of
+from gpcert.api.options import SearchSettings
 from gpcert.api.radius import Bracket, RadiusQuestion, distance_of, radius_of
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.rules import Candidates, Rule, common_candidates, deviation_rule, margin_of
-from gpcert.api.words import Means
 from gpcert.attacks import Decision
 from gpcert.certificates import Certificate, PredictionRange, Radius
 from gpcert.enclosures.goals import QuantityGoal, deviations_at
@@ -38,21 +38,21 @@ from gpcert.search import GoalResult, SearchResult, StopReason
 from gpcert.search.box_family import BoxFamily, OneBox, balls_of, hull_of, one_box_each
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
 
-POINTS_AT_ONCE = 256
+POINTS_PER_BATCH = 256
 """Points of one piece of work: what Ctrl-C may lose, and one process's share."""
 
 SHARE = 0.25
 """Part of all points' seconds that a shared batch may take: what it leaves has its own again."""
 
-MOST_ROUNDS = 60
+MAX_ROUNDS = 60
 """Boxes around one point for its radius; brackets shrink to half in most rounds."""
 
-MOST_FEATURES = 12
+MAX_FEATURES = 12
 """Of radii: beyond, a box by itself has better bounds than one of a large batch (from the Gram
 matrix of the points); on whole images brackets from batches were wider, and took longer."""
 
 
-def certified_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int, Certificate]:
+def certify_batched(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int, Certificate]:
     """The certificates, by number, of the points that one box decides.
 
     `work` are the further arguments of `certify_region`, with the same options and means.
@@ -73,7 +73,7 @@ def certified_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict
     return {k: replace(found[k], seconds=seconds) for k in sorted(found)}
 
 
-def ranged_at_once(
+def ranges_batched(
     posterior: Model, work: Sequence[tuple[Any, ...]]
 ) -> dict[int, tuple[PredictionRange, ...]]:
     """The ranges, by number, of the regions that one box bounds to within the tolerance.
@@ -106,7 +106,7 @@ def ranged_at_once(
 
 
 @contextmanager
-def in_time(start: float, means: Means, points: int) -> Iterator[None]:
+def in_time(start: float, means: SearchSettings, points: int) -> Iterator[None]:
     """A part of the points' budgets, or the time that a first box has anyway, for what is inside;
     what that leaves unanswered has a search of its own."""
     seconds = max(SHARE * points * means.budget.ends(0.0), FIRST_BOX_SECONDS)
@@ -115,7 +115,7 @@ def in_time(start: float, means: Means, points: int) -> Iterator[None]:
 
 
 def family_of(
-    model: Model, quantities: Sequence[Quantity], regions: Sequence[Region], means: Means
+    model: Model, quantities: Sequence[Quantity], regions: Sequence[Region], means: SearchSettings
 ) -> BoxFamily | None:
     """The regions' common coordinates, where the goals are bounded as a search would.
 
@@ -143,7 +143,7 @@ def by_guess(each: Sequence[Candidates]) -> list[list[int]]:
     return list(sides.values())
 
 
-def decided_boxes(rule: Rule, places: Sequence[Region], means: Means) -> OneBox | None:
+def decided_boxes(rule: Rule, places: Sequence[Region], means: SearchSettings) -> OneBox | None:
     """One box each, tried until the rule's goal is on one side of its level; None where the places
     share no coordinates."""
     family = family_of(rule.model, [rule.quantity], places, means)
@@ -155,7 +155,10 @@ def decided_boxes(rule: Rule, places: Sequence[Region], means: Means) -> OneBox 
 
 
 def _decided(
-    rows: Sequence[int], each: Sequence[Candidates], regions: Sequence[Region], means: Means
+    rows: Sequence[int],
+    each: Sequence[Candidates],
+    regions: Sequence[Region],
+    means: SearchSettings,
 ) -> dict[int, Certificate]:
     """Of the points `rows`, whose likeliest decision is the same, those that one box decides."""
     places, rule = [regions[k] for k in rows], each[rows[0]].guess
@@ -177,7 +180,7 @@ def _decided(
 
 
 def _undeviating(
-    model: Model, X: np.ndarray, regions: Sequence[Region], options: Decision, means: Means
+    model: Model, X: np.ndarray, regions: Sequence[Region], options: Decision, means: SearchSettings
 ) -> dict[int, Certificate]:
     """Of the points X, those of which one box says how far the means are from those at x.
 
@@ -208,7 +211,7 @@ def _undeviating(
     return found
 
 
-def proved_at_x(candidates: Sequence[Candidates], means: Means) -> np.ndarray:
+def proved_at_x(candidates: Sequence[Candidates], means: SearchSettings) -> np.ndarray:
     """(n,) whether the guess, the same at all x, is what is decided there: its margin is proved to
     be positive on cells of width 0."""
     if not candidates:
@@ -225,7 +228,7 @@ def proved_at_x(candidates: Sequence[Candidates], means: Means) -> np.ndarray:
     return np.array([difference_down(value, rule.level) > 0 for value in values])
 
 
-def radii_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int, Radius | Bracket]:
+def radii_batched(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int, Radius | Bracket]:
     """The radii, by number, of the points at which single boxes bracket it well enough; at others
     the brackets that a search of their own begins with.
 
@@ -235,7 +238,7 @@ def radii_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int
     question: RadiusQuestion = work[0][1]
     X = np.stack([x for x, _ in work])
     each = common_candidates(posterior, X, question.options)
-    if each is None or question.means.method.name != "taylor" or X.shape[1] > MOST_FEATURES:
+    if each is None or question.means.method.name != "taylor" or X.shape[1] > MAX_FEATURES:
         return {}
     searches = []
     with in_time(start, question.means, len(work)):
@@ -276,7 +279,7 @@ class _Radii:
     def run(self) -> None:
         """Rounds until no bracket can be improved."""
         limit = self.question.means.budget.boxes
-        rounds = MOST_ROUNDS if limit is None else min(MOST_ROUNDS, limit)
+        rounds = MAX_ROUNDS if limit is None else min(MAX_ROUNDS, limit)
         for _ in range(rounds):
             radius = self._next()
             left = np.flatnonzero(np.isfinite(radius))

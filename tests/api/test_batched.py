@@ -14,11 +14,11 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.pipeline import make_pipeline
 
 import gpcert
-import gpcert.api.at_once as at_once
-from gpcert.api.at_once import radii_at_once
+import gpcert.api.batched as at_once
+from gpcert.api.batched import radii_batched
+from gpcert.api.options import SearchSettings
 from gpcert.api.radius import Bracket, RadiusQuestion
-from gpcert.api.regions import Where
-from gpcert.api.words import Means
+from gpcert.api.regions import RegionSpecification
 from gpcert.attacks import Decision
 from gpcert.certificates import Status
 from gpcert.enclosures.goals import QuantityGoal
@@ -75,7 +75,7 @@ def test_certificates_are_those_of_separate_calls(model, seed, radius, words, wh
         assert _overlap(found.margin, alone.margin)
         assert found.margin_at_x == pytest.approx(alone.margin_at_x, rel=1e-9, abs=1e-12)
         if found.counterexample is not None:
-            ball = Where(radius, **where).around(model, x)
+            ball = RegionSpecification(radius, **where).around(model, x)
             assert ball.contains(found.counterexample)
 
 
@@ -146,7 +146,7 @@ def test_radii_are_those_of_separate_calls(model, seed, words):
 
 def test_brackets_of_many_radii_hold():
     work = [(x, RadiusQuestion.read(WORDS, MODELS[0], None, 0.05)) for x in POINTS]
-    found = radii_at_once(MODELS[0], work)
+    found = radii_batched(MODELS[0], work)
     done = {k for k, item in found.items() if not isinstance(item, Bracket)}
     assert 5 <= len(done) < len(found)
     decide = QuantityGoal(Mean(0, 1)).function(MODELS[0])
@@ -159,9 +159,11 @@ def test_brackets_of_many_radii_hold():
 
 
 def _work(model, X, radius=0.05, means=None, **where):
-    regions = Where(radius, **where).around_each(model, X)
+    regions = RegionSpecification(radius, **where).around_each(model, X)
     options = Decision()
-    return model, [(x, r, options, means or Means()) for x, r in zip(X, regions, strict=True)]
+    return model, [
+        (x, r, options, means or SearchSettings()) for x, r in zip(X, regions, strict=True)
+    ]
 
 
 WORDS = {
@@ -174,7 +176,7 @@ POINTS = np.random.default_rng(3).uniform(-1.5, 1.5, (30, 2))
 
 @pytest.mark.parametrize("model", MODELS, ids=["smooth", "rough"])
 def test_one_box_answers_most_points(model):
-    found = at_once.certified_at_once(*_work(model, POINTS))
+    found = at_once.certify_batched(*_work(model, POINTS))
     assert len(found) >= 25
     assert {c.status for c in found.values()} == {Status.ROBUST, Status.NOT_ROBUST}
     assert all(c.boxes == 1 for c in found.values())
@@ -183,9 +185,9 @@ def test_one_box_answers_most_points(model):
 def test_what_shares_no_coordinates_is_left_to_searches_of_its_own():
     model, work = _work(MODELS[0], POINTS, norm=2)
     own = [(x, Ball(x, 0.1 + 0.01 * k, norm=2), *rest) for k, (x, _, *rest) in enumerate(work)]
-    assert at_once.certified_at_once(model, own) == {}
+    assert at_once.certify_batched(model, own) == {}
     other = [(x, Ball(x, 0.1, norm=2 + k % 2), *rest) for k, (x, _, *rest) in enumerate(work)]
-    assert at_once.certified_at_once(model, other) == {}
+    assert at_once.certify_batched(model, other) == {}
     assert hull_of([Ball([0.0] * 3, 1.0, norm=2), Ball([0.0] * 3, [1.0, 1.0, 0.0], norm=2)]) is None
     assert hull_of([Box([0.0] * 40, [1.0] * 40), Box([0.0] * 40, [1.0] * 39 + [0.0])]) is None
     assert hull_of([Box([0.0, 2.0], [1.0, 2.0]), Box([3.0, 3.0], [3.0, 4.0])]).upper.tolist() == [
@@ -203,13 +205,13 @@ def test_a_wrong_guess_refutes_nothing(model, monkeypatch):
         return [replace(each, order=each.order[::-1]) for each in honest(*arguments)]
 
     monkeypatch.setattr(at_once, "common_candidates", wrong)
-    assert at_once.certified_at_once(*_work(model, POINTS)) == {}
+    assert at_once.certify_batched(*_work(model, POINTS)) == {}
 
 
 def test_a_deadline_leaves_the_points_to_searches_of_their_own(monkeypatch):
     monkeypatch.setattr(at_once, "FIRST_BOX_SECONDS", 0.0)
-    means = Means(budget=Budget(seconds=1e-9))
-    assert at_once.certified_at_once(*_work(MODELS[0], POINTS, means=means)) == {}
+    means = SearchSettings(budget=Budget(seconds=1e-9))
+    assert at_once.certify_batched(*_work(MODELS[0], POINTS, means=means)) == {}
 
 
 @crossed({"model": MODELS, "norm": [1.0, 2.0, 3.0], "radius": [0.15, np.array([0.1, 0.3])]})
@@ -219,7 +221,7 @@ def test_balls_share_batches(model, norm, radius):
     words = {"norm": norm, "domain": (-1.2, 1.2)}
     X = np.clip(POINTS, -1.2, 1.2)
     table = gpcert.certify_many(model, X, radius=radius, progress=False, **words)
-    found = at_once.certified_at_once(*_work(model, X, radius, **words))
+    found = at_once.certify_batched(*_work(model, X, radius, **words))
     assert len(found) >= 20
     assert {each.status for each in found.values()} == {Status.ROBUST, Status.NOT_ROBUST}
     for k, (x, one) in enumerate(zip(X, table, strict=True)):
@@ -265,7 +267,7 @@ def test_ctrl_c_keeps_the_batches_that_are_done(monkeypatch):
         calls.append(len(work))
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return at_once.certified_at_once(model, work)
+        return at_once.certify_batched(model, work)
 
     monkeypatch.setattr("gpcert.api.many.certified_at_once", interrupted)
     table = gpcert.certify_many(MODELS[0], POINTS, 0.05)

@@ -16,7 +16,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import gpcert
 from gpcert.adapters import registry
-from gpcert.adapters.kept import Kept, fingerprint
+from gpcert.adapters.conversion_cache import ConversionCache, fingerprint
 from gpcert.models import GPClassifier, GPRegressor
 from gpcert.testing.effort import examples
 
@@ -40,7 +40,7 @@ def conversions(monkeypatch):
     """Counts the conversions that are made."""
     made = []
     compared = registry._compared
-    monkeypatch.setattr(registry, "KEPT", Kept())
+    monkeypatch.setattr(registry, "CONVERSIONS", ConversionCache())
     monkeypatch.setattr(registry, "_compared", lambda m: made.append(m) or compared(m))
     return made
 
@@ -190,7 +190,7 @@ def test_parameters_and_copies(conversions):
 
 
 def test_a_new_model_at_an_old_address_is_converted():
-    keep = Kept()
+    keep = ConversionCache()
     answers = []
     scales = np.arange(1, examples(30, quick=9))
     for scale in scales:
@@ -205,7 +205,7 @@ def test_a_new_model_at_an_old_address_is_converted():
 
 def test_a_model_goes_with_its_last_reference():
     # the matrices of a large model must not wait for the collector of cycles
-    keep, model = Kept(), regressor().fit(X, y)
+    keep, model = ConversionCache(), regressor().fit(X, y)
     alive = weakref.ref(model)
     gc.collect()
     gc.disable()
@@ -219,7 +219,7 @@ def test_a_model_goes_with_its_last_reference():
 
 
 def test_an_entry_of_another_object_is_never_used():
-    keep, model = Kept(), regressor().fit(X, y)
+    keep, model = ConversionCache(), regressor().fit(X, y)
     keep.posterior(model, registry._compared)
     (entry,) = keep._entries.values()
     other = regressor().fit(X, -y)
@@ -229,14 +229,14 @@ def test_an_entry_of_another_object_is_never_used():
 
 
 def test_few_models_are_kept():
-    keep, models = Kept(most=3), [regressor().fit(X, k * y) for k in range(1, 6)]
+    keep, models = ConversionCache(most=3), [regressor().fit(X, k * y) for k in range(1, 6)]
     for model in models:
         keep.posterior(model, registry._compared)
     assert len(keep) == 3
 
 
 def test_a_model_that_changes_during_its_conversion_is_not_kept():
-    keep, model = Kept(), regressor().fit(X, y)
+    keep, model = ConversionCache(), regressor().fit(X, y)
 
     def convert(each):
         found = registry._compared(each)
@@ -251,7 +251,7 @@ def test_what_cannot_be_described_is_not_kept():
     class Own(GaussianProcessRegressor):
         """Its attributes may come from anywhere."""
 
-    keep = Kept()
+    keep = ConversionCache()
     for model in (Own(KERNEL, alpha=1e-3, optimizer=None), regressor().set_params(optimizer=print)):
         model.optimizer, given = None, model.optimizer
         model.fit(X, y)

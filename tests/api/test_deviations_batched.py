@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
-import gpcert.api.at_once as at_once
-from gpcert.api.regions import Where
-from gpcert.api.words import Means
+import gpcert.api.batched as at_once
+from gpcert.api.options import SearchSettings
+from gpcert.api.regions import RegionSpecification
 from gpcert.attacks import Decision
 from gpcert.certificates import Status
 from gpcert.kernels import Matern, SquaredExponential
@@ -56,16 +56,18 @@ def test_certificates_are_those_of_separate_calls(model, seed, radius, delta, no
         if found.status is Status.NOT_ROBUST:
             there = model.mean(found.counterexample[None])[0]
             assert np.linalg.norm(there - model.mean(x[None])[0], ord=norm) > delta * (1 - 1e-9)
-            assert Where(radius, **where).around(model, x).contains(found.counterexample)
+            assert (
+                RegionSpecification(radius, **where).around(model, x).contains(found.counterexample)
+            )
 
 
 @pytest.mark.parametrize("model", MODELS, ids=["one", "two", "three"])
 @pytest.mark.parametrize("delta", [0.05, 0.6])
 def test_one_box_answers_most_points(model, delta):
-    regions = Where(0.02).around_each(model, POINTS)
+    regions = RegionSpecification(0.02).around_each(model, POINTS)
     options = Decision(delta=delta)
-    work = [(x, r, options, Means()) for x, r in zip(POINTS, regions, strict=True)]
-    found = at_once.certified_at_once(model, work)
+    work = [(x, r, options, SearchSettings()) for x, r in zip(POINTS, regions, strict=True)]
+    found = at_once.certify_batched(model, work)
     assert len(found) >= 18
     for k, certificate in found.items():
         inside = regions[k].sample(200, k)
@@ -78,7 +80,7 @@ def test_every_mean_is_compared_with_that_at_its_own_point(monkeypatch):
     X, words = POINTS[:10], {"radius": 0.01, "delta": 0.05}
     # as on a GPU, whose free memory changes: as many points in all, but not the same
     sizes = iter([4, 5, 3, *[2] * 100])
-    monkeypatch.setattr(BoxFamily, "cells_at_once", property(lambda _: next(sizes)))
+    monkeypatch.setattr(BoxFamily, "batch_size", property(lambda _: next(sizes)))
     table = gpcert.certify_many(MODELS[0], X, **words)
     monkeypatch.undo()
     for x, found in zip(X, table, strict=True):

@@ -38,11 +38,12 @@ from gpcert.regions import Cells
 from gpcert.regions.frame import widths_as_units
 
 FELT = 0.01
-"""See `Enclosure.minimum`: less takes no fewer boxes, nor does a third step; each is a minimum."""
+"""See `QuadraticLowerModel.minimum`: less takes no fewer boxes, nor does a third step; each is
+a minimum."""
 
 
 @dataclass(frozen=True, eq=False)
-class Enclosure:
+class QuadraticLowerModel:
     """See the module. `hessian` is None for a first order alone; d in the coordinates of
     `geometry`."""
 
@@ -64,12 +65,12 @@ class Enclosure:
         error: PerCell,
         rate: float,
         cubic: CubicTerm | None = None,
-    ) -> Enclosure:
+    ) -> QuadraticLowerModel:
         """The error made infinite on cells too large for the weight (see `LARGEST_EXPONENT`)."""
         xp = namespace(error)
         small = geometry.rho2 <= (LARGEST_EXPONENT if rate > 0 else math.inf)
         error = xp.where(small & ~xp.isnan(error), error, xp.full_like(error, math.inf))
-        return Enclosure(geometry, *coefficients, error, rate, cubic=cubic)
+        return QuadraticLowerModel(geometry, *coefficients, error, rate, cubic=cubic)
 
     @cached_property
     def size(self) -> PerCell:
@@ -104,11 +105,11 @@ class Enclosure:
 
     # ---- the algebra
 
-    def __add__(self, other: Enclosure) -> Enclosure:
+    def __add__(self, other: QuadraticLowerModel) -> QuadraticLowerModel:
         """Of the sum of both functions, each of second order."""
         self._check_alike(other)
         size = up(self.size + other.size, 1)
-        return Enclosure(
+        return QuadraticLowerModel(
             self.geometry,
             self.value + other.value,
             self.gradient + other.gradient,
@@ -119,22 +120,24 @@ class Enclosure:
             CubicTerm.sum(self.cubic, other.cubic),
         )
 
-    def scaled(self, factor: PerCell | float) -> Enclosure:
+    def scaled(self, factor: PerCell | float) -> QuadraticLowerModel:
         """Of `factor q`, for factors (B,) >= 0."""
         each: Array = namespace(self.value).zeros_like(self.value) + factor
         coefficients = (self.value, self.gradient, self.hessian)
         value, gradient, hessian, error, size = _scaled(each, coefficients, self.error, self.size)
         cubic = None if self.cubic is None else self.cubic.scaled(each)
-        return Enclosure(self.geometry, value, gradient, hessian, error, self.rate, size, cubic)
+        return QuadraticLowerModel(
+            self.geometry, value, gradient, hessian, error, self.rate, size, cubic
+        )
 
-    def lowered(self, amount: PerCell) -> Enclosure:
+    def lowered(self, amount: PerCell) -> QuadraticLowerModel:
         """With a larger error: of functions down to `q - exp(-rate |d|^2) amount`."""
         size = vars(self).get("size", self.known_size)
         return replace(self, error=up(self.error + amount, 1), known_size=size)
 
     def shifted(
         self, constant: PerCell, size: Array | None = None, slope: PerCellAndFeature | None = None
-    ) -> Enclosure:
+    ) -> QuadraticLowerModel:
         """Of `q + constant + slope.d`, constant (B,) and slope (B, f) computed with up to two
         roundings from numbers of the given size in all on the cell (by default their own).
 
@@ -167,16 +170,16 @@ class Enclosure:
         moved = moved._bent(2.0 * constant * rates)
         return moved.lowered(up(lines * chord * self.geometry.rho2, 4))
 
-    def tilted(self, slope: PerCellAndFeature, size: PerCell, lost: PerCell) -> Enclosure:
+    def tilted(self, slope: PerCellAndFeature, size: PerCell, lost: PerCell) -> QuadraticLowerModel:
         """Of `q + slope.d` down to `lost` (B,) less; slope and size as in `shifted`."""
         zero = namespace(lost).zeros_like(lost)
         return self.shifted(zero, size, slope).lowered(up(lost * self.heaviest, 2))
 
-    def where(self, mask: PerCell, other: Enclosure) -> Enclosure:
+    def where(self, mask: PerCell, other: QuadraticLowerModel) -> QuadraticLowerModel:
         """This one under the mask (B,), the other elsewhere."""
         self._check_alike(other)
         xp = namespace(mask)
-        return Enclosure(
+        return QuadraticLowerModel(
             self.geometry,
             xp.where(mask, self.value, other.value),
             xp.where(mask[:, None], self.gradient, other.gradient),
@@ -187,7 +190,9 @@ class Enclosure:
             CubicTerm.where(mask, self.cubic, other.cubic),
         )
 
-    def lighter(self, rate: float, rises: PerCell, least: PerCell, dip: float) -> Enclosure:
+    def lighter(
+        self, rate: float, rises: PerCell, least: PerCell, dip: float
+    ) -> QuadraticLowerModel:
         """With a smaller rate, for functions of known sign: of `q >= -dip` where `rises` (B,), of
         `q <= dip` elsewhere, and there `q <= -least` where `least` (B,) > 0.
 
@@ -210,12 +215,14 @@ class Enclosure:
         light = self.scaled(xp.where(rises, shrink, xp.ones_like(x)))._bent(2.0 * lift)
         return replace(light.lowered(lost), rate=rate)
 
-    def heavier(self, rate: float, least: PerCell) -> Enclosure:
+    def heavier(self, rate: float, least: PerCell) -> QuadraticLowerModel:
         """With a larger rate, for `q >= least >= 0` (B,): `exp(s |d|^2) w >= w + s least |d|^2`."""
         lift = down(nonnegative(2.0 * (rate - self.rate) * least), 2)
         return replace(self._bent(lift), rate=rate)
 
-    def unweighted(self, geometry: Geometry, linear_error: PerCell | None = None) -> Enclosure:
+    def unweighted(
+        self, geometry: Geometry, linear_error: PerCell | None = None
+    ) -> QuadraticLowerModel:
         """Without a weight and in the coordinates of another geometry of the same cells.
 
         Statement: let `omega q >= value + p(d) - error`, omega = exp(r |d|^2), p(0) = 0, p <= M on
@@ -246,12 +253,16 @@ class Enclosure:
         if pulled is not None:  # Statement 13.9; its coordinates are those of `plain_geometry`
             assert bool((pulled.geometry.inverse_length == geometry.inverse_length).all())
             error = up(error + pulled.lost, 2)
-            return Enclosure(geometry, value, pulled.gradient, pulled.hessian, error, 0.0, size)
+            return QuadraticLowerModel(
+                geometry, value, pulled.gradient, pulled.hessian, error, 0.0, size
+            )
         scale = self.geometry.inverse_length / geometry.inverse_length  # powers of two below
         hessian = hessian * (scale[..., :, None] * scale[..., None, :])  # (f, f), or per cell
-        return Enclosure(geometry, value, self.gradient * scale, hessian, error, 0.0, size)
+        return QuadraticLowerModel(
+            geometry, value, self.gradient * scale, hessian, error, 0.0, size
+        )
 
-    def _bent(self, amount: Array) -> Enclosure:
+    def _bent(self, amount: Array) -> QuadraticLowerModel:
         """Of `q + exp(-rate |d|^2) amount |d|^2 / 2`: the polynomial with `amount I` added."""
         xp = namespace(amount)
         if self.hessian is None:
@@ -260,7 +271,7 @@ class Enclosure:
         hessian = add_identity(self.hessian, amount)
         return replace(self, hessian=hessian, known_size=size).lowered(gamma(4) * size)
 
-    def _check_alike(self, other: Enclosure) -> None:
+    def _check_alike(self, other: QuadraticLowerModel) -> None:
         own, its = self.geometry, other.geometry
         same = own is its or bool((own.inverse_length == its.inverse_length).all())
         assert same, "enclosures in other coordinates"
@@ -351,7 +362,7 @@ def region_units(cells: Cells) -> Annotated[Array, "f"]:
 def _scaled(
     factor: Array, coefficients: tuple[Array, Array, Array | None], error: Array, size: Array
 ) -> tuple[Array, Array, Array | None, Array, Array]:
-    """See `Enclosure.scaled`."""
+    """See `QuadraticLowerModel.scaled`."""
     value, gradient, hessian = coefficients
     size = up(factor * size, 1)
     return (

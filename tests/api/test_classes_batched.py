@@ -12,9 +12,9 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.svm import SVC
 
 import gpcert
-import gpcert.api.at_once as at_once
-from gpcert.api.regions import Where
-from gpcert.api.words import Means
+import gpcert.api.batched as at_once
+from gpcert.api.options import SearchSettings
+from gpcert.api.regions import RegionSpecification
 from gpcert.attacks import Decision
 from gpcert.certificates import Status
 from gpcert.kernels import SquaredExponential
@@ -51,8 +51,10 @@ def _overlap(one, two):
 
 
 def _work(model, radius=0.02, **where):
-    regions = Where(radius, **where).around_each(model, POINTS)
-    return model, [(x, r, Decision(), Means()) for x, r in zip(POINTS, regions, strict=True)]
+    regions = RegionSpecification(radius, **where).around_each(model, POINTS)
+    return model, [
+        (x, r, Decision(), SearchSettings()) for x, r in zip(POINTS, regions, strict=True)
+    ]
 
 
 @crossed(
@@ -80,7 +82,7 @@ def test_certificates_are_those_of_separate_calls(kind, words):
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_box_answers_most_points(kind):
     model = _model(kind)
-    found = at_once.certified_at_once(*_work(model))
+    found = at_once.certify_batched(*_work(model))
     assert len(found) >= 18
     assert {c.boxes for c in found.values()} == {1}
     for k, certificate in list(found.items())[: examples(6, quick=3)]:
@@ -99,7 +101,7 @@ def test_a_wrong_guess_refutes_nothing(kind, monkeypatch):
         return [replace(each, order=each.order[::-1]) for each in honest(*arguments)]
 
     monkeypatch.setattr(at_once, "common_candidates", wrong)
-    assert at_once.certified_at_once(*_work(_model(kind))) == {}
+    assert at_once.certify_batched(*_work(_model(kind))) == {}
 
 
 @pytest.mark.parametrize("kind", ["softmax", "one_vs_rest"])
