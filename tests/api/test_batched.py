@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.pipeline import make_pipeline
 
 import gpcert
-import gpcert.api.batched as at_once
+import gpcert.api.batched as batched
 from gpcert.api.batched import radii_batched
 from gpcert.api.options import SearchSettings
 from gpcert.api.radius import Bracket, RadiusQuestion
@@ -176,7 +176,7 @@ POINTS = np.random.default_rng(3).uniform(-1.5, 1.5, (30, 2))
 
 @pytest.mark.parametrize("model", MODELS, ids=["smooth", "rough"])
 def test_one_box_answers_most_points(model):
-    found = at_once.certify_batched(*_work(model, POINTS))
+    found = batched.certify_batched(*_work(model, POINTS))
     assert len(found) >= 25
     assert {c.status for c in found.values()} == {Status.ROBUST, Status.NOT_ROBUST}
     assert all(c.boxes == 1 for c in found.values())
@@ -185,9 +185,9 @@ def test_one_box_answers_most_points(model):
 def test_what_shares_no_coordinates_is_left_to_searches_of_its_own():
     model, work = _work(MODELS[0], POINTS, norm=2)
     own = [(x, Ball(x, 0.1 + 0.01 * k, norm=2), *rest) for k, (x, _, *rest) in enumerate(work)]
-    assert at_once.certify_batched(model, own) == {}
+    assert batched.certify_batched(model, own) == {}
     other = [(x, Ball(x, 0.1, norm=2 + k % 2), *rest) for k, (x, _, *rest) in enumerate(work)]
-    assert at_once.certify_batched(model, other) == {}
+    assert batched.certify_batched(model, other) == {}
     assert hull_of([Ball([0.0] * 3, 1.0, norm=2), Ball([0.0] * 3, [1.0, 1.0, 0.0], norm=2)]) is None
     assert hull_of([Box([0.0] * 40, [1.0] * 40), Box([0.0] * 40, [1.0] * 39 + [0.0])]) is None
     assert hull_of([Box([0.0, 2.0], [1.0, 2.0]), Box([3.0, 3.0], [3.0, 4.0])]).upper.tolist() == [
@@ -199,19 +199,19 @@ def test_what_shares_no_coordinates_is_left_to_searches_of_its_own():
 @pytest.mark.parametrize("model", MODELS, ids=["smooth", "rough"])
 def test_a_wrong_guess_refutes_nothing(model, monkeypatch):
     """What is refuted of a decision that is not the one at x says nothing about x."""
-    honest = at_once.common_candidates
+    honest = batched.common_candidates
 
     def wrong(*arguments):
         return [replace(each, order=each.order[::-1]) for each in honest(*arguments)]
 
-    monkeypatch.setattr(at_once, "common_candidates", wrong)
-    assert at_once.certify_batched(*_work(model, POINTS)) == {}
+    monkeypatch.setattr(batched, "common_candidates", wrong)
+    assert batched.certify_batched(*_work(model, POINTS)) == {}
 
 
 def test_a_deadline_leaves_the_points_to_searches_of_their_own(monkeypatch):
-    monkeypatch.setattr(at_once, "FIRST_BOX_SECONDS", 0.0)
+    monkeypatch.setattr(batched, "FIRST_BOX_SECONDS", 0.0)
     means = SearchSettings(budget=Budget(seconds=1e-9))
-    assert at_once.certify_batched(*_work(MODELS[0], POINTS, means=means)) == {}
+    assert batched.certify_batched(*_work(MODELS[0], POINTS, means=means)) == {}
 
 
 @crossed({"model": MODELS, "norm": [1.0, 2.0, 3.0], "radius": [0.15, np.array([0.1, 0.3])]})
@@ -221,7 +221,7 @@ def test_balls_share_batches(model, norm, radius):
     words = {"norm": norm, "domain": (-1.2, 1.2)}
     X = np.clip(POINTS, -1.2, 1.2)
     table = gpcert.certify_many(model, X, radius=radius, progress=False, **words)
-    found = at_once.certify_batched(*_work(model, X, radius, **words))
+    found = batched.certify_batched(*_work(model, X, radius, **words))
     assert len(found) >= 20
     assert {each.status for each in found.values()} == {Status.ROBUST, Status.NOT_ROBUST}
     for k, (x, one) in enumerate(zip(X, table, strict=True)):
@@ -260,16 +260,16 @@ def test_one_box_holds(backend, norm):
 
 
 def test_ctrl_c_keeps_the_batches_that_are_done(monkeypatch):
-    monkeypatch.setattr("gpcert.api.many.POINTS_AT_ONCE", 10)
+    monkeypatch.setattr("gpcert.api.many.POINTS_PER_BATCH", 10)
     calls = []
 
     def interrupted(model, work):
         calls.append(len(work))
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return at_once.certify_batched(model, work)
+        return batched.certify_batched(model, work)
 
-    monkeypatch.setattr("gpcert.api.many.certified_at_once", interrupted)
+    monkeypatch.setattr("gpcert.api.many.certify_batched", interrupted)
     table = gpcert.certify_many(MODELS[0], POINTS, 0.05)
     assert not table.complete
     assert 5 <= len(table) <= 10

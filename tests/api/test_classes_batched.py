@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.svm import SVC
 
 import gpcert
-import gpcert.api.batched as at_once
+import gpcert.api.batched as batched
 from gpcert.api.options import SearchSettings
 from gpcert.api.regions import RegionSpecification
 from gpcert.attacks import Decision
@@ -82,7 +82,7 @@ def test_certificates_are_those_of_separate_calls(kind, words):
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_box_answers_most_points(kind):
     model = _model(kind)
-    found = at_once.certify_batched(*_work(model))
+    found = batched.certify_batched(*_work(model))
     assert len(found) >= 18
     assert {c.boxes for c in found.values()} == {1}
     for k, certificate in list(found.items())[: examples(6, quick=3)]:
@@ -95,13 +95,13 @@ def test_one_box_answers_most_points(kind):
 @variants("kind", KINDS, quick=3)
 def test_a_wrong_guess_refutes_nothing(kind, monkeypatch):
     """What is refuted of a decision that is not the one at x says nothing about x."""
-    honest = at_once.common_candidates
+    honest = batched.common_candidates
 
     def wrong(*arguments):
         return [replace(each, order=each.order[::-1]) for each in honest(*arguments)]
 
-    monkeypatch.setattr(at_once, "common_candidates", wrong)
-    assert at_once.certify_batched(*_work(_model(kind))) == {}
+    monkeypatch.setattr(batched, "common_candidates", wrong)
+    assert batched.certify_batched(*_work(_model(kind))) == {}
 
 
 @pytest.mark.parametrize("kind", ["softmax", "one_vs_rest"])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
-import gpcert.api.batched as at_once
+import gpcert.api.batched as batched
 from gpcert.api.options import SearchSettings
 from gpcert.api.regions import RegionSpecification
 from gpcert.attacks import Decision
@@ -67,7 +67,7 @@ def test_one_box_answers_most_points(model, delta):
     regions = RegionSpecification(0.02).around_each(model, POINTS)
     options = Decision(delta=delta)
     work = [(x, r, options, SearchSettings()) for x, r in zip(POINTS, regions, strict=True)]
-    found = at_once.certify_batched(model, work)
+    found = batched.certify_batched(model, work)
     assert len(found) >= 18
     for k, certificate in found.items():
         inside = regions[k].sample(200, k)

@@ -159,7 +159,7 @@ def test_the_mean_contains_the_mean(binary):
 
 
 def test_jobs_do_not_change_the_answer(binary, monkeypatch):
-    monkeypatch.setattr("gpcert.explain.sides.NUMBERS_AT_ONCE", 300)  # several chunks
+    monkeypatch.setattr("gpcert.explain.sides.NUMBERS_PER_BATCH", 300)  # several chunks
     X = np.random.default_rng(6).uniform(-1, 1, (4, 4))
     tol = 1e-3 if THOROUGH else 1e-2
     one, two = (explain.effects(binary, X, 0.3, tol=tol, n_jobs=n) for n in (1, 2))
@@ -186,7 +186,7 @@ def test_bounds_are_valid_when_the_budget_ends(binary):
 @pytest.mark.parametrize("method", ["taylor", "both"])
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_time_that_ends_leaves_valid_bounds(binary, method, jobs, monkeypatch):
-    monkeypatch.setattr("gpcert.explain.sides.NUMBERS_AT_ONCE", 60)  # a chunk per line
+    monkeypatch.setattr("gpcert.explain.sides.NUMBERS_PER_BATCH", 60)  # a chunk per line
     X = np.random.default_rng(7).uniform(-1, 1, (2, 4))
     start = time.perf_counter()
     found = explain.effects(binary, X, 3.0, tol=0.0, budget=1e-6, n_jobs=jobs, method=method)
@@ -198,7 +198,7 @@ def test_time_that_ends_leaves_valid_bounds(binary, method, jobs, monkeypatch):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_interrupt_ends_all_searches_and_leaves_valid_bounds(binary, jobs, monkeypatch):
-    monkeypatch.setattr("gpcert.explain.sides.NUMBERS_AT_ONCE", 60)
+    monkeypatch.setattr("gpcert.explain.sides.NUMBERS_PER_BATCH", 60)
     calls = []
 
     def interrupted(problem):
