@@ -8,10 +8,10 @@ import pytest
 import gpcert
 from gpcert.attacks.functions import plain_function
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.kernels import SquaredExponential
 from gpcert.model.multi_output import SeparateOutputs
 from gpcert.numerics.rounding import TINY, down, gamma, up
+from gpcert.paper.method import PaperMethod
 from gpcert.quantities import Compound, Mean, OutputQuantity
 from gpcert.search import Budget, Problem, solve
 from gpcert.testing.arb_reference import regression_posterior
@@ -73,7 +73,7 @@ def test_it_is_searched_and_attacked(sign):
     posterior, region = model(), gpcert.Box([-0.4, -0.3], [0.3, 0.4])
     quantity = Penalised(0, sign, 1.5)
     plain = QuantityGoal(quantity)
-    paper = QuantityGoal(quantity, PaperEnclosures("analytic"), taylor=False)
+    paper = QuantityGoal(quantity, PaperMethod("analytic"), taylor=False)
     function = plain_function(posterior, quantity)
     X = region.sample(400, 0)
     values, gradients = function(X)
@@ -101,7 +101,7 @@ def test_one_of_several_others_is_one_class_too(separate):
     np.testing.assert_allclose(values, mean[:, 0] - mean[:, 1], atol=1e-12)
     moved = plain.function(posterior)(X + np.array([0.0, 1e-6]))[0]
     np.testing.assert_allclose((moved - values) / 1e-6, gradients[:, 1], atol=1e-4)
-    paper = QuantityGoal(Gap(), PaperEnclosures("analytic"), taylor=False)
+    paper = QuantityGoal(Gap(), PaperMethod("analytic"), taylor=False)
     for goal, boxes in ((plain, 2000), (paper, 40)):
         problem = Problem(posterior, region, [goal], tol=1e-2, budget=Budget(boxes=boxes))
         (found,) = solve(problem).goals

@@ -19,11 +19,12 @@ from typing import Any, ParamSpec, TypedDict, TypeVar
 import numpy as np
 
 from gpcert.enclosures.goals import Goal, QuantityGoal
-from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError, UnknownArgumentError
 from gpcert.inputs.tabular import read_point
 from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Backend, backend_from_name, finite_array
+from gpcert.paper.lines import check_lines
+from gpcert.paper.method import PaperMethod
 from gpcert.quantities import ClassSums, OutputQuantity, Probability, Quantity
 from gpcert.regions import Region
 from gpcert.search import DEFAULT_BUDGET, Budget, Problem
@@ -251,9 +252,9 @@ class Method:
         mapped = any(member.features is not None for member in model.members)
         if self.variance_bound is None:
             rough = [not mapped and _by_rough_variance(each, model) for each in quantities]
-            closed = PaperEnclosures("analytic", random_state) if any(rough) else None
+            closed = PaperMethod("analytic", random_state, True) if any(rough) else None
             pairs = zip(quantities, rough, strict=True)
-            return [QuantityGoal(each, closed if own else None, True, own) for each, own in pairs]
+            return [QuantityGoal(each, closed if pays else None) for each, pays in pairs]
         if len(model.members) > 1 and any(isinstance(each, ClassSums) for each in quantities):
             raise InputError(
                 "method: the paper's method bounds class probabilities of outputs that share a "
@@ -266,7 +267,11 @@ class Method:
                 "leave it out, or ask about regions of the features: fit on them, without a "
                 "pipeline"
             )
-        paper = PaperEnclosures(self.variance_bound, random_state)
+        for member in model.members:
+            reason = check_lines(member.kernel, member.points)
+            if reason is not None:
+                raise InputError(f"method: {reason}")
+        paper = PaperMethod(self.variance_bound, random_state)
         return [QuantityGoal(each, paper, self.name == "both") for each in quantities]
 
 
@@ -274,7 +279,9 @@ def _by_rough_variance(quantity: Quantity, model: Model) -> bool:
     """Whether the paper's closed forms pay: variances, stds and bands of a rough kernel."""
     if not isinstance(quantity, OutputQuantity) or isinstance(quantity, Probability):
         return False
-    return quantity.by_variance and model.output(quantity.output)[0].kernel.rough
+    member, _ = model.output(quantity.output)
+    rough = quantity.by_variance and member.kernel.rough
+    return rough and check_lines(member.kernel, member.points) is None
 
 
 @dataclass(frozen=True)

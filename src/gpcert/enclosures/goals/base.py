@@ -10,18 +10,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
+from typing import Protocol
 
 import numpy as np
 
 from gpcert.attacks.functions import PlainFunction, plain_function
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.local_posterior import by_residuals
 from gpcert.enclosures.mean import Units
-from gpcert.enclosures.paper.intervals import PaperEnclosures, paper_bound
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.kernels.expansions.base import Geometry
 from gpcert.model.committee import Model
-from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Inputs, PerCell, PerCellAndFeature, namespace
 from gpcert.quantities import Quantity
 
@@ -42,11 +40,6 @@ class GoalBound:
         return GoalBound(lower, geometry.unscaled(least.point), geometry.split_scores())
 
 
-MAX_FEATURES = 3
-"""Up to so many features, and from two on, the paper's closed forms pay for variances of kernels
-without a derivative: in one, many splits cost less, and in more they are too loose."""
-
-
 @singledispatch
 def lower_bound(quantity: Quantity, evaluation: Evaluation, target: float | None) -> GoalBound:
     """Certified lower bound of a quantity over each cell, best near `target` where one is given."""
@@ -59,17 +52,29 @@ def upper_at_center(quantity: Quantity, evaluation: Evaluation) -> PerCell:
     raise NotImplementedError(f"no value at points is known for {type(quantity).__name__}")
 
 
+class CellMethod(Protocol):
+    """Another method that bounds quantities over cells."""
+
+    def most_cells(self, quantity: Quantity, model: Model, f: int) -> int | None:
+        """How many boxes of f free features a search should split at a time; None: any number."""
+        ...
+
+    def bound(
+        self, quantity: Quantity, evaluation: Evaluation
+    ) -> tuple[PerCell, PerCellAndFeature, PerCellAndFeature] | None:
+        """What a `GoalBound` consists of; None where the method does not pay."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class QuantityGoal:
     """A quantity to minimise, bounded over cells by Taylor enclosures, by the paper's intervals
     (with `paper` and without `taylor`), or by both: the larger bound holds, points and splits are
-    Taylor's."""
+    Taylor's. `paper` is a `gpcert.paper.method.PaperMethod`."""
 
     quantity: Quantity
-    paper: PaperEnclosures | None = None
+    paper: CellMethod | None = None
     taylor: bool = True
-    where_it_pays: bool = False
-    """Whether the paper's intervals stand beside the Taylor enclosures only where they pay."""
 
     @property
     def needs_variance(self) -> bool:
@@ -87,24 +92,19 @@ class QuantityGoal:
         method bounds variances, as budgets are looked at between batches; None leaves it open."""
         if self.paper is None or not self.needs_variance:
             return None
-        if self.where_it_pays and not _pays(f, [part.unit for part in model.members]):
-            return None
         return self.paper.most_cells(self.quantity, model, f)
 
     @np.errstate(over="ignore", invalid="ignore")  # huge models: bounds become trivial
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """Certified lower bound over each cell, the better of what was asked for."""
-        found = lower_bound(self.quantity, evaluation, target) if self.taylor else None
-        if self.paper is None:
-            assert found is not None, "bounded by neither method"
-            return found
-        units = [part.unit for part in evaluation.members]
-        if found and self.where_it_pays and not _pays(evaluation.cells.lower.shape[1], units):
-            return found
-        other = GoalBound(*paper_bound(self.quantity, self.paper, evaluation))
-        if found is None:
-            return other
-        return replace(found, lower=namespace(found.lower).maximum(found.lower, other.lower))
+        taylor = lower_bound(self.quantity, evaluation, target) if self.taylor else None
+        other = None if self.paper is None else self.paper.bound(self.quantity, evaluation)
+        if other is None:
+            assert taylor is not None, "bounded by neither method"
+            return taylor
+        if taylor is None:
+            return GoalBound(*other)
+        return replace(taylor, lower=namespace(taylor.lower).maximum(taylor.lower, other[0]))
 
     @np.errstate(over="ignore", invalid="ignore")
     def ceiling(self, evaluation: Evaluation) -> PerCell:
@@ -119,14 +119,8 @@ class QuantityGoal:
         """The goal at points (n, d), for pictures, never for verdicts; None where plain floating
         point has no finite value."""
         with np.errstate(all="ignore"):  # extreme models overflow; bounds do not rest on this
-            found = self.function(model)(X)[0].tolist()
-        return [value if math.isfinite(value) else None for value in found]
-
-
-def _pays(f: int, units: Sequence[UnitForm]) -> bool:
-    """Whether the paper's closed forms pay in f features: their variance is that of the stored
-    factor, so not where that is too far from the training noise."""
-    return 2 <= f <= MAX_FEATURES and not any(map(by_residuals, units))
+            values = self.function(model)(X)[0].tolist()
+        return [value if math.isfinite(value) else None for value in values]
 
 
 Goal = QuantityGoal
