@@ -18,11 +18,11 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.mean import Units
 from gpcert.enclosures.paper.intervals import PaperEnclosures, paper_bound
 from gpcert.enclosures.polynomials import Minimum
-from gpcert.kernels.expansions.base import Geometry
 from gpcert.model.committee import Model
 from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Inputs, PerCell, PerCellAndFeature, namespace
 from gpcert.quantities import Quantity
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class GoalBound:
     scores: PerCellAndFeature
 
     @staticmethod
-    def of(geometry: Geometry, least: Minimum, units: Units | None = None) -> GoalBound:
+    def of(geometry: ScaledCells, least: Minimum, units: Units | None = None) -> GoalBound:
         """From a minimum in a geometry's displacements, to an output's units."""
         lower = least.lower if units is None else units.below(least.lower)
         return GoalBound(lower, geometry.unscaled(least.point), geometry.split_scores())
