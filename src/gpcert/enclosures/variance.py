@@ -22,11 +22,12 @@ from gpcert.enclosures.mean import TwoSided, Units
 from gpcert.enclosures.polynomials import CubicTerm
 from gpcert.enclosures.precision import Precision
 from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square, second_square
-from gpcert.kernels.expansions.base import Combination, Expansion, Geometry, LocalKernel, reach
+from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel, reach
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.numerics.arrays import Array, Inputs, PerCell, namespace
 from gpcert.numerics.compilation import fused
 from gpcert.numerics.rounding import down, gamma, nonnegative, up
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ class VarianceEnclosure(TwoSided):
         low, high = down(self.center - up(error, 1), 2), up(self.center + up(rise, 1), 2)
         return nonnegative(low), nonnegative(high)
 
-    def plain(self, geometry: Geometry) -> VarianceEnclosure:
+    def plain(self, geometry: ScaledCells) -> VarianceEnclosure:
         """See `TwoSided`; the range stays the one of the models with their weight."""
         return replace(super().plain(geometry), known_range=self.range)
 
