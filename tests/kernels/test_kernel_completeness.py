@@ -12,7 +12,8 @@ from gpcert.numerics.arrays import Backend
 from gpcert.paper.lines import affine_relaxation
 from gpcert.paper.lines.carriers import AffineRelaxation
 from gpcert.regions import Box
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.kernel_references import REFERENCES, partner_configs
 from gpcert.testing.node_contract import TESTED
 
@@ -56,7 +57,9 @@ def test_lines_are_finite(name):
     region = Box([0.0, 0.0], [1.0, 0.5])
     frame = Frame.of(region, kernel.typical_lengths(2), Backend())
     points = np.array([[0.5, 0.2], [2.0, -1.0], [-0.3, 0.1]])
-    lines = affine_relaxation(kernel.node(points, frame).at(Reach.of(region.root(), frame)))
+    lines = affine_relaxation(
+        kernel.node(points, frame).at(ScaledCells.in_frame(region.root(), frame))
+    )
     assert isinstance(lines, AffineRelaxation)
     assert np.all(np.isfinite(lines.low)), "nothing is known from below"
     assert np.all(np.isfinite(lines.high)), "nothing is known from above"

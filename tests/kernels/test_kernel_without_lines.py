@@ -17,7 +17,7 @@ from gpcert.models import GPClassifier, GPRegressor
 from gpcert.numerics.arrays import Array, namespace
 from gpcert.numerics.rounding import TINY, gamma, up
 from gpcert.plots.kernels import kernel_lines
-from gpcert.regions.frame import Reach
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.balls import exact, total
 from gpcert.testing.kernel_references import REFERENCES
 from gpcert.testing.node_contract import TESTED, NodeContract
@@ -66,46 +66,46 @@ class BowlNode(LocalNode):
     features: Array
     roundings: int
 
-    def jet(self, reach: Reach) -> Jet:
+    def jet(self, geometry: ScaledCells) -> Jet:
         """phi at the centres; every entry carries at most `roundings` relative roundings."""
-        xp = namespace(reach.half)
-        offset = reach.raw - self.center
+        xp = namespace(geometry.half)
+        offset = geometry.exact_center - self.center
         value = 1.0 + self.held + xp.sum(self.weights * offset**2, axis=1)
-        gradient = 2.0 * self.weights * offset * reach.unit
+        gradient = 2.0 * self.weights * offset * geometry.unit
         identity = xp.eye(len(self.weights), dtype=offset.dtype, device=offset.device)
-        bend = identity * (2.0 * self.weights * reach.unit * reach.unit)
+        bend = identity * (2.0 * self.weights * geometry.unit * geometry.unit)
         return Jet(value, gradient, bend + 0.0 * value[:, None, None])
 
-    def sups(self, reach: Reach) -> tuple[Array, ...]:
+    def sups(self, geometry: ScaledCells) -> tuple[Array, ...]:
         """Upper bounds (B,) of `|D_d^n phi|` over the cell, n = 0, ..., 3."""
-        xp, n = namespace(reach.half), self.roundings
-        far = abs(reach.raw - self.center) + reach.half * reach.unit
-        step = reach.half * reach.unit
+        xp, n = namespace(geometry.half), self.roundings
+        far = abs(geometry.exact_center - self.center) + geometry.half * geometry.unit
+        step = geometry.half * geometry.unit
         sizes = (far**2, 2.0 * far * step, 2.0 * step**2)
         zeroth, first, second = (up(xp.sum(self.weights * s, axis=1), n) for s in sizes)
-        none, moves = xp.zeros_like(zeroth), xp.any(reach.half > 0, axis=1)
+        none, moves = xp.zeros_like(zeroth), xp.any(geometry.half > 0, axis=1)
         first, second = (xp.where(moves, s + TINY, none) for s in (first, second))
         return up(1.0 + self.held + zeroth, n), first, second, none
 
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
-        b = self.sups(reach)
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
+        b = self.sups(geometry)
         gram = tuple(tuple(up(p * q, 1) * (p * q > 0) for q in b) for p in b)
         return DerivativeBounds(gram, (b[1], 0.5 * b[2], b[3]), stationary=False)
 
-    def at(self, reach: Reach) -> KnownBatch:
-        jet, z = self.jet(reach), self.features
+    def at(self, geometry: ScaledCells) -> KnownBatch:
+        jet, z = self.jet(geometry), self.features
         lengths = (jet.value, euclidean(jet.gradient), frobenius(jet.hessian))
         sizes = tuple(up(s[:, None] * z[None, :], self.roundings) for s in lengths)
         errors = tuple(gamma(4 * self.roundings) * s + TINY for s in sizes)
         value = jet.value[:, None] * z[None, :]
-        return BowlBatch(value, sizes, errors, jet, self, reach)
+        return BowlBatch(value, sizes, errors, jet, self, geometry)
 
 
 @dataclass(frozen=True, eq=False)
 class BowlBatch(KnownBatch):
     jet: Jet
     node: BowlNode
-    reach: Reach
+    geometry: ScaledCells
 
     def times(self, factor):
         jet = self.jet
@@ -120,7 +120,7 @@ class BowlBatch(KnownBatch):
 
     def variations(self):
         z = up(self.node.features, 2 * self.node.roundings)
-        each = [s[:, None] * z[None, :] for s in self.node.sups(self.reach)]
+        each = [s[:, None] * z[None, :] for s in self.node.sups(self.geometry)]
         return tuple(up(s, 2) * (s > 0) for s in each)
 
     def diagonal_jet(self):

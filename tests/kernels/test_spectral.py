@@ -14,7 +14,8 @@ from gpcert.numerics.arrays import Backend
 from gpcert.paper.lines import affine_relaxation
 from gpcert.paper.lines.algebra import affine_lower_bound
 from gpcert.regions import Box
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.node_contract import NodeContract
 
 
@@ -155,7 +156,7 @@ def test_bound_of_a_mean_is_its_minimum(kernel):
     points, weights = rng.normal(size=(30, 1)), rng.normal(size=30)
     region = Box([-0.3], [0.9])
     frame = Frame.of(region, kernel.typical_lengths(1), Backend())
-    batch = kernel.node(points, frame).at(Reach.of(region.root(), frame))
+    batch = kernel.node(points, frame).at(ScaledCells.in_frame(region.root(), frame))
     bound = float(affine_lower_bound(affine_relaxation(batch), weights[None, :])[0])
     x = np.linspace(-0.3, 0.9, 20001)[:, None]
     least = float((kernel.value(x, points) @ weights).min())

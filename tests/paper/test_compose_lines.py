@@ -21,7 +21,8 @@ from gpcert.paper.lines.algebra import (
 )
 from gpcert.paper.lines.carriers import Affine, AffineRelaxation, Carrier
 from gpcert.regions import Ball, Box
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.balls import exact, flint
 from gpcert.testing.effort import examples
 
@@ -35,7 +36,9 @@ LINEAR = (
 
 def lower_bound(kernel, points, region, weights, backend=None):
     frame = Frame.of(region, kernel.typical_lengths(points.shape[1]), backend or Backend())
-    batch = kernel.node(points, frame).at(Reach.of(region.root(backend or Backend()), frame))
+    batch = kernel.node(points, frame).at(
+        ScaledCells.in_frame(region.root(backend or Backend()), frame)
+    )
     return to_numpy(affine_lower_bound(affine_relaxation(batch), frame.backend.asarray(weights)))
 
 
@@ -174,7 +177,7 @@ def test_huge_cells_overflow_without_nan(width):
     points = rng.normal(size=(4, 2))
     region = Box([-width, -1.0], [width, 1.0])
     frame = Frame.of(region, kernel.typical_lengths(2), Backend())
-    node, reach = kernel.node(points, frame), Reach.of(region.root(), frame)
+    node, reach = kernel.node(points, frame), ScaledCells.in_frame(region.root(), frame)
     sizes, batch = node.derivative_bounds(reach), node.at(reach)
     lines = affine_relaxation(batch)
     bound = affine_lower_bound(lines, rng.normal(size=4))

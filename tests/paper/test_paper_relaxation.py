@@ -15,7 +15,7 @@ from gpcert.paper.relaxation import (
     interval_bound,
     sign_multipliers,
 )
-from gpcert.regions.frame import Reach
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
 from gpcert.testing.node_case import cell_points
@@ -117,7 +117,7 @@ def test_signs_are_never_looser_than_the_mean_bound(case):
     intervals, cells = intervals_of(case)
     (relaxation,) = [own.relaxation for own in intervals.programs]
     node, frame = intervals.tree
-    reach = Reach.of(cells, frame)
+    reach = ScaledCells.in_frame(cells, frame)
     lines = affine_relaxation(node.at(reach))
     for t in case.posterior.weights:
         mine = np.maximum(

@@ -28,7 +28,8 @@ from gpcert.paper.variance import (
     variance_interval,
 )
 from gpcert.quantities import Compound, OutputQuantity, Quantity
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 LARGEST_CHUNK = 4.0e6
 """Slopes (cells x points x lifted coordinates) held at once."""
@@ -84,8 +85,8 @@ class CellIntervals:
         for start in range(0, len(cells), rows):
             checkpoint()
             part = cells.take(np.arange(start, min(start + rows, len(cells))))
-            reach = Reach.of(part, frame)
-            found.append(self.kind(relax(whole or node.at(reach), reach)))
+            geometry = ScaledCells.in_frame(part, frame)
+            found.append(self.kind(relax(whole or node.at(geometry), geometry)))
         return found
 
     @remembered

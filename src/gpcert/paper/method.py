@@ -13,9 +13,7 @@ import numpy as np
 
 from gpcert.attacks.functions import plain_function
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.local_posterior import by_residuals
 from gpcert.model.committee import Model
-from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndFeature, namespace, to_numpy
 from gpcert.paper import class_grid  # noqa: F401  (it registers)
 from gpcert.paper.intervals import CellIntervals, Side, bounded
@@ -33,36 +31,22 @@ GRID_CELLS = 2
 ANALYTIC_WORK = 1.0e9
 """Multiplications of a batch by closed forms (about half a second): budgets are met in between."""
 
-MAX_FEATURES = 3
-"""Up to so many features, and from two on, the closed forms pay for variances of kernels without a
-derivative: in one, many splits cost less, and in more they are too loose."""
-
 
 class PaperMethod:
     """The paper's method for one search: how the variance is bounded, and the random splits.
 
-    Shared by the goals of a search, so that the intervals of a batch are computed once. With
-    `where_it_pays` only where its closed forms pay beside the Taylor bounds of a rough kernel.
+    Shared by the goals of a search, so that the intervals of a batch are computed once.
     """
 
-    def __init__(
-        self,
-        variance: VarianceBound = "solver",
-        random_state: int | None = 0,
-        where_it_pays: bool = False,
-    ) -> None:
+    def __init__(self, variance: VarianceBound = "solver", random_state: int | None = 0) -> None:
         self.kind = SolverPrograms if variance == "solver" else ClosedForms
-        self.where_it_pays = where_it_pays
         self.rng = np.random.default_rng(random_state)
 
-    def most_cells(self, quantity: Quantity, model: Model, f: int) -> int | None:
-        """How many parents a search should split at a time where variances are bounded; None leaves
-        it open.
+    def most_cells(self, quantity: Quantity, model: Model, f: int) -> int:
+        """How many parents a search should split at a time where variances are bounded.
 
         2N eigenvectors' ranges from planes of 2f slopes, for both children, four products each.
         """
-        if not self._pays(f, [part.unit for part in model.members]):
-            return None
         N = max(len(member.points) for member in model.members)
         closed = max(1, int(ANALYTIC_WORK / (32.0 * N * N * (f + 1))))
         most = SOLVER_CELLS if self.kind is SolverPrograms else closed
@@ -74,24 +58,13 @@ class PaperMethod:
 
     def bound(
         self, quantity: Quantity, evaluation: Evaluation
-    ) -> tuple[PerCell, PerCellAndFeature, PerCellAndFeature] | None:
-        """Lower bounds (B,), the best of the extremal points, and the axes to be split; None where
-        the method does not pay."""
-        units = [part.unit for part in evaluation.members]
-        if not self._pays(evaluation.cells.lower.shape[1], units):
-            return None
+    ) -> tuple[PerCell, PerCellAndFeature, PerCellAndFeature]:
+        """Lower bounds (B,), the best of the extremal points, and the axes to be split."""
         lower, sides = bounded(quantity, self.kind, evaluation)
         xp = namespace(lower)
         lower = xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower)
         point = _best_point(quantity, evaluation, lower, sides)
         return lower, point, self.random_axes(evaluation)
-
-    def _pays(self, f: int, units: Sequence[UnitForm]) -> bool:
-        """Always, or where the closed forms do in f features: their variance is that of the stored
-        factor, so not where that is too far from the training noise."""
-        if not self.where_it_pays:
-            return True
-        return 2 <= f <= MAX_FEATURES and not any(map(by_residuals, units))
 
     def random_axes(self, evaluation: Evaluation) -> PerCellAndFeature:
         """(B, f) scores whose largest is a random feature that has some width (Algorithm 1)."""

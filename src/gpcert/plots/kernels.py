@@ -16,7 +16,8 @@ from gpcert.paper.lines import Affine, affine_relaxation, check_lines
 from gpcert.plots.axes import axes_or_current, titled
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.regions import Box, Cells
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.utils.optional_imports import Axes
 
 GRID = 241
@@ -84,9 +85,9 @@ def _paper_curves(
         return np.full_like(x, -np.inf), np.full_like(x, np.inf)
     frame = Frame.of(region, kernel.typical_lengths(len(z)), Backend())
     node = kernel.node(z[None, :], frame)
-    whole = affine_relaxation(node.at(Reach.of(region.root(), frame)))
+    whole = affine_relaxation(node.at(ScaledCells.in_frame(region.root(), frame)))
     single = Cells(region, x[:, None], x[:, None])
-    there = affine_relaxation(node.at(Reach.of(single, frame)))
+    there = affine_relaxation(node.at(ScaledCells.in_frame(single, frame)))
 
     def values(sign: float, line: Affine, local: Affine) -> np.ndarray:
         total = np.full(len(x), sign * float(line.intercept[0, 0]))

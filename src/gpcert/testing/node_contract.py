@@ -136,7 +136,7 @@ class NodeContract(KernelContract):
         found = []
         for case in cases:
             bounds = [case.host(part) for part in case.batch.variations()]
-            sizes = case.node.derivative_bounds(case.reach)
+            sizes = case.node.derivative_bounds(case.geometry)
             bounds += [case.host(sizes.remainder(n), (1,)) for n in range(3)]
             if has_lines(case.batch):
                 lines = affine_relaxation(case.batch)

@@ -18,10 +18,10 @@ import numpy as np
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach, weight_growth
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.polynomials import smallest_eigenvalue
-from gpcert.kernels.expansions.base import Geometry
 from gpcert.model.class_layout import ClassLayout
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndFeature, PerVector, Vectors, namespace
 from gpcert.numerics.rounding import TINY, gamma, nonnegative, root, up
+from gpcert.regions.scaled import ScaledCells
 
 ROUNDS = 8
 """Steps towards the best weights; any weights are valid."""
@@ -137,7 +137,7 @@ def joint_bends(
 
 
 def joint_sizes(
-    change: Change, joint: JointBends, R: Annotated[Array, "B n n"], geometry: Geometry
+    change: Change, joint: JointBends, R: Annotated[Array, "B n n"], geometry: ScaledCells
 ) -> tuple[PerCell, PerCell]:
     """Upper bounds (B,) of the size of the trace of `W = R (V - V_0) R^T` and of the Frobenius norm
     of `W - trace(W) / n`; `joint` is that of the change.
@@ -198,7 +198,9 @@ def _base_sizes(R: Array, L: Array) -> tuple[Array, Array]:
     return total[:, 0], euclidean(xp.abs(whole - eye * trace / n) + lost)
 
 
-def _longest_change(change: tuple[Array, Array, Array], left: Array, geometry: Geometry) -> Array:
+def _longest_change(
+    change: tuple[Array, Array, Array], left: Array, geometry: ScaledCells
+) -> Array:
     """Upper bound (B,) of the length of `still + slope d + own N`, `|N_j| <= left_j`: the longest
     image of the box of (d, 1, N) (Statement 10.17). They are symmetric matrices as rows: entries
     below the diagonal count twice. The products' roundings are the caller's."""

@@ -18,9 +18,10 @@ from gpcert.enclosures.classes.joint_change import (
     turned,
 )
 from gpcert.enclosures.classes.latent import linear_reach
-from gpcert.kernels.expansions.base import Geometry, reach
+from gpcert.kernels.expansions.base import reach
 from gpcert.numerics.arrays import Array, PerCell, namespace
 from gpcert.numerics.rounding import gamma, root, up
+from gpcert.regions.scaled import ScaledCells
 
 MAX_ENTRIES = 3
 """Differences up to which the sizes of entries are enough to measure a change by."""
@@ -48,7 +49,7 @@ class Sizes:
 
 
 def measure(
-    change: Change, R: Annotated[Array, "B n n"], inflation: PerCell, geometry: Geometry
+    change: Change, R: Annotated[Array, "B n n"], inflation: PerCell, geometry: ScaledCells
 ) -> Sizes:
     """Measure a change with R (B, n, n), rounding included.
 
@@ -104,7 +105,7 @@ def measure(
 
 
 def _covariance_sizes(
-    change: Change, R: Array, geometry: Geometry, count: int
+    change: Change, R: Array, geometry: ScaledCells, count: int
 ) -> tuple[_Norms, Array]:
     """Norms of `R (V - V_0) R^T`, and the nuclear norm (B,) without its linear part; the inflation
     is left to the caller."""
@@ -197,7 +198,7 @@ def _less(bound: Array, other: Array) -> Array:
     return namespace(bound).where(other < bound, other, bound)
 
 
-def _box_length(slope: Array, geometry: Geometry) -> Array:
+def _box_length(slope: Array, geometry: ScaledCells) -> Array:
     """Upper bound (B,) of `|slope d|` on every cell: `d^T G d <= sum_ij |G_ij| w_i w_j` for
     `G = slope^T slope`, in which the rows cancel where `linear_reach` adds up their sizes."""
     xp = namespace(slope)

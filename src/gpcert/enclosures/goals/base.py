@@ -7,7 +7,7 @@ interpreter a file; attacks have their own (`attacks.functions`), and so has the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Protocol
@@ -18,10 +18,11 @@ from gpcert.attacks.functions import PlainFunction, plain_function
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.mean import Units
 from gpcert.enclosures.polynomials import Minimum
-from gpcert.kernels.expansions.base import Geometry
 from gpcert.model.committee import Model
+from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Inputs, PerCell, PerCellAndFeature, namespace
 from gpcert.quantities import Quantity
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,7 @@ class GoalBound:
     scores: PerCellAndFeature
 
     @staticmethod
-    def of(geometry: Geometry, least: Minimum, units: Units | None = None) -> GoalBound:
+    def of(geometry: ScaledCells, least: Minimum, units: Units | None = None) -> GoalBound:
         """From a minimum in a geometry's displacements, to an output's units."""
         lower = least.lower if units is None else units.below(least.lower)
         return GoalBound(lower, geometry.unscaled(least.point), geometry.split_scores())
@@ -55,14 +56,14 @@ def upper_at_center(quantity: Quantity, evaluation: Evaluation) -> PerCell:
 class CellMethod(Protocol):
     """Another method that bounds quantities over cells."""
 
-    def most_cells(self, quantity: Quantity, model: Model, f: int) -> int | None:
-        """How many boxes of f free features a search should split at a time; None: any number."""
+    def most_cells(self, quantity: Quantity, model: Model, f: int) -> int:
+        """How many boxes of f free features a search should split at a time."""
         ...
 
     def bound(
         self, quantity: Quantity, evaluation: Evaluation
-    ) -> tuple[PerCell, PerCellAndFeature, PerCellAndFeature] | None:
-        """What a `GoalBound` consists of; None where the method does not pay."""
+    ) -> tuple[PerCell, PerCellAndFeature, PerCellAndFeature]:
+        """What a `GoalBound` consists of."""
         ...
 
 
@@ -75,6 +76,9 @@ class QuantityGoal:
     quantity: Quantity
     paper: CellMethod | None = None
     taylor: bool = True
+    paper_pays: Callable[[int, Sequence[UnitForm]], bool] | None = None
+    """Whether the paper's intervals pay beside the Taylor enclosures, for a number of free features
+    and the members of a model; None where they are taken whatever they cost."""
 
     @property
     def needs_variance(self) -> bool:
@@ -92,19 +96,27 @@ class QuantityGoal:
         method bounds variances, as budgets are looked at between batches; None leaves it open."""
         if self.paper is None or not self.needs_variance:
             return None
+        if not self._takes_paper(f, [part.unit for part in model.members]):
+            return None
         return self.paper.most_cells(self.quantity, model, f)
 
     @np.errstate(over="ignore", invalid="ignore")  # huge models: bounds become trivial
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """Certified lower bound over each cell, the better of what was asked for."""
         taylor = lower_bound(self.quantity, evaluation, target) if self.taylor else None
-        other = None if self.paper is None else self.paper.bound(self.quantity, evaluation)
-        if other is None:
+        if self.paper is None:
             assert taylor is not None, "bounded by neither method"
             return taylor
+        units = [part.unit for part in evaluation.members]
+        if taylor and not self._takes_paper(evaluation.cells.lower.shape[1], units):
+            return taylor
+        paper = GoalBound(*self.paper.bound(self.quantity, evaluation))
         if taylor is None:
-            return GoalBound(*other)
-        return replace(taylor, lower=namespace(taylor.lower).maximum(taylor.lower, other[0]))
+            return paper
+        return replace(taylor, lower=namespace(taylor.lower).maximum(taylor.lower, paper.lower))
+
+    def _takes_paper(self, f: int, units: Sequence[UnitForm]) -> bool:
+        return self.paper_pays is None or self.paper_pays(f, units)
 
     @np.errstate(over="ignore", invalid="ignore")
     def ceiling(self, evaluation: Evaluation) -> PerCell:

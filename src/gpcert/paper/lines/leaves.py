@@ -53,7 +53,7 @@ def _linear_carrier(batch: LinearBatch) -> LinearCarrier:
     memo = vars(batch)
     if "carrier" not in memo:
         memo["carrier"] = LinearCarrier(
-            batch.value, batch.errors[0], batch.node.slopes, batch.reach, batch.spread
+            batch.value, batch.errors[0], batch.node.slopes, batch.geometry, batch.spread
         )
     return memo["carrier"]
 
@@ -71,7 +71,7 @@ def _cosine(batch: CosineBatch) -> AffineRelaxation:
         (batch.cosine, batch.sine),
         errors[None, :] + xp.zeros_like(batch.value),
         node.variance,
-        phase_reach(batch.reach, node.frequency),
+        phase_reach(batch.geometry, node.frequency),
     )
     line = Affine(xp.zeros_like(batch.value), ((carrier, xp.ones_like(batch.value)),))
     return AffineRelaxation(low, high, line, line)
@@ -90,7 +90,7 @@ def _cosine_pair(batch: CosinePairBatch) -> AffineRelaxation:
     for a, phase in enumerate(batch.node.phases):
         circle = (0.5 * batch.even[a], -0.5 * batch.first[a])
         errors = 0.5 * batch.part_errors[a]
-        found.append(one_phase(circle, errors, 2.0, phase_reach(batch.reach, phase.frequency)))
+        found.append(one_phase(circle, errors, 2.0, phase_reach(batch.geometry, phase.frequency)))
     (first, low1, high1), (second, low2, high2) = found
     ones = xp.ones_like(batch.value)
     line = Affine(xp.zeros_like(batch.value), ((first, ones), (second, ones)))
@@ -128,7 +128,7 @@ def _tilt(batch: ExponentialTiltBatch) -> AffineRelaxation:
     xp = namespace(batch.value)
     low, high = batch.exponent_range()
     most = exponential_above(high)
-    reach = phase_reach(batch.reach, batch.node.phase.frequency)
+    reach = phase_reach(batch.geometry, batch.node.phase.frequency)
     carrier = ExponentialCarrier(batch.value, batch.errors[0], most, reach)
     line = Affine(xp.zeros_like(batch.value), ((carrier, xp.ones_like(batch.value)),))
     floor = xp.exp(xp.minimum(low, xp.full_like(low, LARGEST_EXPONENT)))

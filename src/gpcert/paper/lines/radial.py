@@ -67,7 +67,7 @@ def _radial(batch: RadialBatch) -> AffineRelaxation:
         node.extents,
         largest,
         node.scale,
-        batch.reach.columns,
+        batch.geometry.features,
     )
     return AffineRelaxation(
         least, most, Affine(under, ((carrier, tangent),)), Affine(over, ((carrier, chord),))

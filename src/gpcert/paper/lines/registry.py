@@ -16,7 +16,8 @@ from gpcert.kernels.nodes.base import NodeBatch
 from gpcert.numerics.arrays import Array, Backend, PerCell, Points
 from gpcert.paper.lines.carriers import AffineRelaxation
 from gpcert.regions import Box
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 
 @singledispatch
@@ -66,7 +67,9 @@ def check_lines(kernel: Kernel, points: Points) -> str | None:
     point = points[:1]
     region = Box(point[0] - 1.0, point[0] + 1.0)
     frame = Frame.of(region, kernel.typical_lengths(points.shape[1]), Backend())
-    missing = without_lines(kernel.node(point, frame).at(Reach.of(region.root(), frame)))
+    missing = without_lines(
+        kernel.node(point, frame).at(ScaledCells.in_frame(region.root(), frame))
+    )
     if not missing:
         return None
     return (
