@@ -166,7 +166,7 @@ class ExponentialTiltBatch(PhaseBatch):
         value = namespace(coefficients).sum(coefficients * self.value, axis=1)
         return self._jet(value, [value], [value])
 
-    def exponent_range(self) -> tuple[Array, Array]:
+    def exponent_range(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
         """Certified ends (B, N) of the exponent over each cell."""
         u = phase_reach(self.geometry, self.node.phase.frequency)[:, None]
         with np.errstate(over="ignore"):

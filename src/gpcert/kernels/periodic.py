@@ -273,7 +273,8 @@ class PeriodicBatch(NodeBatch):
         return -(node.frequency * node.weight) * (2.0 * angles.sine * angles.cosine)
 
     @cached_property
-    def double_cosine(self) -> Array:
+    def double_cosine(self) -> Annotated[Array, "B f N"]:
+        """`cos 2t`."""
         s, c = self.angles.sine, self.angles.cosine
         return (c - s) * (c + s)
 
@@ -323,7 +324,7 @@ class PeriodicBatch(NodeBatch):
         return self.value[:, None, :] * self.first
 
     @cached_property
-    def swings(self) -> tuple[Array, Array, Array]:
+    def swings(self) -> tuple[Annotated[Array, "B f _"], Annotated[Array, "B f _"], Array]:
         """Over each cell, (B, f, N): inf and sup of |sin t|, and the reach of the angle 2t."""
         with np.errstate(over="ignore"):
             half = self.geometry.half[:, :, None]
@@ -332,7 +333,7 @@ class PeriodicBatch(NodeBatch):
         low, high = swing(self.angles.sine, self.angles.cosine, spread)
         return low, high, reach
 
-    def exponent_range(self) -> tuple[Array, Array]:
+    def exponent_range(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
         """Certified ends (B, N) of `2 sum_j q_j sin^2` over each cell."""
         xp = namespace(self.value)
         node, (low, high, _) = self.node, self.swings
