@@ -72,7 +72,8 @@ class LatentOutputs:
         own, c = self.evaluation.output(output)
         if own.knows("variances") or own.knows("variance", c) or not self.together:
             found = self.variance(output)
-            return found.center, up(found.center_error + found.dip, 1), found.units
+            error = up(found.center_error + found.lost + found.dip, 2)
+            return found.center, error, found.units
         local = own.local
         if local.stacks:
             both = own.once("center variances", lambda: local.variance_centers(own.expansion))
