@@ -15,7 +15,7 @@ from gpcert.model.committee import Model
 from gpcert.model.unit_form import UnitForm
 from gpcert.paper.lines import check_lines
 from gpcert.paper.method import PaperMethod
-from gpcert.quantities import ClassSums, OutputQuantity, Probability, Quantity
+from gpcert.quantities import ClassSums, OutputQuantity, Quantity, Response
 from gpcert.utils.option_names import MethodName, VarianceBound
 
 MAX_FEATURES = 3
@@ -91,7 +91,7 @@ def _by_rough_variance(quantity: Quantity, model: Model) -> bool:
     """Whether the paper's closed forms may pay: for variances, and so stds and bands, of a kernel
     without a derivative, whose Taylor bounds are of order 0 only (measured in
     benchmarks/results/methods.md)."""
-    if not isinstance(quantity, OutputQuantity) or isinstance(quantity, Probability):
+    if not isinstance(quantity, OutputQuantity) or isinstance(quantity, Response):
         return False
     member, _ = model.output(quantity.output)
     rough = quantity.by_variance and member.kernel.rough
