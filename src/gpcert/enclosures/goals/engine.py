@@ -14,7 +14,7 @@ from gpcert.enclosures.paper.intervals import PaperEnclosures
 from gpcert.errors import InputError
 from gpcert.model.committee import Model
 from gpcert.model.unit_form import UnitForm
-from gpcert.quantities import ClassSums, OutputQuantity, Probability, Quantity
+from gpcert.quantities import ClassSums, OutputQuantity, Quantity, Response
 from gpcert.utils.option_names import MethodName, VarianceBound
 
 MAX_FEATURES = 3
@@ -86,7 +86,7 @@ def _by_rough_variance(quantity: Quantity, model: Model) -> bool:
     """Whether the paper's closed forms may pay: for variances, and so stds and bands, of a kernel
     without a derivative, whose Taylor bounds are of order 0 only (measured in
     benchmarks/results/methods.md)."""
-    if not isinstance(quantity, OutputQuantity) or isinstance(quantity, Probability):
+    if not isinstance(quantity, OutputQuantity) or isinstance(quantity, Response):
         return False
     return quantity.by_variance and model.output(quantity.output)[0].kernel.rough
 
