@@ -112,10 +112,6 @@ class SquaredExponentialSections(LocalSquaredExponential):
     `inverse_length`, `squared_lengths`, `unit` and `lengths` (B, 1).
     """
 
-    def restricted_to(self, index: Annotated[Array, "i"]) -> None:
-        """Every cell has a table of its own: nothing to be shared."""
-        del index
-
     def moments_and_cubes(
         self, coefficients: PerCellAndPoint, scaled: Array
     ) -> tuple[tuple[Array, Array, Array], Cubes]:

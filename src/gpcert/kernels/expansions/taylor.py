@@ -227,9 +227,6 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         """R1: the features carry no weight."""
         return self.remainder(expansion, 1)
 
-    def tree(self) -> tuple[LocalNode, Frame]:
-        return self.node, self.frame
-
 
 def _own_value(expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
     """k(c, c) and its error."""
