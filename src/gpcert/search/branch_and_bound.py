@@ -262,9 +262,10 @@ class _Search:
         self.frontier = self.frontier.replacing(index, children)
         if len(points):
             self.incumbents.offer_points(self.problem.region.project(points), active)
+        with np.errstate(invalid="ignore"):  # values beyond float64 stay infinite
+            gains = before - self.incumbents.values
         for g in active:
-            gain = before[g] - self.incumbents.values[g]
-            if gain > step[g]:
+            if gains[g] > step[g]:
                 self.incumbents.polish(g, self.incumbents.points[[g]])
 
     def _levels(self, index: np.ndarray, worst: np.ndarray) -> np.ndarray:

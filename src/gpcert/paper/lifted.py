@@ -20,14 +20,6 @@ from typing import Annotated, Literal
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.kernels.lines.base import (
-    Carrier,
-    ExponentialCarrier,
-    LinearCarrier,
-    QuadraticCarrier,
-    SinusoidCarrier,
-    sinusoid_minimum,
-)
 from gpcert.numerics.arrays import Array, PerVector, namespace
 from gpcert.numerics.rounding import (
     EXP_ULPS,
@@ -38,6 +30,14 @@ from gpcert.numerics.rounding import (
     nonnegative,
     root,
     up,
+)
+from gpcert.paper.lines.carriers import (
+    Carrier,
+    ExponentialCarrier,
+    LinearCarrier,
+    QuadraticCarrier,
+    SinusoidCarrier,
+    sinusoid_minimum,
 )
 from gpcert.regions import Cells
 

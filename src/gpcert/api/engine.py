@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpcert.enclosures.goals.base import Goal, QuantityGoal
+from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.local_posterior import by_residuals
-from gpcert.enclosures.paper.intervals import PaperEnclosures
 from gpcert.errors import InputError
 from gpcert.model.committee import Model
 from gpcert.model.unit_form import UnitForm
-from gpcert.quantities import ClassSums, OutputQuantity, Probability, Quantity
+from gpcert.paper.lines import check_lines
+from gpcert.paper.method import PaperMethod
+from gpcert.quantities import ClassSums, OutputQuantity, Quantity, Response
 from gpcert.utils.option_names import MethodName, VarianceBound
 
 MAX_FEATURES = 3
@@ -62,7 +63,7 @@ class Method:
         mapped = any(member.features is not None for member in model.members)
         if self.variance_bound is None:
             rough = [not mapped and _by_rough_variance(each, model) for each in quantities]
-            closed = PaperEnclosures("analytic", random_state) if any(rough) else None
+            closed = PaperMethod("analytic", random_state) if any(rough) else None
             papers = [closed if is_rough else None for is_rough in rough]
             pairs = zip(quantities, papers, strict=True)
             return [QuantityGoal(*pair, paper_pays=closed_forms_pay) for pair in pairs]
@@ -78,7 +79,11 @@ class Method:
                 "leave it out, or ask about regions of the features: fit on them, without a "
                 "pipeline"
             )
-        paper = PaperEnclosures(self.variance_bound, random_state)
+        for member in model.members:
+            missing = check_lines(member.kernel, member.points)
+            if missing is not None:
+                raise InputError(f"method: {missing}")
+        paper = PaperMethod(self.variance_bound, random_state)
         return [QuantityGoal(each, paper, self.name == "both") for each in quantities]
 
 
@@ -86,9 +91,11 @@ def _by_rough_variance(quantity: Quantity, model: Model) -> bool:
     """Whether the paper's closed forms may pay: for variances, and so stds and bands, of a kernel
     without a derivative, whose Taylor bounds are of order 0 only (measured in
     benchmarks/results/methods.md)."""
-    if not isinstance(quantity, OutputQuantity) or isinstance(quantity, Probability):
+    if not isinstance(quantity, OutputQuantity) or isinstance(quantity, Response):
         return False
-    return quantity.by_variance and model.output(quantity.output)[0].kernel.rough
+    member, _ = model.output(quantity.output)
+    rough = quantity.by_variance and member.kernel.rough
+    return rough and check_lines(member.kernel, member.points) is None
 
 
 def closed_forms_pay(f: int, units: Sequence[UnitForm]) -> bool:

@@ -242,21 +242,9 @@ class LinearCarrier(Carrier):
     errors: Array
     slopes: Array
     geometry: ScaledCells
+    spread: Array
+    """(B, N): upper bounds of `|beta_i.d|` over each cell's box."""
     roundings: int = 4
-
-    @cached_property
-    @np.errstate(over="ignore")
-    def spread(self) -> PerCellAndPoint:
-        """Upper bound (B, N) of `|beta_i.d|` over each cell's box."""
-        half = self.geometry.half
-        xp, f = namespace(half), half.shape[1]
-        total = half @ abs(self.slopes).T
-        lost = TINY * xp.sum(half, axis=1)[:, None]
-        return xp.where(
-            xp.any(half > 0, axis=1)[:, None],
-            up(total, f + self.roundings + 4) + lost,
-            xp.zeros_like(total),
-        )
 
     @cached_property
     @np.errstate(over="ignore", invalid="ignore")
