@@ -15,7 +15,14 @@ from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.domain import domain_of
-from gpcert.api.options import QuantityLike, SearchOptions, SearchSettings, one_of, verb
+from gpcert.api.options import (
+    QuantityLike,
+    QuantityRequest,
+    SearchOptions,
+    SearchSettings,
+    one_of,
+    verb,
+)
 from gpcert.api.questions import DEFAULT_BETA, read_beta
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.running import progress_line, ranges_text
@@ -75,7 +82,7 @@ def maximize(
     >>> round(float(best.x[0]), 3), best.value <= 1.2 + 1e-6 <= best.bound + 2e-6, best.gap <= 1e-6
     (3.0, True, True)
     """
-    asked = (quantity, beta, output, fixed, Accuracy.read(tol, rtol))
+    asked = (QuantityRequest(quantity, beta), output, fixed, Accuracy.read(tol, rtol))
     return _optimum("maximum", model, bounds, *asked, words)
 
 
@@ -101,7 +108,7 @@ def minimize(
     >>> bool(np.abs(best.x).max() < 1e-3), best.bound <= -1.0 <= best.value
     (True, True)
     """
-    asked = (quantity, beta, output, fixed, Accuracy.read(tol, rtol))
+    asked = (QuantityRequest(quantity, beta), output, fixed, Accuracy.read(tol, rtol))
     return _optimum("minimum", model, bounds, *asked, words)
 
 
@@ -176,7 +183,9 @@ def recommend(
     """
     posterior, accuracy = as_posterior(model), Accuracy.read(tol, rtol)
     side = one_of("side", side, SIDES)
-    best = _optimum(side, posterior, bounds, "mean", None, output, fixed, accuracy, words)
+    best = _optimum(
+        side, posterior, bounds, QuantityRequest("mean"), output, fixed, accuracy, words
+    )
     if best.x is None:
         raise InputError(
             "recommend: no point was evaluated before the budget ended; give it more seconds"
@@ -189,8 +198,7 @@ def _optimum(
     side: Side,
     model: Any,
     bounds: Any,
-    quantity: QuantityLike | None,
-    beta: float | None,
+    request: QuantityRequest,
     output: Any,
     fixed: Mapping[Any, Any] | None,
     accuracy: Accuracy,
@@ -198,9 +206,9 @@ def _optimum(
 ) -> Optimum:
     start, posterior = time.perf_counter(), as_posterior(model)
     region, settings = domain_of(posterior, bounds, fixed), SearchSettings.read(words)
-    if quantity == "band":
+    if request.quantity == "band":
         raise InputError("quantity: a band has two ends; maximise 'ucb' or minimise 'lcb'")
-    goals = RangeGoals.of(posterior, quantity, beta, output, side)
+    goals = RangeGoals.of(posterior, request, output, side)
     with progress_line(words.get("progress")) as line:
         progress = Progress(start, lambda state: line.show(ranges_text(state)))
         problem = settings.problem(
@@ -259,7 +267,8 @@ def _regret(
     reach = read_beta(DEFAULT_BETA if beta is None else beta, "ucb")
     assert reach is not None
     outward, inward = ("ucb", "lcb") if side == "maximum" else ("lcb", "ucb")
-    best = _optimum(side, model, bounds, outward, reach, output, fixed, accuracy, words)
+    request = QuantityRequest(outward, reach)
+    best = _optimum(side, model, bounds, request, output, fixed, accuracy, words)
     inside = _inside(domain_of(model, bounds, fixed), points)
     # the ends of the quantity at every observed point, proved
     ends = bound_boxes(model, inside, inside, quantity=inward, beta=reach, progress=False)
