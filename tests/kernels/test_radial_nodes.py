@@ -11,8 +11,10 @@ from gpcert.kernels.nodes.radial_bin_tables import FINENESS, MAX_BINS
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.numerics.arrays import Backend
+from gpcert.paper.lines import affine_relaxation
 from gpcert.regions import Box
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.arb_reference import exact, flint, kernel_reference
 from gpcert.testing.node_case import NodeCase
 from gpcert.testing.node_checks import CHECKS
@@ -29,7 +31,7 @@ KERNELS = [
 def batch_at(kernel, points, center, half):
     region = Box(center - half, center + half)
     frame = Frame.of(region, kernel.typical_lengths(len(center)), Backend())
-    return kernel.node(points, frame).at(Reach.of(region.root(), frame))
+    return kernel.node(points, frame).at(ScaledCells.in_frame(region.root(), frame))
 
 
 @pytest.mark.parametrize("check", sorted(CHECKS))
@@ -112,7 +114,7 @@ def test_distances_are_differences_first(kernel, fixed):
         low[2] = high[2] = 300.5
     region = Box(low, high)
     frame = Frame.of(region, kernel.typical_lengths(3), Backend())
-    batch = kernel.node(points, frame).at(Reach.of(region.root(), frame))
+    batch = kernel.node(points, frame).at(ScaledCells.in_frame(region.root(), frame))
     center, scale = exact(region.center), exact(1.0 / np.broadcast_to(kernel.length_scale, 3))
     sizes, errors = batch.value_accuracy()
     for i, z in enumerate(points):
@@ -160,7 +162,7 @@ def test_huge_cells(kernel, half):
     batch = batch_at(kernel, points, np.zeros(2), half)
     for part in (*batch.variations(), *batch.sizes, *batch.errors):
         assert not np.any(np.isnan(part))
-    lines = batch.affine_relaxation()
+    lines = affine_relaxation(batch)
     for line in (lines.under, lines.over):
         assert np.all(np.isfinite(line.intercept))
         for carrier, slope in line.slopes:
@@ -187,8 +189,8 @@ def test_no_cells(kernel):
     region = Box([0.0, 0.0], [1.0, 1.0])
     frame = Frame.of(region, kernel.typical_lengths(2), Backend())
     none = region.root().take(np.zeros(0, dtype=int))
-    batch = kernel.node(points, frame).at(Reach.of(none, frame))
+    batch = kernel.node(points, frame).at(ScaledCells.in_frame(none, frame))
     assert batch.contract(np.zeros((0, 2))).hessian.shape == (0, 2, 2)
     assert all(part.shape == (0, 2) for part in batch.variations())
-    assert batch.affine_relaxation().low.shape == (0, 2)
+    assert affine_relaxation(batch).low.shape == (0, 2)
     assert batch.diagonal_jet()[0].gradient.shape == (0, 2)

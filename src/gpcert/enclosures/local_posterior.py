@@ -5,10 +5,10 @@ Proofs: docs/mathematics.md, statement 1.2.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
+from math import isinf
 from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
@@ -34,6 +34,7 @@ from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Array, Backend, PerCell, PerCellAndClass, namespace
 from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import down, gamma, up, up_float
+from gpcert.paper.lines import lines_bound
 from gpcert.regions import Cells, Region
 from gpcert.regions.frame import widths_as_units
 from gpcert.regions.image import Image
@@ -47,7 +48,8 @@ CHEAP_WORK = 2.0e8
 """Multiplications up to which the derivative covariance is always worth its time (about 10 ms)."""
 
 FELT_ROUNDING = 5e-3
-"""Part of the smallest variance at the points that rounding may cost."""
+"""Part of the smallest variance at the points that rounding and the factor's distance from the
+training noise may cost together on either side."""
 
 FEW = 0.75
 """Part of the points below which an output is bounded with those alone that it gives a weight."""
@@ -268,14 +270,14 @@ class LocalPosterior:
             return self.kernel, expansion, weights
         return part, expansion.restricted_to(index, part), weights[index]
 
-    def paper_mean(self, expansion: Expansion, output: int, sign: int) -> PerCell:
-        """The paper's lower bound of `sign * g_c` over every cell; lines and trend together."""
+    def lines_mean(self, expansion: Expansion, output: int, sign: int) -> PerCell | None:
+        """The paper's lower bound of `sign * g_c` over every cell, lines and trend together; None
+        where the kernel has no lines."""
         kernel, seen, weights = self._seen_by(output, expansion)
         trend = self.cell_trend(expansion, output)
-        if trend is None:
-            return kernel.paper_bound(seen, sign * weights)
-        lower = kernel.paper_bound(seen, sign * weights, sign * trend.gradient)
-        return down(lower - trend.error, 1)
+        slope = None if trend is None else sign * trend.gradient
+        lower = lines_bound(kernel, seen, sign * weights, slope)
+        return lower if lower is None or trend is None else down(lower - trend.error, 1)
 
     def variance(
         self, expansion: Expansion, output: int, options: VarianceOptions
@@ -325,8 +327,11 @@ class LocalPosterior:
         self, expansion: Expansion, explained: tuple[Array, Array], distance: float
     ) -> tuple[Array, Array]:
         """About max(v, 0) and its error from `k.S k` and its error."""
-        value, error, *_ = center_value(self.kernel, expansion, explained, self.operator, distance)
-        return value, up(error + self.operator.excess * self.kernel.variance, 2)
+        value, error, prior, prior_error = center_value(
+            self.kernel, expansion, explained, self.operator
+        )
+        apart = distance * (prior + prior_error) + self.operator.excess * self.kernel.variance
+        return value, up(error + apart, 4)
 
     def variance_options(
         self, expansion: Expansion, output: int, optional: bool, wants: Callable[[str], bool]
@@ -355,15 +360,15 @@ def by_residuals(unit: UnitForm) -> bool:
     choice of speed: the factor's products cost less."""
     if unit.training_noise is None:
         return False
-    sizes = [size for size, _ in unit.factor_sizes]
-    N = len(unit.points)
-    rounding = [gamma(2 * N) * size * size * unit.trace for size in sizes]
-    worst = zip(rounding, unit.smallest_variances, strict=True)
-    if any(error > FELT_ROUNDING * least for error, least in worst):
+    products = gamma(2 * len(unit.points)) * unit.trace
+    roundings = [products * size * size for size, _ in unit.factor_sizes]
+    allowed = [FELT_ROUNDING * variance for variance in unit.smallest_variances]
+    # distances are expensive: not where rounding decides
+    if any(error > most for error, most in zip(roundings, allowed, strict=True)):
         return True
-    worst = zip(unit.distances, unit.smallest_variances, strict=True)
-    # nothing is known of the factor of an output without an observation
-    return any(math.isinf(eta) or eta > FELT_ROUNDING * least for eta, least in worst)
+    # a factor that nothing is known of is infinitely far
+    both = zip(roundings, unit.distances, allowed, strict=True)
+    return any(isinf(distance) or error + distance > most for error, distance, most in both)
 
 
 LocalModel = LocalPosterior | tuple[LocalPosterior, ...]

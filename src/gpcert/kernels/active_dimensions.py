@@ -13,7 +13,6 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import checked_kernel
-from gpcert.kernels.lines.base import AffineRelaxation
 from gpcert.kernels.nodes.base import (
     DerivativeBounds,
     Jet,
@@ -32,7 +31,8 @@ from gpcert.numerics.arrays import (
     namespace,
     to_numpy,
 )
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,17 +136,17 @@ class ActiveNode(LocalNode):
     part: LocalNode
     columns: np.ndarray
 
-    def _seen(self, reach: Reach) -> Reach:
-        return reach.restricted(self.columns)
+    def _seen(self, geometry: ScaledCells) -> ScaledCells:
+        return geometry.restricted(self.columns)
 
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """The other coordinates move nothing."""
-        return self.part.derivative_bounds(self._seen(reach))
+        return self.part.derivative_bounds(self._seen(geometry))
 
-    def at(self, reach: Reach) -> ActiveBatch:
+    def at(self, geometry: ScaledCells) -> ActiveBatch:
         """The batch of the cells' shadows."""
-        half = reach.half
-        part = self.part.at(self._seen(reach))
+        half = geometry.half
+        part = self.part.at(self._seen(geometry))
         index = namespace(half).asarray(self.columns, device=half.device)
         return ActiveBatch(part.value, part.sizes, part.errors, part, index, half.shape[1])
 
@@ -198,7 +198,3 @@ class ActiveBatch(KnownBatch):
         jet, _ = self.part.diagonal_jet()
         matrix, error = self.part.mixed()
         return self._placed(Jet(jet.value, jet.gradient, matrix)).hessian, error
-
-    def affine_relaxation(self) -> AffineRelaxation:
-        """That of k: its carriers' minima over the cell are those over the cell's shadow."""
-        return self.part.affine_relaxation()

@@ -11,11 +11,11 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.lines.base import Affine, AffineRelaxation
 from gpcert.kernels.nodes.base import DerivativeBounds, Jet, KnownBatch, LocalNode, Triple
 from gpcert.kernels.parameters import NONNEGATIVE, POSITIVE, Parameter
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,16 +105,16 @@ class ConstantNode(LocalNode):
     variance: float
     count: int
 
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """phi is constant: all derivatives and remainders are exactly zero."""
-        xp = namespace(reach.half)
-        none = xp.zeros_like(reach.center[:, :1].sum(axis=1))
+        xp = namespace(geometry.half)
+        none = xp.zeros_like(geometry.center[:, :1].sum(axis=1))
         diagonal = (none + self.variance, none, none, none)
         gram = tuple(tuple(diagonal[i] if i == j else None for j in range(4)) for i in range(4))
         return DerivativeBounds(gram, (none, none, none), stationary=True)
 
-    def at(self, reach: Reach) -> ConstantBatch:
-        xp, half = namespace(reach.half), reach.half
+    def at(self, geometry: ScaledCells) -> ConstantBatch:
+        xp, half = namespace(geometry.half), geometry.half
         B, f = half.shape
         none = xp.zeros((B, self.count), dtype=half.dtype, device=half.device)
         value = none + self.variance
@@ -151,8 +151,3 @@ class ConstantBatch(KnownBatch):
     def mixed(self) -> tuple[Annotated[Array, "B f f"], Annotated[Array, "B"]]:
         """Zero: phi does not move."""
         return self._zeros(self.features, self.features), self._zeros()
-
-    def affine_relaxation(self) -> AffineRelaxation:
-        """A line of slope zero without any carrier."""
-        line = Affine(self.value, ())
-        return AffineRelaxation(self.value, self.value, line, line)

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.lines.base import Affine, AffineRelaxation, SinusoidCarrier, sinusoid_minimum
 from gpcert.kernels.nodes.base import DerivativeBounds, Jet, LocalNode, Triple, spectral_gram
 from gpcert.kernels.nodes.phases import (
     PhaseBatch,
@@ -21,9 +20,10 @@ from gpcert.kernels.nodes.phases import (
     swing,
 )
 from gpcert.kernels.parameters import FREQUENCIES, POSITIVE, Parameter
-from gpcert.numerics.arrays import Array, Inputs, PerCell, PerCellAndPoint, Points, namespace
-from gpcert.numerics.rounding import SIN_COS_ULPS, TINY, U, down, gamma, up
-from gpcert.regions.frame import Frame, Reach
+from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, Points, namespace
+from gpcert.numerics.rounding import SIN_COS_ULPS, TINY, U, gamma, up
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +103,9 @@ class LocalCosine(LocalNode):
     """(N,): bounds of the error of `W.c - point_phases_i` for every centre of the region."""
     variance: float
 
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """phi(x) = sqrt(v) (cos w.x, sin w.x): `E u^(2n) = v u^(2n)`, remainders exact."""
-        u = phase_reach(reach, self.frequency)
+        u = phase_reach(geometry, self.frequency)
         xp = namespace(u)
         with np.errstate(over="ignore"):
             zero = xp.zeros_like(u)
@@ -115,18 +115,18 @@ class LocalCosine(LocalNode):
             direct = tuple(xp.where(u > 0, up(root * r, 1), zero) for r in circle_remainders(u))
         return DerivativeBounds(spectral_gram(moments), direct, True)
 
-    def at(self, reach: Reach) -> CosineBatch:
-        return CosineBatch(self, reach)
+    def at(self, geometry: ScaledCells) -> CosineBatch:
+        return CosineBatch(self, geometry)
 
 
 class CosineBatch(PhaseBatch):
     """See `NodeBatch`; everything is v cos or v sin of one phase times powers of W."""
 
-    def __init__(self, node: LocalCosine, reach: Reach) -> None:
-        xp = namespace(reach.center)
-        self.node, self.reach, self.frequencies = node, reach, (node.frequency,)
+    def __init__(self, node: LocalCosine, geometry: ScaledCells) -> None:
+        xp = namespace(geometry.center)
+        self.node, self.geometry, self.frequencies = node, geometry, (node.frequency,)
         with np.errstate(over="ignore", invalid="ignore"):
-            phase = (reach.center @ node.frequency)[:, None] - node.point_phases[None, :]
+            phase = (geometry.center @ node.frequency)[:, None] - node.point_phases[None, :]
             known = xp.isfinite(node.phase_errors)[None, :]
             self.phase = xp.where(known, phase, xp.zeros_like(phase))
             self.cosine, self.sine = xp.cos(self.phase), xp.sin(self.phase)
@@ -154,7 +154,7 @@ class CosineBatch(PhaseBatch):
     def variations(self) -> tuple[PerCellAndPoint, ...]:
         """`v u^n sup |cos|` (n even) or `sup |sin|` (n odd), u the phase's reach over the cell."""
         xp = namespace(self.value)
-        u = phase_reach(self.reach, self.node.frequency)[:, None]
+        u = phase_reach(self.geometry, self.node.frequency)[:, None]
         with np.errstate(over="ignore"):
             spread = up(u + self.node.phase_errors[None, :], 2)
             even = swing(self.cosine, self.sine, spread)[1]
@@ -168,46 +168,8 @@ class CosineBatch(PhaseBatch):
     def diagonal_jet(self) -> tuple[Jet, Triple]:
         """v, 0 and -v W W^T: the value exact, the Hessian with two roundings an entry."""
         xp = namespace(self.value)
-        zero = xp.zeros_like(xp.sum(self.reach.half, axis=1))
+        zero = xp.zeros_like(xp.sum(self.geometry.half, axis=1))
         v = self.node.variance + zero
         jet = self._jet(v, [zero], [-v])
         size = self.node.variance * self.node.length**2
         return jet, (zero, zero, zero + float(up(4.0 * U * size, 4)) + TINY)
-
-    def affine_relaxation(self) -> AffineRelaxation:
-        """The kernel is its own carrier: a weighted sum of cosines of one phase is one sinusoid.
-
-        So the bound of a mean by "lines" is its exact minimum; lines under and over every cosine
-        (the paper's choice) are never better.
-        """
-        node, xp = self.node, namespace(self.value)
-        errors = xp.minimum(node.phase_errors, xp.full_like(node.phase_errors, 2.0))
-        carrier, low, high = one_phase(
-            (self.cosine, self.sine),
-            errors[None, :] + xp.zeros_like(self.value),
-            node.variance,
-            phase_reach(self.reach, node.frequency),
-        )
-        line = Affine(xp.zeros_like(self.value), ((carrier, xp.ones_like(self.value)),))
-        return AffineRelaxation(low, high, line, line)
-
-
-def one_phase(
-    circle: tuple[Array, Array], errors: Array, amplitude: float, reach: PerCell
-) -> tuple[SinusoidCarrier, Array, Array]:
-    """`amplitude (C cos e - S sin e)`, |e| <= reach (B,), as a carrier, and its range (B, N).
-
-    `circle` is (C, S), each (B, N) and at most 1 in size, within `errors` and a few roundings.
-    """
-    C, S = circle
-    xp = namespace(C)
-    zeros = xp.zeros_like(C[0, :])
-    one = xp.asarray([amplitude], dtype=C.dtype, device=C.device)
-    carrier = SinusoidCarrier(
-        zeros, zeros, one, C[:, None, :], S[:, None, :], errors[:, None, :], reach[:, None]
-    )
-    slack = up(2.0 * (errors + gamma(4 * SIN_COS_ULPS + 32)), 4)
-    spread = reach[:, None] + xp.zeros_like(C)
-    low = sinusoid_minimum(C, S, spread, slack)
-    high = -sinusoid_minimum(-C, -S, spread, slack)
-    return carrier, down(amplitude * low, 2), up(amplitude * high, 2)

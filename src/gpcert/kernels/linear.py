@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,6 @@ import numpy as np
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Expressed, Product, Sum
 from gpcert.kernels.constant import Constant
-from gpcert.kernels.lines.base import Affine, AffineRelaxation, LinearCarrier
 from gpcert.kernels.nodes.base import DerivativeBounds, Jet, KnownBatch, LocalNode, Triple
 from gpcert.kernels.parameters import (
     NONNEGATIVE,
@@ -32,8 +32,9 @@ from gpcert.kernels.parameters import (
 )
 from gpcert.kernels.sizes import euclidean, times
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
-from gpcert.numerics.rounding import TINY, down, gamma, up
-from gpcert.regions.frame import Frame, Reach
+from gpcert.numerics.rounding import TINY, gamma, up
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 WEIGHTS = numbers("a number or a vector of numbers >= 0", lambda x: x >= 0)
 CENTER = numbers("a number or a vector of numbers")
@@ -144,28 +145,28 @@ class LinearNode(LocalNode):
     roundings: int
     """Of a sum over all features of products of three."""
 
-    def offsets(self, reach: Reach) -> Annotated[Array, "B f"]:
+    def offsets(self, geometry: ScaledCells) -> Annotated[Array, "B f"]:
         """t (B, f)."""
-        return (reach.raw - self.center) / self.unit
+        return (geometry.exact_center - self.center) / self.unit
 
     @np.errstate(over="ignore", under="ignore")
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """`phi(x) = sqrt(w) (x - o)`: the first derivative is constant, the others are zero.
 
         `|phi(x)|^2 = sum w (x - o)^2` at the corner farthest from o, or by the triangle inequality;
         `<phi, D_d phi> = sum w (x - o) d`, or by Cauchy-Schwarz; `|D_d phi|^2 = sum w d^2`.
         """
-        xp, n = namespace(reach.half), self.roundings
-        metric, offsets = self.metric_bound, abs(self.offsets(reach))
-        far = up(offsets + reach.half, 2)
-        second = reach.squared_norm(metric)
+        xp, n = namespace(geometry.half), self.roundings
+        metric, offsets = self.metric_bound, abs(self.offsets(geometry))
+        far = up(offsets + geometry.half, 2)
+        second = geometry.squared_norm(metric)
         length = xp.where(second > 0, up(xp.sqrt(second), 2), xp.zeros_like(second))
         at_center = xp.sum(metric * offsets * offsets, axis=1) + self.fixed_itself
         by_triangle = up((up(xp.sqrt(up(at_center, n)), 2) + length) ** 2, 4)
         by_corner = up(xp.sum(metric * far * far, axis=1) + self.fixed_itself, n)
         zeroth = xp.minimum(by_triangle, by_corner)
-        crossed = xp.sum(metric * far * reach.half, axis=1)
-        moves = xp.any((metric > 0) & (reach.half > 0), axis=1)
+        crossed = xp.sum(metric * far * geometry.half, axis=1)
+        moves = xp.any((metric > 0) & (geometry.half > 0), axis=1)
         crossed = xp.where(moves, up(crossed, n), xp.zeros_like(crossed))
         first = xp.minimum(crossed, times(up(xp.sqrt(zeroth), 2), length))
         none = xp.zeros_like(second)
@@ -178,10 +179,10 @@ class LinearNode(LocalNode):
         return DerivativeBounds(gram, (length, none, none), stationary=False)
 
     @np.errstate(over="ignore", under="ignore")
-    def at(self, reach: Reach) -> LinearBatch:
+    def at(self, geometry: ScaledCells) -> LinearBatch:
         """Values from the raw centres: their error is relative to the sizes of the terms."""
-        xp = namespace(reach.half)
-        offsets = self.offsets(reach)
+        xp = namespace(geometry.half)
+        offsets = self.offsets(geometry)
         value = offsets @ self.slopes.T + self.fixed
         terms = abs(offsets) @ abs(self.slopes).T + self.fixed_sizes
         lost = TINY * (1.0 + xp.sum(abs(offsets), axis=1))[:, None]
@@ -194,8 +195,7 @@ class LinearNode(LocalNode):
             sizes=(up(abs(value) + error, 2), length, none),
             errors=(error, slope_error, none),
             node=self,
-            reach=reach,
-            carrier=LinearCarrier(value, error, self.slopes, reach),
+            geometry=geometry,
         )
 
 
@@ -204,12 +204,25 @@ class LinearBatch(KnownBatch):
     """The linear functions on a batch of cells."""
 
     node: LinearNode
-    reach: Reach
-    carrier: LinearCarrier
+    geometry: ScaledCells
+
+    @cached_property
+    @np.errstate(over="ignore")
+    def spread(self) -> PerCellAndPoint:
+        """Upper bound (B, N) of `|slope_i.d|` over each cell's box; slopes carry two roundings."""
+        half, slopes = self.geometry.half, self.node.slopes
+        xp, f = namespace(half), half.shape[1]
+        total = half @ abs(slopes).T
+        lost = TINY * xp.sum(half, axis=1)[:, None]
+        return xp.where(
+            xp.any(half > 0, axis=1)[:, None],
+            up(total, f + 8) + lost,
+            xp.zeros_like(total),
+        )
 
     def _flat(self) -> Array:
         """A Hessian of zeros (B, f, f)."""
-        f = self.reach.half.shape[1]
+        f = self.geometry.half.shape[1]
         return self._zeros(f, f)
 
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
@@ -227,10 +240,10 @@ class LinearBatch(KnownBatch):
     def variations(self) -> tuple[PerCellAndPoint, ...]:
         """`S_1 = sup |slope.d|` over the box, or `|slope| |d|`; then zero."""
         xp = namespace(self.value)
-        reach, node = self.reach, self.node
-        distance2 = reach.squared_norm(xp.ones_like(node.metric))
+        geometry, node = self.geometry, self.node
+        distance2 = geometry.squared_norm(xp.ones_like(node.metric))
         distance = xp.where(distance2 > 0, up(xp.sqrt(distance2), 2), xp.zeros_like(distance2))
-        first = xp.minimum(self.carrier.spread, times(self.sizes[1], distance[:, None]))
+        first = xp.minimum(self.spread, times(self.sizes[1], distance[:, None]))
         none = xp.zeros_like(first)
         return up(self.sizes[0] + first, 2), first, none, none
 
@@ -238,7 +251,7 @@ class LinearBatch(KnownBatch):
     def diagonal_jet(self) -> tuple[Jet, Triple]:
         """`k(x, c) = sum w (x - o)(c - o)` at x = c: no term is negative."""
         xp, node = namespace(self.value), self.node
-        offsets = node.offsets(self.reach)
+        offsets = node.offsets(self.geometry)
         value = xp.sum(node.metric * offsets * offsets, axis=1) + node.fixed_itself
         gradient = node.metric * offsets
         reach = 1.0 + xp.sum(abs(offsets), axis=1)
@@ -252,19 +265,10 @@ class LinearBatch(KnownBatch):
         """`diag(w unit^2)`, one rounding of each entry."""
         xp, metric = namespace(self.value), self.node.metric
         same = xp.eye(len(metric), dtype=metric.dtype, device=metric.device)
-        one = xp.ones_like(self.reach.half[:, :1].sum(axis=1))
+        one = xp.ones_like(self.geometry.half[:, :1].sum(axis=1))
         largest = xp.max(metric) if len(metric) else 0.0
         error = up(one * (gamma(2) * largest), 2)
         return one[:, None, None] * (same * metric), error
-
-    def affine_relaxation(self) -> AffineRelaxation:
-        """The function itself, on both sides."""
-        xp = namespace(self.value)
-        _, first, _, _ = self.variations()
-        wide = up(first + self.errors[0], 2)
-        one, none = xp.ones_like(self.value), xp.zeros_like(self.value)
-        line = Affine(none, ((self.carrier, one),))
-        return AffineRelaxation(down(self.value - wide, 1), up(self.value + wide, 1), line, line)
 
 
 HIGHEST_DEGREE = 6

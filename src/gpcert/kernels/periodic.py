@@ -20,8 +20,7 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.exponentials import LARGEST_EXPONENT_ERROR, exponential_lines
-from gpcert.kernels.lines.base import Affine, AffineRelaxation, SinusoidCarrier
+from gpcert.kernels.exponentials import LARGEST_EXPONENT_ERROR
 from gpcert.kernels.nodes.base import (
     DerivativeBounds,
     Jet,
@@ -52,7 +51,8 @@ from gpcert.numerics.rounding import (
     root,
     up,
 )
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Periods and length-scales outside this range would overflow when squared."""
@@ -203,7 +203,7 @@ class LocalPeriodic(LocalNode):
     """(N,): `2 sum q sin^2` over the features that the region holds fixed, and its error."""
     variance: float
 
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """Even spectral moments from cumulants, and R0 exactly.
 
         `exp(q (cos s - 1))` is the characteristic function of a difference of two independent
@@ -211,12 +211,12 @@ class LocalPeriodic(LocalNode):
         `E u^2 = K_2`, `E u^4 = K_4 + 3 K_2^2`, `E u^6 = K_6 + 15 K_4 K_2 + 15 K_2^3`.
         R0^2 = 2 v - 2 min k, and k is least where every |sin| is largest.
         """
-        xp = namespace(reach.half)
+        xp = namespace(geometry.half)
         q, W = self.weight[:, 0], self.frequency[:, 0]
         f = len(q)
         with np.errstate(over="ignore"):
-            u = _positive(reach.half, up(W * reach.half, 6))
-            second = reach.squared_norm(up(q * W**2, 16))
+            u = _positive(geometry.half, up(W * geometry.half, 6))
+            second = geometry.squared_norm(up(q * W**2, 16))
             fourth = _positive(second, up(xp.sum(q * u**4, axis=1), f + 16))
             sixth = _positive(second, up(xp.sum(q * u**6, axis=1), f + 24))
             v = self.variance
@@ -235,8 +235,8 @@ class LocalPeriodic(LocalNode):
         infinite = math.inf + xp.zeros_like(zeroth)
         return DerivativeBounds(spectral_gram(moments), (zeroth, infinite, infinite), True)
 
-    def at(self, reach: Reach) -> PeriodicBatch:
-        return PeriodicBatch(self, reach)
+    def at(self, geometry: ScaledCells) -> PeriodicBatch:
+        return PeriodicBatch(self, geometry)
 
 
 def _positive(size: Array, bound: Array) -> Array:
@@ -248,9 +248,9 @@ def _positive(size: Array, bound: Array) -> Array:
 class PeriodicBatch(NodeBatch):
     """See `NodeBatch` and the module."""
 
-    def __init__(self, node: LocalPeriodic, reach: Reach) -> None:
-        self.node, self.reach = node, reach
-        difference = reach.raw[:, :, None] - node.points[None, :, :]
+    def __init__(self, node: LocalPeriodic, geometry: ScaledCells) -> None:
+        self.node, self.geometry = node, geometry
+        difference = geometry.exact_center[:, :, None] - node.points[None, :, :]
         self.angles = angles = Angles.of(difference, node.rate)
         xp = namespace(difference)
         exponent, error = angles.exponent(node.weight)
@@ -273,7 +273,8 @@ class PeriodicBatch(NodeBatch):
         return -(node.frequency * node.weight) * (2.0 * angles.sine * angles.cosine)
 
     @cached_property
-    def _double_cosine(self) -> Array:
+    def double_cosine(self) -> Annotated[Array, "B f N"]:
+        """`cos 2t`."""
         s, c = self.angles.sine, self.angles.cosine
         return (c - s) * (c + s)
 
@@ -281,7 +282,7 @@ class PeriodicBatch(NodeBatch):
     def second(self) -> Annotated[Array, "B f N"]:
         """(B, f, N): L2."""
         node = self.node
-        return -(node.frequency**2 * node.weight) * self._double_cosine
+        return -(node.frequency**2 * node.weight) * self.double_cosine
 
     def _bounds(self) -> tuple[Triple, Triple]:
         """Sizes and errors: `fl(k) fl(L) - k L = fl(k) (fl(L) - L) + (fl(k) - k) L`, and the same
@@ -323,19 +324,19 @@ class PeriodicBatch(NodeBatch):
         return self.value[:, None, :] * self.first
 
     @cached_property
-    def _swings(self) -> tuple[Array, Array, Array]:
+    def swings(self) -> tuple[Annotated[Array, "B f _"], Annotated[Array, "B f _"], Array]:
         """Over each cell, (B, f, N): inf and sup of |sin t|, and the reach of the angle 2t."""
         with np.errstate(over="ignore"):
-            half = self.reach.half[:, :, None]
+            half = self.geometry.half[:, :, None]
             reach = _positive(half, up(self.node.frequency * half, 6))
             spread = up(0.5 * reach + self.angles.error, 2)
         low, high = swing(self.angles.sine, self.angles.cosine, spread)
         return low, high, reach
 
-    def _exponent_range(self) -> tuple[Array, Array]:
+    def exponent_range(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
         """Certified ends (B, N) of `2 sum_j q_j sin^2` over each cell."""
         xp = namespace(self.value)
-        node, (low, high, _) = self.node, self._swings
+        node, (low, high, _) = self.node, self.swings
         n = low.shape[1] + 16
         least = down(xp.sum(2.0 * node.weight * low**2, axis=1), n) + node.fixed_exponents
         most = up(xp.sum(2.0 * node.weight * high**2, axis=1), n) + node.fixed_exponents
@@ -352,21 +353,21 @@ class PeriodicBatch(NodeBatch):
         """
         xp = namespace(self.value)
         node, angles = self.node, self.angles
-        reach = self._swings[2]
+        reach = self.swings[2]
         f = reach.shape[1]
-        least, _ = self._exponent_range()
+        least, _ = self.exponent_range()
         most = up(node.variance * xp.exp(-least), EXP_ULPS + 4) + node.variance * TINY
         with np.errstate(over="ignore"):
             spread = up(reach + 2.0 * angles.error, 2)
             double = 2.0 * angles.sine * angles.cosine
-            sine = swing(double, self._double_cosine, spread)[1]
-            cosine = swing(self._double_cosine, double, spread)[1]
+            sine = swing(double, self.double_cosine, spread)[1]
+            cosine = swing(self.double_cosine, double, spread)[1]
             q = node.weight
             A1 = xp.sum(q * reach * sine, axis=1)
             A2 = xp.sum(q * reach**2 * cosine, axis=1)
             A3 = xp.sum(q * reach**3 * sine, axis=1)
-            if self.reach.cells is not None and self.reach.cells.ball is not None:
-                square = self.reach.squared_norm(up(q * node.frequency**2, 16)[:, 0])
+            if self.geometry.cells.ball is not None:
+                square = self.geometry.squared_norm(up(q * node.frequency**2, 16)[:, 0])
                 ball = root(square)[:, None] * root(xp.sum(q * sine**2, axis=1))
                 A1 = xp.minimum(A1, ball)
             factors = [A1, A1**2 + A2, A1**3 + 3.0 * A1 * A2 + A3]
@@ -377,39 +378,12 @@ class PeriodicBatch(NodeBatch):
         """v, 0 and -v q W^2 on the diagonal: the value exact."""
         xp = namespace(self.value)
         node = self.node
-        zero = xp.zeros_like(xp.sum(self.reach.half, axis=1))
+        zero = xp.zeros_like(xp.sum(self.geometry.half, axis=1))
         curve = -node.variance * (node.frequency**2 * node.weight)[:, 0]
         hessian = _diagonal(curve[None, :] + zero[:, None])
-        jet = Jet(node.variance + zero, xp.zeros_like(self.reach.half), hessian)
+        jet = Jet(node.variance + zero, xp.zeros_like(self.geometry.half), hessian)
         largest = xp.max(xp.abs(curve)) if len(curve) else xp.sum(xp.abs(curve))
         return jet, (zero, zero, zero + up(16.0 * U * largest, 4))
-
-    def affine_relaxation(self) -> AffineRelaxation:
-        """`v exp(phi)`, `phi = -X = sum_j q_j (cos(w_j t_j) - 1) - (fixed)`: convex in phi."""
-        node, angles = self.node, self.angles
-        xp = namespace(self.value)
-        least, most = self._exponent_range()
-        free = xp.sum(node.weight)
-        constants = -(node.fixed_exponents + free)
-        errors = node.fixed_errors + gamma(len(node.weight) + 8) * xp.abs(constants)
-        carrier = SinusoidCarrier(
-            constants,
-            up(errors, 4),
-            node.weight[:, 0],
-            self._double_cosine,
-            2.0 * angles.sine * angles.cosine,
-            up(2.0 * angles.error, 1),
-            self._swings[2][:, :, 0],
-        )
-        low, high = -most, -least
-        lines = exponential_lines(node.variance, low, high)
-        ends = [node.variance * xp.exp(end) for end in (low, high)]
-        return AffineRelaxation(
-            nonnegative(down(ends[0], EXP_ULPS + 4)),
-            up(ends[1], EXP_ULPS + 4),
-            Affine(lines.intercept_under, ((carrier, lines.slope_under),)),
-            Affine(lines.intercept_over, ((carrier, lines.slope_over),)),
-        )
 
 
 def _diagonal(rows: Array) -> Array:

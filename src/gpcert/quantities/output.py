@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Self
 
+from gpcert.errors import InputError
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.numerics.arrays import Array, PerCell, Reals, namespace
@@ -32,6 +33,14 @@ class Quantity:
     def known(self) -> tuple[float, float]:
         """Bounds that hold for every x whatever the model."""
         return -math.inf, math.inf
+
+    @property
+    def negative(self) -> Quantity:
+        """Minus this one, which maxima are read off."""
+        raise InputError(
+            f"quantity: the negative of {type(self).__name__} is not known, and maxima are read "
+            "off it; define the property `negative`, or ask for sides='minimum'"
+        )
 
 
 class OutputQuantity(Quantity, ABC):
@@ -51,7 +60,7 @@ class OutputQuantity(Quantity, ABC):
         return (self,)
 
     @property
-    def negative(self) -> Self:
+    def negative(self) -> Self:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Minus this one: by default that of the other sign."""
         return replace(self, sign=-self.sign)  # pyright: ignore[reportArgumentType, reportCallIssue]
 
@@ -279,13 +288,9 @@ class Band(OutputQuantity):
         return WORTHWHILE_SHARE * abs(self.beta) * namespace(v_high).sqrt(v_high)
 
 
-WORTHWHILE_GAIN = 1e-3
-"""Probability that further lines must gain on some cell of a batch to be worth their time."""
-
-
 @dataclass(frozen=True)
-class Probability(OutputQuantity):
-    """`sign F(mu_c, v_c)` for a binary likelihood: `F(q, v)`, or `-F(-q, v)`."""
+class Response(OutputQuantity):
+    """`sign F(mu_c, v_c)` for the prediction F of a likelihood: `F(q, v)`, or `-F(-q, v)`."""
 
     likelihood: ScalarLikelihood
     output: int
@@ -293,8 +298,9 @@ class Probability(OutputQuantity):
 
     @property
     def known(self) -> tuple[float, float]:
-        """A probability, or its negative."""
-        return (0.0, 1.0) if self.sign > 0 else (-1.0, 0.0)
+        """What the likelihood predicts, or its negative."""
+        low, high = self.likelihood.range
+        return (low, high) if self.sign > 0 else (0.0 - high, 0.0 - low)
 
     def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """The likelihood's own; for sign = -1 that of -F(-q, v), the maximum of F on the line."""
@@ -311,7 +317,7 @@ class Probability(OutputQuantity):
             value = self.likelihood.line_minimum(a, b, v_low, v_high)
         else:
             value = -self.likelihood.line_maximum(-a, -b, v_low, v_high)
-        # a probability lies in [0, 1] whatever the latent bounds are
+        # a prediction lies in its range whatever the latent bounds are
         return xp.where(usable, value, xp.full_like(value, self.known[0]))
 
     def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
@@ -329,6 +335,20 @@ class Probability(OutputQuantity):
     def level_slope(self, q: Reals, v: Reals) -> Reals:
         """That of F at mu = sign q, mirrored."""
         return self.sign * self.likelihood.level_slope(self.sign * q, v)
+
+
+WORTHWHILE_GAIN = 1e-3
+"""Probability that further lines must gain on some cell of a batch to be worth their time."""
+
+
+@dataclass(frozen=True)
+class Probability(Response):
+    """`sign F(mu_c, v_c)` for the likelihood of two classes."""
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """A probability, or its negative."""
+        return (0.0, 1.0) if self.sign > 0 else (-1.0, 0.0)
 
     def worthwhile(self, v_high: PerCell) -> Array | float:
         return WORTHWHILE_GAIN

@@ -153,7 +153,9 @@ class Bounding:
         search = self.problem.local_search
         if search is None or len(question) == 0:
             return
-        starts = self.state.incumbents.points[question, g]
+        starts, ends = self.state.incumbents.points[question, g], self.questions
+        middle = 0.5 * ends.low[question] + 0.5 * ends.high[question]
+        starts = np.where(np.isnan(starts), middle, starts)  # no finite value is known
         if extra is not None and len(extra):
             starts = np.concatenate([starts, np.tile(extra, (len(question), 1))])
             question = np.concatenate([question, np.repeat(question, len(extra))])

@@ -17,7 +17,7 @@ AttackName = Literal["gpfgs", "gpfgs_probability", "pgd", "square", "best"]
 
 MethodName = Literal["taylor", "paper", "both"]
 
-QuantityName = Literal["probability", "mean", "variance", "std", "band", "lcb", "ucb"]
+QuantityName = Literal["probability", "response", "mean", "variance", "std", "band", "lcb", "ucb"]
 
 Ranking = Literal["effects", "lime", "gradient", "sufficient"]
 

@@ -28,7 +28,6 @@ from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
     FunctionModel,
-    Geometry,
     LinearModel,
     LocalKernel,
     QuadraticForm,
@@ -37,9 +36,7 @@ from gpcert.kernels.expansions.base import (
 )
 from gpcert.kernels.expansions.higher_degrees import (
     HigherTerms,
-    ScaledPoints,
     exponential_remainder,
-    paper_lower_bound,
 )
 from gpcert.kernels.expansions.squared_exponential_forms import form_polynomial, monotone_signs
 from gpcert.kernels.expansions.squared_exponential_table import (
@@ -59,13 +56,14 @@ from gpcert.numerics.compilation import fused
 from gpcert.numerics.rounding import gamma, nonnegative, root, up
 from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedExpansion(Expansion):
     """`scaled` (B, f): the centres; `distances` (B, N): their squared distances from the points."""
 
-    geometry: Geometry
+    geometry: ScaledCells
     K: Annotated[Array, "B N"]
     scaled: Annotated[Array, "B f"]
     distances: Annotated[Array, "B N"]
@@ -228,7 +226,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
 
     def _tail_bound(
         self,
-        geometry: Geometry,
+        geometry: ScaledCells,
         squared_norm: float | Array,
         known: Array,
         higher: HigherTerms | None,
@@ -250,7 +248,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return xp.minimum(plain, up(higher.size + beyond, 4))
 
     def _tail_beyond(
-        self, geometry: Geometry, squared_norm: float | Array, known: Array, higher: HigherTerms
+        self, geometry: ScaledCells, squared_norm: float | Array, known: Array, higher: HigherTerms
     ) -> Array:
         """Bound of the terms beyond the known degrees, see `_tail_bound`."""
         left = squared_norm - known - higher.known / self.variance
@@ -335,20 +333,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         first, second = np.triu_indices(expansion.scaled.shape[1])
         j, k = (xp.asarray(index, device=expansion.K.device) for index in (first, second))
         return expansion.K[:, None, :] * u[:, j] * u[:, k]
-
-    def paper_bound(
-        self,
-        expansion: WeightedExpansion,
-        weights: Annotated[Array, "N"],
-        slope: Array | None = None,
-    ) -> PerCell:
-        extents = self.point_norms + self.reach
-        # relative_error >= 0.6 of every error of r^2, that of the fixed features included
-        errors = 2.0 * self.relative_error
-        where = ScaledPoints(self.points, self.fixed_distances, extents, errors, self.variance)
-        underflow = self.floor * float(namespace(weights).sum(abs(weights)))
-        half = expansion.geometry.half
-        return paper_lower_bound(where, expansion.scaled, half, weights, slope) - underflow
 
 
 @fused

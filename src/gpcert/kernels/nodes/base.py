@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from gpcert.kernels.lines.base import AffineRelaxation
 from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.kernels.sizes import (
     euclidean,
@@ -32,7 +31,7 @@ from gpcert.kernels.sizes import (
 )
 from gpcert.numerics.arrays import Array, Index, PerCell, PerCellAndPoint, PerCellMatrix, namespace
 from gpcert.numerics.rounding import gamma, up, up_float
-from gpcert.regions.frame import Reach
+from gpcert.regions.scaled import ScaledCells
 
 if TYPE_CHECKING:
     from gpcert.kernels.nodes.radial_bins import BinnedSums
@@ -332,10 +331,6 @@ class NodeBatch(ABC):
         jet, errors = self.diagonal_jet()
         return -jet.hessian, errors[2]
 
-    @abstractmethod
-    def affine_relaxation(self) -> AffineRelaxation:
-        """The paper's lines: k(x, z_i) over each cell between two affine functions."""
-
     def _zeros(self, *shape: int) -> Array:
         """(B, ...)."""
         xp, value = namespace(self.value), self.value
@@ -358,9 +353,9 @@ class LocalNode(ABC):
     """Whether its batches may have sums by bins of distances (`NodeBatch.binned`)."""
 
     @abstractmethod
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """How far the feature map bends over each cell."""
 
     @abstractmethod
-    def at(self, reach: Reach) -> NodeBatch:
+    def at(self, geometry: ScaledCells) -> NodeBatch:
         """The functions k(., z_i) on each cell."""

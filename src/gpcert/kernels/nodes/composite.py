@@ -14,8 +14,6 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from gpcert.kernels.lines.affine_algebra import combined, product_enclosed
-from gpcert.kernels.lines.base import AffineRelaxation
 from gpcert.kernels.nodes.base import (
     DerivativeBounds,
     Jet,
@@ -28,7 +26,7 @@ from gpcert.kernels.nodes.base import (
 from gpcert.kernels.sizes import frobenius, leibniz, raised, scaled, total
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndPoint, PerCellMatrix, Reals, namespace
 from gpcert.numerics.rounding import gamma
-from gpcert.regions.frame import Reach
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +36,15 @@ class SumNode(LocalNode):
     parts: tuple[LocalNode, ...]
 
     @np.errstate(over="ignore")
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """The feature space is the direct sum of the parts'."""
-        return reduce(DerivativeBounds.plus, [part.derivative_bounds(reach) for part in self.parts])
+        return reduce(
+            DerivativeBounds.plus, [part.derivative_bounds(geometry) for part in self.parts]
+        )
 
-    def at(self, reach: Reach) -> NodeBatch:
-        batches = tuple(part.at(reach) for part in self.parts)
-        return batches[0] if len(batches) == 1 else SumBatch.of(batches, reach.half.shape[1])
+    def at(self, geometry: ScaledCells) -> NodeBatch:
+        batches = tuple(part.at(geometry) for part in self.parts)
+        return batches[0] if len(batches) == 1 else SumBatch.of(batches, geometry.half.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +120,6 @@ class SumBatch(KnownBatch):
         matrices, errors = zip(*(part.mixed() for part in self.parts), strict=True)
         return reduce(add, matrices), _added(errors, [frobenius(part) for part in matrices])
 
-    def affine_relaxation(self) -> AffineRelaxation:
-        """Intervals and lines add; each carrier keeps its own slopes."""
-        one = namespace(self.value).ones_like(self.value)
-        return combined([(one, part.affine_relaxation()) for part in self.parts])
-
 
 @np.errstate(over="ignore")
 def _added(errors: Sequence[Array], sizes: Sequence[Array]) -> Array:
@@ -140,12 +135,12 @@ class ScaleNode(LocalNode):
     factor: float
 
     @np.errstate(over="ignore")
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """The feature map grows by the factor's root."""
-        return self.part.derivative_bounds(reach).scaled(self.factor)
+        return self.part.derivative_bounds(geometry).scaled(self.factor)
 
-    def at(self, reach: Reach) -> ScaleBatch:
-        part = self.part.at(reach)
+    def at(self, geometry: ScaledCells) -> ScaleBatch:
+        part = self.part.at(geometry)
         return ScaleBatch(
             self.factor * part.value,
             _scaled(part.sizes, self.factor),
@@ -212,10 +207,6 @@ class ScaleBatch(KnownBatch):
         (error,) = _scaled(_with_rounding((frobenius(matrix),), (error,)), self.factor)
         return self.factor * matrix, error
 
-    def affine_relaxation(self) -> AffineRelaxation:
-        factor = namespace(self.value).full_like(self.value, self.factor)
-        return combined([(factor, self.part.affine_relaxation())])
-
 
 @dataclass(frozen=True, eq=False)
 class ProductNode(LocalNode):
@@ -224,14 +215,16 @@ class ProductNode(LocalNode):
     parts: tuple[LocalNode, ...]
 
     @np.errstate(over="ignore")
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """The feature space is the tensor product of the parts'."""
-        return reduce(DerivativeBounds.times, each_answer(self.parts, "derivative_bounds", reach))
+        return reduce(
+            DerivativeBounds.times, each_answer(self.parts, "derivative_bounds", geometry)
+        )
 
-    def at(self, reach: Reach) -> NodeBatch:
+    def at(self, geometry: ScaledCells) -> NodeBatch:
         """One batch a part, multiplied from the left."""
-        product = partial(ProductBatch.of, features=reach.half.shape[1])
-        return reduce(product, each_answer(self.parts, "at", reach))
+        product = partial(ProductBatch.of, features=geometry.half.shape[1])
+        return reduce(product, each_answer(self.parts, "at", geometry))
 
 
 def each_answer(parts: Sequence[Any], method: str, *arguments: Any) -> list[Any]:
@@ -306,13 +299,6 @@ class ProductBatch(KnownBatch):
         """
         jet, errors = _product_rule(_with_mixed(self.left), _with_mixed(self.right))
         return jet.hessian, errors[2]
-
-    def affine_relaxation(self) -> AffineRelaxation:
-        """McCormick's inequalities; see `gpcert.kernels.lines.affine_algebra`."""
-        values = (self.left.value, self.right.value)
-        return product_enclosed(
-            self.left.affine_relaxation(), self.right.affine_relaxation(), values
-        )
 
 
 @np.errstate(over="ignore")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpcert.kernels.exponentials import exponential_lines
 from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.numerics.rounding import ASIN_LOG_ULPS, EXP_ULPS, POW_ULPS, SIN_COS_ULPS, U
+from gpcert.paper.lines.exponentials import exponential_lines
 from gpcert.testing.balls import exact, flint
 from gpcert.testing.effort import examples
 

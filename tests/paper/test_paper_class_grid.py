@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.enclosures.paper import class_grid
-from gpcert.enclosures.paper.class_grid import (
+from gpcert.likelihoods import Softmax
+from gpcert.model.class_layout import ClassLayout
+from gpcert.paper import class_grid
+from gpcert.paper.class_grid import (
     LatentRanges,
     conditional_mean,
     conditional_variance,
@@ -17,13 +19,11 @@ from gpcert.enclosures.paper.class_grid import (
     link_range,
     pieces_for,
 )
-from gpcert.likelihoods import Softmax
-from gpcert.model.class_layout import ClassLayout
 from gpcert.quantities import ClassSums
 from gpcert.testing.arb_reference import exact, flint
 from gpcert.testing.effort import examples
 from tests.enclosures.enclosure_checks import arb
-from tests.enclosures.paper.paper_class_cases import LIKELIHOODS, certified
+from tests.paper.paper_class_cases import LIKELIHOODS, certified
 from tests.strategies import seeds
 
 

@@ -21,10 +21,10 @@ from typing import Annotated, Any
 import numpy as np
 import scipy.sparse as sp
 
-from gpcert.enclosures.paper.relaxation import Multipliers, Relaxation
-from gpcert.enclosures.paper.variance import ClosedForms, SquareForm
 from gpcert.numerics.arrays import Array, PerCellAndPoint, namespace, to_numpy
 from gpcert.numerics.deadline import checkpoint
+from gpcert.paper.relaxation import Multipliers, Relaxation
+from gpcert.paper.variance import ClosedForms, SquareForm
 from gpcert.utils.optional_imports import optional
 
 TANGENTS = (-1.0, -0.5, 0.0, 0.5, 1.0)

@@ -20,14 +20,6 @@ from typing import Annotated, Literal
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.kernels.lines.base import (
-    Carrier,
-    ExponentialCarrier,
-    LinearCarrier,
-    QuadraticCarrier,
-    SinusoidCarrier,
-    sinusoid_minimum,
-)
 from gpcert.numerics.arrays import Array, PerVector, namespace
 from gpcert.numerics.rounding import (
     EXP_ULPS,
@@ -38,6 +30,14 @@ from gpcert.numerics.rounding import (
     nonnegative,
     root,
     up,
+)
+from gpcert.paper.lines.carriers import (
+    Carrier,
+    ExponentialCarrier,
+    LinearCarrier,
+    QuadraticCarrier,
+    SinusoidCarrier,
+    sinusoid_minimum,
 )
 from gpcert.regions import Cells
 
@@ -206,7 +206,7 @@ def _quadratic(carrier: QuadraticCarrier) -> LiftedCarrier:
 @lift.register
 def _linear(carrier: LinearCarrier) -> LiftedCarrier:
     """Linear already; slopes are known up to `roundings` and underflow."""
-    xp, half = namespace(carrier.values), carrier.reach.half
+    xp, half = namespace(carrier.values), carrier.geometry.half
     slopes = carrier.slopes[None, :, :] + xp.zeros_like(carrier.values)[:, :, None]
     lost = TINY * xp.sum(half, axis=1)[:, None]
     error = carrier.errors + gamma(carrier.roundings) * carrier.spread + lost
@@ -216,7 +216,7 @@ def _linear(carrier: LinearCarrier) -> LiftedCarrier:
         kind="parabola",
         slopes=(slopes, xp.zeros_like(slopes)),
         ranges=(half,),
-        columns=carrier.reach.columns,
+        columns=carrier.geometry.features,
     )
 
 

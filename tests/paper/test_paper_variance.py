@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.paper import PaperEnclosures
-from gpcert.enclosures.paper.programs import CellProgram
-from gpcert.enclosures.paper.relaxation import Multipliers, dual_bound
-from gpcert.enclosures.paper.variance import SquareForm, least_difference
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend, backend_from_name, to_numpy
+from gpcert.paper.method import PaperMethod
+from gpcert.paper.programs import CellProgram
+from gpcert.paper.relaxation import Multipliers, dual_bound
+from gpcert.paper.variance import SquareForm, least_difference
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, regression_posterior
 from gpcert.testing.effort import examples
@@ -27,7 +27,7 @@ from tests.strategies import any_kernels, cases, ill_conditioned, kernels, rando
 def intervals(posterior, cells, how, backend="numpy"):
     local = LocalPosterior.build(posterior, cells.region, backend_from_name(backend), True)
     evaluation = Evaluation(local, cells)
-    found = PaperEnclosures(how).of(evaluation)
+    found = PaperMethod(how).of(evaluation)
     return found, evaluation  # the memo holds the evaluation weakly
 
 

@@ -4,17 +4,18 @@ import numpy as np
 from hypothesis import given, settings
 
 from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.paper import PaperEnclosures
-from gpcert.enclosures.paper.relaxation import (
+from gpcert.numerics.arrays import Backend, to_numpy
+from gpcert.numerics.rounding import TINY
+from gpcert.paper.lines import affine_relaxation
+from gpcert.paper.lines.algebra import affine_lower_bound
+from gpcert.paper.method import PaperMethod
+from gpcert.paper.relaxation import (
     Multipliers,
     dual_bound,
     interval_bound,
     sign_multipliers,
 )
-from gpcert.kernels.lines.affine_algebra import affine_lower_bound
-from gpcert.numerics.arrays import Backend, to_numpy
-from gpcert.numerics.rounding import TINY
-from gpcert.regions.frame import Reach
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
 from gpcert.testing.node_case import cell_points
@@ -26,7 +27,7 @@ def intervals_of(case, cells=None, variance=False, how="analytic"):
     with refused_growth():
         local = LocalPosterior.build(case.posterior, case.region, Backend(), variance)
     cells = random_cells(case.region, case.rng, 4, 3) if cells is None else cells
-    return PaperEnclosures(how).of(Evaluation(local, cells)), cells
+    return PaperMethod(how).of(Evaluation(local, cells)), cells
 
 
 def dot(floats, balls):
@@ -116,19 +117,17 @@ def test_signs_are_never_looser_than_the_mean_bound(case):
     intervals, cells = intervals_of(case)
     (relaxation,) = [own.relaxation for own in intervals.programs]
     node, frame = intervals.tree
-    reach = Reach.of(cells, frame)
-    affine_relaxation = node.at(reach).affine_relaxation()
+    reach = ScaledCells.in_frame(cells, frame)
+    lines = affine_relaxation(node.at(reach))
     for t in case.posterior.weights:
         mine = np.maximum(
             dual_bound(relaxation, t[None], sign_multipliers(t[None])).lower[:, 0],
             interval_bound(relaxation, t[None])[:, 0],
         )
-        theirs = affine_lower_bound(affine_relaxation, t)
+        theirs = affine_lower_bound(lines, t)
         known = np.isfinite(theirs)
-        size = (
-            np.abs(t) @ np.maximum(np.abs(affine_relaxation.low), np.abs(affine_relaxation.high)).T
-        )
-        slopes = [np.abs(s) * c.magnitude() for c, s in affine_relaxation.under.slopes]
-        slopes += [np.abs(s) * c.magnitude() for c, s in affine_relaxation.over.slopes]
+        size = np.abs(t) @ np.maximum(np.abs(lines.low), np.abs(lines.high)).T
+        slopes = [np.abs(s) * c.magnitude() for c, s in lines.under.slopes]
+        slopes += [np.abs(s) * c.magnitude() for c, s in lines.over.slopes]
         size = size + sum((part @ np.abs(t) for part in slopes), np.zeros(len(size)))
         assert np.all(mine[known] >= theirs[known] - 1e-9 * size[known] - 8.0 * TINY)

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
 from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.numerics.arrays import to_numpy
+from gpcert.paper.method import PaperMethod
 from gpcert.quantities import Deviation, Mean, Probability, Quantity, Variance
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
@@ -17,7 +17,7 @@ from tests.strategies import any_kernels, cases
 
 
 def both_ways(goal, how="analytic"):
-    enclosures = PaperEnclosures(how)
+    enclosures = PaperMethod(how)
     return (QuantityGoal(goal.quantity, enclosures, taylor) for taylor in (False, True))
 
 
@@ -104,7 +104,7 @@ def test_splits_are_random_features_with_width():
         evaluation = evaluation_of(case)
         half = to_numpy(evaluation.cells.half)
         first, again, other = (
-            PaperEnclosures("analytic", seed).random_axes(evaluation) for seed in (1, 1, 2)
+            PaperMethod("analytic", seed).random_axes(evaluation) for seed in (1, 1, 2)
         )
         assert np.array_equal(first, again)
         assert half.size == 0 or not half.any() or not np.array_equal(first, other)
@@ -122,7 +122,7 @@ def test_unknown_quantities_are_refused():
     def check(case):
         evaluation = evaluation_of(case, variance=False)
         with pytest.raises(InputError, match="taylor"):
-            QuantityGoal(Other(), PaperEnclosures("analytic"), False).bound(evaluation, None)
+            QuantityGoal(Other(), PaperMethod("analytic"), False).bound(evaluation, None)
         with pytest.raises(NotImplementedError, match="Other"):
             QuantityGoal(Other()).bound(evaluation, None)
 

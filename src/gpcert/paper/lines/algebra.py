@@ -27,28 +27,28 @@ from operator import add
 
 import numpy as np
 
-from gpcert.kernels.lines.base import (
+from gpcert.kernels.sizes import signed_times, times
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndPoint, namespace
+from gpcert.numerics.rounding import TINY, down, gamma, nonnegative, up
+from gpcert.paper.lines.carriers import (
     Affine,
     AffineRelaxation,
     Carrier,
     LinearCarrier,
     joint_minimum,
 )
-from gpcert.kernels.sizes import signed_times, times
-from gpcert.numerics.arrays import Array, PerCell, PerCellAndPoint, namespace
-from gpcert.numerics.rounding import TINY, down, gamma, nonnegative, up
 
 Term = tuple[Array, AffineRelaxation]
 """A coefficient c, broadcastable to (B, N), and what encloses k."""
 
 
-def negated(affine_relaxation: AffineRelaxation) -> AffineRelaxation:
+def negated(lines: AffineRelaxation) -> AffineRelaxation:
     """What encloses -k."""
     return AffineRelaxation(
-        -affine_relaxation.high,
-        -affine_relaxation.low,
-        _negative(affine_relaxation.over),
-        _negative(affine_relaxation.under),
+        -lines.high,
+        -lines.low,
+        _negative(lines.over),
+        _negative(lines.under),
     )
 
 
@@ -75,12 +75,10 @@ def interval_sum(terms: Sequence[Term]) -> PerCellAndPoint:
     return xp.where(xp.isfinite(total), total, xp.full_like(total, -math.inf))
 
 
-def interval_term(coefficient: Array, affine_relaxation: AffineRelaxation) -> PerCellAndPoint:
+def interval_term(coefficient: Array, lines: AffineRelaxation) -> PerCellAndPoint:
     """Lower bound of `c k` from the interval of k; -inf where nothing is known."""
-    xp = namespace(affine_relaxation.low)
-    product = signed_times(
-        coefficient, xp.where(coefficient > 0, affine_relaxation.low, affine_relaxation.high)
-    )
+    xp = namespace(lines.low)
+    product = signed_times(coefficient, xp.where(coefficient > 0, lines.low, lines.high))
     finite = xp.isfinite(product)
     lowered = down(xp.where(finite, product, xp.zeros_like(product)), 1)
     exact = (coefficient == 1) | (coefficient == 0)
@@ -101,8 +99,8 @@ def lower_combination(
     total = xp.zeros_like(lowest) if constant is None else constant + xp.zeros_like(lowest)
     none, size = xp.zeros_like(lowest), abs(total)
     slopes: dict[int, tuple[Carrier, Array, Array]] = {}
-    for coefficient, affine_relaxation in terms:
-        affine = _chosen(coefficient >= 0, affine_relaxation)
+    for coefficient, lines in terms:
+        affine = _chosen(coefficient >= 0, lines)
         part = signed_times(coefficient, affine.intercept)
         total, size = total + part, size + abs(part)
         for carrier, slope in affine.slopes:
@@ -129,19 +127,19 @@ def lower_combination(
     )
 
 
-def _chosen(below: Array, affine_relaxation: AffineRelaxation) -> Affine:
+def _chosen(below: Array, lines: AffineRelaxation) -> Affine:
     """`under` where the mask holds, `over` elsewhere; each carrier once."""
     xp, none = (
-        namespace(affine_relaxation.low),
-        namespace(affine_relaxation.low).zeros_like(affine_relaxation.low),
+        namespace(lines.low),
+        namespace(lines.low).zeros_like(lines.low),
     )
     slopes: dict[int, tuple[Carrier, list[Array]]] = {}
-    for side, affine in enumerate((affine_relaxation.under, affine_relaxation.over)):
+    for side, affine in enumerate((lines.under, lines.over)):
         for carrier, slope in affine.slopes:
             _, pair = slopes.setdefault(id(carrier), (carrier, [none, none]))
             assert pair[side] is none, "each carrier occurs once in an affine function"
             pair[side] = slope
-    intercept = xp.where(below, affine_relaxation.under.intercept, affine_relaxation.over.intercept)
+    intercept = xp.where(below, lines.under.intercept, lines.over.intercept)
     each = slopes.values()
     return Affine(intercept, tuple((carrier, xp.where(below, *pair)) for carrier, pair in each))
 
@@ -200,7 +198,7 @@ def _under(
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def affine_lower_bound(affine_relaxation: AffineRelaxation, weights: Array) -> PerCell:
+def affine_lower_bound(lines: AffineRelaxation, weights: Array) -> PerCell:
     """Certified lower bound (B,) of `sum_i t_i k(x, z_i)` over each cell, t (N,) or (B, N).
 
     With `under` where t_i >= 0 and `over` where t_i < 0 the sum is at least
@@ -208,13 +206,13 @@ def affine_lower_bound(affine_relaxation: AffineRelaxation, weights: Array) -> P
     `sum_i min(t_i low_i, t_i high_i)`. The better one counts. Reference: Patane et al.,
     Proposition "mean bound", with the sign and weights of Statement 12.4.
     """
-    xp = namespace(affine_relaxation.low)
-    each = interval_term(weights, affine_relaxation)
-    lines = lower_combination([(weights, affine_relaxation)], each)
-    total, size = xp.sum(lines.intercept, axis=1), xp.sum(abs(lines.intercept), axis=1)
-    for least in _minima(lines.slopes):
+    xp = namespace(lines.low)
+    each = interval_term(weights, lines)
+    below = lower_combination([(weights, lines)], each)
+    total, size = xp.sum(below.intercept, axis=1), xp.sum(abs(below.intercept), axis=1)
+    for least in _minima(below.slopes):
         total, size = total + least, size + abs(least)
-    count = each.shape[1] + len(lines.slopes) + 4
+    count = each.shape[1] + len(below.slopes) + 4
     total = total - up(gamma(count) * size, count)
     plain = xp.sum(each, axis=1) - up(gamma(count) * xp.sum(abs(each), axis=1), count)
     lowest = xp.full_like(total, -math.inf)
@@ -230,8 +228,6 @@ def _minima(slopes: Sequence[tuple[Carrier, Array]]) -> Iterator[Array]:
         if not isinstance(carrier, LinearCarrier):
             yield carrier.minimum(slope)
         else:
-            cells = carrier.reach.cells
-            key = id(carrier) if cells is None else id(cells)
-            together.setdefault(key, []).append((carrier, slope))
+            together.setdefault(id(carrier.geometry.cells), []).append((carrier, slope))
     for group in together.values():
         yield joint_minimum(group)

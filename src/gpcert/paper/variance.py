@@ -24,18 +24,18 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from gpcert.enclosures.paper.lifted import finite_or_none
-from gpcert.enclosures.paper.relaxation import (
+from gpcert.enclosures.polynomials import Minimum
+from gpcert.numerics.arrays import Array, Backend, PerCell, PerCellAndPoint, namespace
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import TINY, gamma, nonnegative, up
+from gpcert.paper.lifted import finite_or_none
+from gpcert.paper.relaxation import (
     Multipliers,
     Relaxation,
     dual_bound,
     interval_bound,
     sign_multipliers,
 )
-from gpcert.enclosures.polynomials import Minimum
-from gpcert.numerics.arrays import Array, Backend, PerCell, PerCellAndPoint, namespace
-from gpcert.numerics.deadline import checkpoint
-from gpcert.numerics.rounding import TINY, gamma, nonnegative, up
 
 LARGEST_RESIDUAL = 1e-6
 """Relative to k(x, x), for the worst kernel row: above it the rows of A take the place of the

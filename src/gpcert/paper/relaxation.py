@@ -25,15 +25,16 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.enclosures.paper.lifted import LiftedBox, LiftedCarrier, finite_or_none, lift
 from gpcert.enclosures.polynomials import Minimum
-from gpcert.kernels.lines.base import Affine, AffineRelaxation, Carrier
 from gpcert.kernels.nodes.base import NodeBatch
 from gpcert.kernels.sizes import signed_times
 from gpcert.numerics.arrays import Array, PerCellAndPoint, namespace
 from gpcert.numerics.rounding import TINY, gamma, nonnegative, up
+from gpcert.paper.lifted import LiftedBox, LiftedCarrier, finite_or_none, lift
+from gpcert.paper.lines.carriers import Affine, AffineRelaxation, Carrier
+from gpcert.paper.lines.registry import affine_relaxation
 from gpcert.regions import Cells
-from gpcert.regions.frame import Reach
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,30 +85,29 @@ class Relaxation:
         return xp.maximum(xp.abs(self.low), xp.abs(self.high))
 
 
-def relax(batch: NodeBatch, reach: Reach) -> Relaxation:
-    """Relax a kernel's functions on the cells of `reach`."""
-    assert reach.cells is not None
-    affine_relaxation = batch.affine_relaxation()
-    slopes = (*affine_relaxation.under.slopes, *affine_relaxation.over.slopes)
+def relax(batch: NodeBatch, geometry: ScaledCells) -> Relaxation:
+    """Relax a kernel's functions on the cells."""
+    lines = affine_relaxation(batch)
+    slopes = (*lines.under.slopes, *lines.over.slopes)
     carriers: dict[int, Carrier] = {id(carrier): carrier for carrier, _ in slopes}
     lifted = {key: lift(carrier) for key, carrier in carriers.items()}
-    box, places = _box(list(lifted.items()), reach, reach.cells)
-    shape = affine_relaxation.low.shape
+    box, places = _box(list(lifted.items()), geometry, geometry.cells)
+    shape = lines.low.shape
     parts = {key: (each, _placed(each, places[key], box, shape)) for key, each in lifted.items()}
-    under = _planes(affine_relaxation.under, parts, box, 1.0)
-    over = _planes(affine_relaxation.over, parts, box, -1.0)
-    low, high = _tightened(affine_relaxation, under, over, box)
+    under = _planes(lines.under, parts, box, 1.0)
+    over = _planes(lines.over, parts, box, -1.0)
+    low, high = _tightened(lines, under, over, box)
     return Relaxation(low, high, under, over, box, batch.value)
 
 
 def _box(
-    lifted: Sequence[tuple[int, LiftedCarrier]], reach: Reach, cells: Cells
+    lifted: Sequence[tuple[int, LiftedCarrier]], geometry: ScaledCells, cells: Cells
 ) -> tuple[LiftedBox, dict[int, np.ndarray]]:
     """The lifted coordinates of all carriers, the features' displacements first; and the numbers of
     each carrier's among those of its kind."""
-    xp, none = namespace(reach.half), reach.half[:, :0]
+    xp, none = namespace(geometry.half), geometry.half[:, :0]
     ranges: dict[str, list[tuple[Array, ...]]] = {
-        "parabola": [(reach.half,)],
+        "parabola": [(geometry.half,)],
         "angle": [(none,)],
         "factor": [(none, none)],
     }
@@ -123,7 +123,7 @@ def _box(
         for kind in ranges.values()
         for part in zip(*kind, strict=True)
     )
-    return LiftedBox(half, spreads, least, most, cells, reach.unit), places
+    return LiftedBox(half, spreads, least, most, cells, geometry.unit), places
 
 
 def _placed(each: LiftedCarrier, place: np.ndarray, box: LiftedBox, shape: tuple) -> Array:
@@ -172,17 +172,17 @@ def _planes(
 
 
 def _tightened(
-    affine_relaxation: AffineRelaxation, under: Planes, over: Planes, box: LiftedBox
+    lines: AffineRelaxation, under: Planes, over: Planes, box: LiftedBox
 ) -> tuple[Array, Array]:
     """The better of the interval of k and the range of its planes."""
-    xp = namespace(affine_relaxation.low)
+    xp = namespace(lines.low)
     zero = xp.zeros_like(under.slopes)
     least = under.intercept + box.minimum(under.slopes, zero)
     most = over.intercept - box.minimum(-over.slopes, zero)
     least = least - up(gamma(2) * (xp.abs(under.intercept) + xp.abs(least)), 4)
     most = most + up(gamma(2) * (xp.abs(over.intercept) + xp.abs(most)), 4)
-    low = xp.where(under.usable & (least > affine_relaxation.low), least, affine_relaxation.low)
-    high = xp.where(over.usable & (most < affine_relaxation.high), most, affine_relaxation.high)
+    low = xp.where(under.usable & (least > lines.low), least, lines.low)
+    high = xp.where(over.usable & (most < lines.high), most, lines.high)
     return low, high
 
 

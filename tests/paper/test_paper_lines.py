@@ -19,7 +19,7 @@ def check_paper(case):
     points = points_of(evaluation, case.rng)
     for c in range(case.posterior.outputs):
         for sign in (1, -1):
-            lower = to_numpy(evaluation.local.paper_mean(evaluation.expansion, c, sign))
+            lower = to_numpy(evaluation.local.lines_mean(evaluation.expansion, c, sign))
             for b, rows in enumerate(points):
                 for x in rows:
                     below(float(lower[b]), sign * unit_mean(evaluation, c)(x, b), "paper")
@@ -51,7 +51,7 @@ def test_exact_for_one_point_of_a_degenerate_cell():
     x = np.array([0.3, -0.4])
     case = Case(posterior, Box(x - 1e-9, x + 1e-9), rng)
     evaluation = evaluation_of(case, variance=False, cells=case.region.root())
-    lower = float(evaluation.local.paper_mean(evaluation.expansion, 0, 1)[0])
+    lower = float(evaluation.local.lines_mean(evaluation.expansion, 0, 1)[0])
     lower = lower * evaluation.local.unit.mean_scale[0]
     assert lower == pytest.approx(posterior.predict(x[None])[0][0, 0], abs=1e-7)
 

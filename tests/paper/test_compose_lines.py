@@ -11,16 +11,18 @@ from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.composite import Product, Scale, Sum
 from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.linear import Linear, Polynomial
-from gpcert.kernels.lines.affine_algebra import (
+from gpcert.numerics.arrays import Backend, backend_from_name, to_numpy
+from gpcert.paper.lines import affine_relaxation
+from gpcert.paper.lines.algebra import (
     affine_lower_bound,
     combined,
     negated,
     product_enclosed,
 )
-from gpcert.kernels.lines.base import Affine, AffineRelaxation, Carrier
-from gpcert.numerics.arrays import Backend, backend_from_name, to_numpy
+from gpcert.paper.lines.carriers import Affine, AffineRelaxation, Carrier
 from gpcert.regions import Ball, Box
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.balls import exact, flint
 from gpcert.testing.effort import examples
 
@@ -34,8 +36,10 @@ LINEAR = (
 
 def lower_bound(kernel, points, region, weights, backend=None):
     frame = Frame.of(region, kernel.typical_lengths(points.shape[1]), backend or Backend())
-    batch = kernel.node(points, frame).at(Reach.of(region.root(backend or Backend()), frame))
-    return to_numpy(affine_lower_bound(batch.affine_relaxation(), frame.backend.asarray(weights)))
+    batch = kernel.node(points, frame).at(
+        ScaledCells.in_frame(region.root(backend or Backend()), frame)
+    )
+    return to_numpy(affine_lower_bound(affine_relaxation(batch), frame.backend.asarray(weights)))
 
 
 @pytest.mark.parametrize("kernel", LINEAR)
@@ -173,13 +177,13 @@ def test_huge_cells_overflow_without_nan(width):
     points = rng.normal(size=(4, 2))
     region = Box([-width, -1.0], [width, 1.0])
     frame = Frame.of(region, kernel.typical_lengths(2), Backend())
-    node, reach = kernel.node(points, frame), Reach.of(region.root(), frame)
+    node, reach = kernel.node(points, frame), ScaledCells.in_frame(region.root(), frame)
     sizes, batch = node.derivative_bounds(reach), node.at(reach)
-    affine_relaxation = batch.affine_relaxation()
-    bound = affine_lower_bound(affine_relaxation, rng.normal(size=4))
+    lines = affine_relaxation(batch)
+    bound = affine_lower_bound(lines, rng.normal(size=4))
     arrays = [sizes.remainder(n) for n in range(3)] + list(sizes.lengths) + list(batch.variations())
-    arrays += [*batch.sizes, *batch.errors, affine_relaxation.low, affine_relaxation.high, bound]
-    for line in (affine_relaxation.under, affine_relaxation.over):
+    arrays += [*batch.sizes, *batch.errors, lines.low, lines.high, bound]
+    for line in (lines.under, lines.over):
         arrays += [line.intercept, *[slope for _, slope in line.slopes]]
     for array in arrays:
         assert not np.isnan(np.asarray(array)).any()

@@ -1,54 +1,38 @@
 """The paper's propositions: intervals of mean and variance of a batch of cells, and the bounds of
 quantities that they give.
-
-Line 4 and 5 of Algorithm 1 are the bound; line 6 evaluates the quantity at the extremal points of
-the mean's and the variance's programs; line 8 splits a random feature in the middle.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.attacks.functions import plain_function
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalPosterior, remembered
-from gpcert.enclosures.paper.programs import SolverPrograms
-from gpcert.enclosures.paper.relaxation import relax
-from gpcert.enclosures.paper.variance import (
+from gpcert.enclosures.polynomials import Minimum
+from gpcert.errors import InputError
+from gpcert.kernels.nodes.base import LocalNode
+from gpcert.numerics.arrays import Array, Backend, PerCell, namespace
+from gpcert.numerics.deadline import checkpoint
+from gpcert.numerics.rounding import down
+from gpcert.paper.relaxation import relax
+from gpcert.paper.variance import (
     ClosedForms,
     SquareForm,
     best_linear,
     least_difference,
     variance_interval,
 )
-from gpcert.enclosures.polynomials import Minimum
-from gpcert.errors import InputError
-from gpcert.kernels.nodes.base import LocalNode
-from gpcert.model.committee import Model
-from gpcert.numerics.arrays import Array, Backend, PerCell, PerCellAndFeature, namespace, to_numpy
-from gpcert.numerics.deadline import checkpoint
-from gpcert.numerics.rounding import down
-from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
-from gpcert.regions.frame import Frame, Reach
-from gpcert.utils.option_names import VarianceBound
+from gpcert.quantities import Compound, OutputQuantity, Quantity
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 LARGEST_CHUNK = 4.0e6
 """Slopes (cells x points x lifted coordinates) held at once."""
-
-SOLVER_CELLS = 1
-"""Parents split at a time with solvers, so that a budget is looked at between boxes."""
-
-GRID_CELLS = 2
-"""The same where the latent space is discretised: up to a second for every box."""
-
-ANALYTIC_WORK = 1.0e9
-"""Multiplications of a batch by closed forms (about half a second): budgets are met in between."""
 
 
 class Side(NamedTuple):
@@ -56,38 +40,6 @@ class Side(NamedTuple):
 
     bound: Array
     shift: Array
-
-
-class PaperEnclosures:
-    """The paper's method for one search: how the variance is bounded, and the random splits.
-
-    Shared by the goals of a search, so that the intervals of a batch are found once.
-    """
-
-    def __init__(self, variance: VarianceBound = "solver", random_state: int | None = 0) -> None:
-        self.variance = variance
-        self.rng = np.random.default_rng(random_state)
-
-    def most_cells(self, quantity: Quantity, model: Model, f: int) -> int:
-        """How many parents a search should split at a time where variances are bounded.
-
-        2N eigenvectors' ranges from planes of 2f slopes, for both children, four products each.
-        """
-        N = max(len(member.points) for member in model.members)
-        closed = max(1, int(ANALYTIC_WORK / (32.0 * N * N * (f + 1))))
-        most = SOLVER_CELLS if self.variance == "solver" else closed
-        return min(most, GRID_CELLS) if isinstance(quantity, ClassSums) else most
-
-    def of(self, evaluation: Evaluation) -> CellIntervals:
-        """The intervals of a batch."""
-        kind = SolverPrograms if self.variance == "solver" else ClosedForms
-        return CellIntervals(evaluation, kind)
-
-    def random_axes(self, evaluation: Evaluation) -> PerCellAndFeature:
-        """(B, f) scores whose largest is a random feature that has some width (Algorithm 1)."""
-        half = to_numpy(evaluation.cells.half)
-        scores = np.where(half > 0, 1.0 + self.rng.random(half.shape), 0.0)
-        return namespace(evaluation.cells.half).asarray(scores, device=evaluation.cells.half.device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +85,8 @@ class CellIntervals:
         for start in range(0, len(cells), rows):
             checkpoint()
             part = cells.take(np.arange(start, min(start + rows, len(cells))))
-            reach = Reach.of(part, frame)
-            found.append(self.kind(relax(whole or node.at(reach), reach)))
+            geometry = ScaledCells.in_frame(part, frame)
+            found.append(self.kind(relax(whole or node.at(geometry), geometry)))
         return found
 
     @remembered
@@ -185,40 +137,9 @@ class CellIntervals:
         return Side(lower, point * self.programs[0].relaxation.lifted.unit)
 
 
-def paper_bound(
-    quantity: Quantity, enclosures: PaperEnclosures, evaluation: Evaluation
-) -> tuple[PerCell, Array, Array]:
-    """Lower bounds (B,), the best of the extremal points, and the axes to be split."""
-    lower, sides = bounded(quantity, enclosures, evaluation)
-    xp = namespace(lower)
-    lower = xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower)
-    point = _best_point(quantity, evaluation, lower, sides)
-    return lower, point, enclosures.random_axes(evaluation)
-
-
-def _best_point(
-    quantity: Quantity, evaluation: Evaluation, lower: Array, sides: Sequence[Side]
-) -> Array:
-    """(B, f): extremal points; where the bound is least, the one with the best value."""
-    cells = evaluation.cells
-    if cells.lower.shape[1] == 0:
-        return cells.half
-    shift = sides[0].shift
-    b = int(np.argmin(to_numpy(lower)))
-    moves = np.stack([to_numpy(side.shift)[b] for side in sides])
-    low, high = to_numpy(cells.lower)[b], to_numpy(cells.upper)[b]
-    free = np.clip(to_numpy(cells.center)[b] + moves, low, high)
-    points = cells.region.project(cells.points_full(free))
-    values, _ = plain_function(evaluation.model, quantity)(points)
-    best = int(np.argmin(np.where(np.isnan(values), np.inf, values)))
-    xp = namespace(shift)
-    row = xp.asarray(np.arange(len(cells)) == b, device=shift.device)[:, None]
-    return xp.where(row, sides[best].shift, shift)
-
-
 @singledispatch
 def bounded(
-    quantity: Quantity, enclosures: PaperEnclosures, evaluation: Evaluation
+    quantity: Quantity, kind: type[ClosedForms], evaluation: Evaluation
 ) -> tuple[PerCell, list[Side]]:
     """Lower bound (B,) of the quantity, and the extremal points it came from."""
     raise InputError(
@@ -229,14 +150,14 @@ def bounded(
 
 @bounded.register
 def _output(
-    quantity: OutputQuantity, enclosures: PaperEnclosures, evaluation: Evaluation
+    quantity: OutputQuantity, kind: type[ClosedForms], evaluation: Evaluation
 ) -> tuple[Array, list[Side]]:
     """The monotone propositions: worst mean, worst variance of the range, whichever G looks at.
 
     The line of slope 0 through the least mean is exactly that, and so is the band's worst end.
     """
     own, c = evaluation.output(quantity.output)
-    intervals, local, sign = enclosures.of(own), own.local, quantity.sign
+    intervals, local, sign = CellIntervals(own, kind), own.local, quantity.sign
     rho2 = own.expansion.geometry.rho2
     q = zero = v_low = v_high = namespace(rho2).zeros_like(rho2)
     sides: list[Side] = []
@@ -253,13 +174,13 @@ def _output(
 
 @bounded.register
 def _compound(
-    quantity: Compound, enclosures: PaperEnclosures, evaluation: Evaluation
+    quantity: Compound, kind: type[ClosedForms], evaluation: Evaluation
 ) -> tuple[Array, list[Side]]:
     """From the parts' intervals: Section "bounds for regression" for deviations."""
     low, high, sides = [], [], []
     for part in quantity.parts:
         for each, sign, ends in ((part, 1, low), (part.negative, -1, high)):
-            lower, own = _output(each, enclosures, evaluation)
+            lower, own = _output(each, kind, evaluation)
             ends.append(sign * lower)
             sides.append(own[0])
     return quantity.lowest(low, high), sides

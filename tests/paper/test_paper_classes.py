@@ -7,23 +7,24 @@ from hypothesis import strategies as st
 
 import gpcert
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.paper import PaperEnclosures, class_grid
-from gpcert.enclosures.paper.class_grid import (
-    grid_ranges,
-    latent_ranges,
-    link_range,
-)
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
 from gpcert.model.class_layout import class_layout
 from gpcert.numerics.arrays import backend_from_name, to_numpy
+from gpcert.paper import class_grid
+from gpcert.paper.class_grid import (
+    grid_ranges,
+    latent_ranges,
+    link_range,
+)
+from gpcert.paper.method import PaperMethod
 from gpcert.quantities import ClassSums
 from gpcert.quantities.compound import margins
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import crossed, examples
 from tests.enclosures.enclosure_checks import arb, below, evaluation_of, points_of
-from tests.enclosures.paper.paper_class_cases import LIKELIHOODS, certified, class_posterior
+from tests.paper.paper_class_cases import LIKELIHOODS, certified, class_posterior
 from tests.strategies import Case, kernels, regions_near, seeds, units
 
 
@@ -66,7 +67,7 @@ def test_latent_ranges(drawn):
     layout, searched = class_layout(posterior)
     noise = posterior.likelihood.noise
     evaluation = evaluation_of(Case(searched, region, rng), splits=3, keep=2)
-    intervals = PaperEnclosures("analytic").of(evaluation)
+    intervals = PaperMethod("analytic").of(evaluation)
     ranges = latent_ranges(intervals, layout, noise)
     reference = ArbPosterior(searched)
     for b, rows in enumerate(points_of(evaluation, rng)):
@@ -114,7 +115,7 @@ def test_goals(drawn):
         sums = [sum((w * p for w, p in zip(row, values, strict=True)), arb(0)) for row in weights]
         return sums[0] if len(sums) == 1 else sums[0].min(sums[1])
 
-    enclosures = PaperEnclosures("analytic")
+    enclosures = PaperMethod("analytic")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(class_grid, "PIECES", (5, 15))
         for weights in rows:
@@ -137,7 +138,7 @@ def test_torch_equals_numpy():
     found = []
     for name in ("numpy", backend):
         evaluation = evaluation_of(case, splits=0, backend=name)
-        intervals = PaperEnclosures("analytic").of(evaluation)
+        intervals = PaperMethod("analytic").of(evaluation)
         ranges = latent_ranges(intervals, layout, 0.0)
         for likelihood in LIKELIHOODS:
             found.append([to_numpy(x) for x in grid_ranges(ranges, likelihood, np.array([15, 15]))])
@@ -203,7 +204,7 @@ def test_ranges_of_differences(coupled):
     x = np.array([0.1, -0.2])
     case = Case(searched, gpcert.Box(x, x), rng)
     evaluation = evaluation_of(case, splits=0)
-    found = latent_ranges(PaperEnclosures("analytic").of(evaluation), layout, 0.7)
+    found = latent_ranges(PaperMethod("analytic").of(evaluation), layout, 0.7)
     D = np.array([[-1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]])
     mean = D @ posterior.predict(x[None])[0][0]
     V = D @ (posterior.covariances(x[None])[0] + 0.7 * np.eye(3)) @ D.T

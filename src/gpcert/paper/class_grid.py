@@ -22,7 +22,6 @@ import numpy as np
 from scipy import special
 
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.paper.intervals import CellIntervals, PaperEnclosures, Side, bounded
 from gpcert.errors import InputError
 from gpcert.integrals.special import gaussian_integral_range
 from gpcert.likelihoods import ClassLikelihood, MultinomialProbit, Softmax
@@ -30,6 +29,8 @@ from gpcert.model.class_layout import ClassLayout, Terms
 from gpcert.numerics.arrays import Array, Index, least_of, namespace, to_numpy
 from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
+from gpcert.paper.intervals import CellIntervals, Side, bounded
+from gpcert.paper.variance import ClosedForms
 from gpcert.quantities import ClassSums
 from gpcert.quantities.committee import counted
 
@@ -361,12 +362,12 @@ def _masses(ranges: LatentRanges, pieces: int) -> tuple[list[Range], Array, Arra
 
 @bounded.register
 def _classes(
-    quantity: ClassSums, enclosures: PaperEnclosures, evaluation: Evaluation
+    quantity: ClassSums, kind: type[ClosedForms], evaluation: Evaluation
 ) -> tuple[Array, list[Side]]:
     """The discretised integral for two or three classes, each class by itself: a decision is
     bounded by the least probability of one class against the greatest of another, as in the paper.
     """
-    intervals = enclosures.of(evaluation)
+    intervals = CellIntervals(evaluation, kind)
     lower = quantity.lowest(*class_ranges(intervals, quantity.layout, quantity.likelihood))
     outputs = range(quantity.layout.outputs)
     sides = [intervals.mean(j, sign) for j in outputs for sign in (1, -1)]
