@@ -22,7 +22,7 @@ EXTRAS = {
     **dict.fromkeys(("lime", "shap", "skimage"), "explain"),
     **dict.fromkeys(("flint", "hypothesis", "mpmath", "pytest"), "testing"),
     **{"torch": "torch", "gpytorch": "gpytorch", "botorch": "botorch", "GPy": "gpy"},
-    **{"gpjax": "gpjax", "tinygp": "tinygp"},
+    **{"gpjax": "gpjax", "tinygp": "tinygp", "optuna": "optuna", "skopt": "skopt"},
 }
 """Which extra of pyproject.toml brings a package."""
 
