@@ -168,6 +168,9 @@ class SecondDegree:
     the coefficients of d_j d_k in E, j <= k in lexicographic order. `squared_sizes` and
     `squared_errors` (B, 3) bound the squared norms over the points of degree 0, 1 and 2 (times
     |d|^2n), and of their errors; `variance` is s^2.
+
+    With `pairs`, places in that order, E has the terms of these alone, and `rows` their rows; r has
+    the others, which are orthogonal to all that is kept.
     """
 
     rows: Annotated[Array, "B r N"]
@@ -175,6 +178,7 @@ class SecondDegree:
     squared_errors: Annotated[Array, "B 3"]
     tail: PerCell
     variance: float
+    pairs: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,9 +235,12 @@ class LocalKernel(ABC, Generic[E]):
         del expansion, combination
         return None
 
-    def second_degree(self, expansion: E) -> SecondDegree | None:
-        """The parts of degree one and two of Psi at the centres, where they are known."""
-        del expansion
+    def second_degree(
+        self, expansion: E, pairs: tuple[int, ...] | None = None
+    ) -> SecondDegree | None:
+        """The parts of degree one and two of Psi at the centres, where they are known; of degree
+        two only some `pairs` of features, if these are given."""
+        del expansion, pairs
         return None
 
     has_forms: ClassVar[bool] = False
