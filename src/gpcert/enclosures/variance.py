@@ -29,6 +29,7 @@ from gpcert.enclosures.square import (
     second_square,
 )
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel, reach
+from gpcert.kernels.expansions.capabilities import OrthogonalDegrees
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.numerics.arrays import Array, Inputs, PerCell, namespace
 from gpcert.numerics.compilation import fused
@@ -223,13 +224,14 @@ def variance_enclosure(
     if precision.distance > 0.0:
         error = up(error + lost * (1.0 + geometry.rho2 * growth_chord(rate, geometry.rho2)), 8)
     square, gained = prior_square(step, geometry, operator, center), False
-    pairs = pairs_that_count(geometry, value, local.variance) if options.pairs else ()
-    second = local.second_degree(expansion, pairs) if pairs else None
-    if options.derivatives and second is None:
+    second = None
+    if isinstance(local, OrthogonalDegrees):
+        pairs = pairs_that_count(geometry, value, local.variance) if options.pairs else ()
+        if options.second or pairs:
+            second = local.second_degree(expansion, None if options.second else pairs)
+    if options.derivatives and (options.second or second is None):
         by_slopes = posterior_square(local, expansion, precision, step, operator, center)
         square, gained = square.better(by_slopes, geometry)
-    if options.second:
-        second = local.second_degree(expansion)
     if second is not None:
         finer = second_square(second, geometry, precision, step, operator, center)
         square, gained_more = square.better(finer, geometry)
