@@ -88,12 +88,8 @@ def ranges(
     beta: Annotated[
         float | None, option("standard deviations of a band, lcb or ucb; 2 by default")
     ] = None,
-    best_f: Annotated[
-        float | None, option("what ei and pi improve on; by default the best mean at the points")
-    ] = None,
-    maximize: Annotated[
-        bool | None, option("ei, pi: whether large values are sought", "--maximize/--minimize")
-    ] = None,
+    best_f: options.BestValue = None,
+    maximize: options.LargeValues = None,
     label: options.Label = None,
     sides: Annotated[
         Sides, option("search for one end only (with one output, or --class)")
