@@ -65,7 +65,7 @@ def _log_tail(z: Reals, power: int) -> tuple[Array, Array]:
     return xp.where(z < -LARGEST, xp.full_like(x, -math.inf), ends[0]), ends[1]
 
 
-def log_bounds(lower: Array, upper: Array) -> tuple[Array, Array]:
+def log_bounds(lower: Reals, upper: Reals) -> tuple[Reals, Reals]:
     """Bounds of the logarithm of a number in [lower, upper]; minus infinity where it may be 0."""
     xp = namespace(lower)
     ends = []

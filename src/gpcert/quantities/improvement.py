@@ -227,11 +227,11 @@ class LogProbabilityOfImprovement(ProbabilityOfImprovement):
     logarithmic: ClassVar[bool] = True
 
 
-Line = tuple[Array, Array, Array, Array]
+Line = tuple[Reals, Reals, Reals, Reals]
 """a, b and the ends of v: the part of `u = a + b v` between them."""
 
 
-def least_excess(bounds: Bounds, logarithmic: bool, line: Line) -> Array:
+def least_excess(bounds: Bounds, logarithmic: bool, line: Line) -> Reals:
     """Certified lower bound of EI, or of its logarithm, on a line.
 
     Statement 7.7: for b >= 0 it is least at v_low. For b < 0 it is least at an end of
@@ -269,7 +269,7 @@ def _tangent_plane(u: Array, s: Array, means: list[Array], roots: list[Array]) -
     return xp.minimum(*ends)
 
 
-def greatest_excess(bounds: Bounds, line: Line) -> Array:
+def greatest_excess(bounds: Bounds, line: Line) -> Reals:
     """Certified upper bound of EI, or of its logarithm, on a line.
 
     Statement 7.7: for b >= 0 it is greatest at v_high. For b < 0 the line is a concave curve over
