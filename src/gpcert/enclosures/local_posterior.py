@@ -27,6 +27,7 @@ from gpcert.enclosures.variance import (
 )
 from gpcert.kernels import LocalKernel
 from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel
+from gpcert.kernels.expansions.capabilities import FirstOrderModels, Restrictable, SliceNorms
 from gpcert.model.committee import Model
 from gpcert.model.differences import PairUnits
 from gpcert.model.posterior import Posterior
@@ -34,6 +35,7 @@ from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Array, Backend, PerCell, PerCellAndClass, namespace
 from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import down, gamma, up, up_float
+from gpcert.paper.lines import lines_bound
 from gpcert.regions import Cells, Region
 from gpcert.regions.frame import widths_as_units
 from gpcert.regions.image import Image
@@ -154,11 +156,11 @@ class LocalPosterior:
         """Upper bound of the RKHS norm of g_c on the region: that over all features, known once and
         for all, or that of the slice of a region that fixes some."""
         whole = float(self.unit.norms[output])
-        if not self.sliced:
-            return whole
         kernel, weights = self.kernel, self.unit.weights[output]
-        own = self.memo.once(("norm", output), lambda: kernel.slice_norm(weights))
-        return whole if own is None else min(whole, own)
+        if not self.sliced or not isinstance(kernel, SliceNorms):
+            return whole
+        norm = self.memo.once(("norm", output), lambda: kernel.slice_norm(weights))
+        return whole if norm is None else min(whole, norm)
 
     def mean_units(self, output: int, expansion: Expansion) -> Units:
         """`mu = offset + mean_scale g`; with a trend, its value at the centres in the offset."""
@@ -193,8 +195,10 @@ class LocalPosterior:
         return found if trend is None else found.with_trend(trend)
 
     def linear_model(self, expansion: Expansion, output: int) -> LinearModel | None:
-        """The first order of k' t'_c alone, where it is cheap; see `LocalKernel.linear_model`."""
+        """The first order of k' t'_c alone, where it is cheap; see `FirstOrderModels`."""
         kernel, seen, weights = self._seen_by(output, expansion)
+        if not isinstance(kernel, FirstOrderModels):
+            return None
         norm = self.norm(output)
         return kernel.linear_model(seen, Combination(weights, up_float(norm * norm, 1)))
 
@@ -256,27 +260,29 @@ class LocalPosterior:
         """Kernel, expansion and weights of an output without the points that it gives no weight:
         support vector machines of several classes use few of their points for each pair."""
         weights = self.weights[output]
-        if len(self.weights) == 1:
-            return self.kernel, expansion, weights
+        kernel = self.kernel
+        if len(self.weights) == 1 or self.one_batch or not isinstance(kernel, Restrictable):
+            return kernel, expansion, weights
 
         def compute() -> tuple[LocalKernel | None, Array]:
             (index,) = namespace(weights).nonzero(weights)
             few = 0 < len(index) <= FEW * len(weights)
-            return (self.kernel.restricted_to(index) if few else None), index
+            return (kernel.restricted_to(index) if few else None), index
 
+        part: LocalKernel | None
         part, index = self.memo.once(("part", output), compute)
-        if part is None:
-            return self.kernel, expansion, weights
-        return part, expansion.restricted_to(index, part), weights[index]
+        if not isinstance(part, Restrictable):
+            return kernel, expansion, weights
+        return part, part.restricted_expansion(expansion, index), weights[index]
 
-    def paper_mean(self, expansion: Expansion, output: int, sign: int) -> PerCell:
-        """The paper's lower bound of `sign * g_c` over every cell; lines and trend together."""
+    def lines_mean(self, expansion: Expansion, output: int, sign: int) -> PerCell | None:
+        """The paper's lower bound of `sign * g_c` over every cell, lines and trend together; None
+        where the kernel has no lines."""
         kernel, seen, weights = self._seen_by(output, expansion)
         trend = self.cell_trend(expansion, output)
-        if trend is None:
-            return kernel.paper_bound(seen, sign * weights)
-        lower = kernel.paper_bound(seen, sign * weights, sign * trend.gradient)
-        return down(lower - trend.error, 1)
+        slope = None if trend is None else sign * trend.gradient
+        lower = lines_bound(kernel, seen, sign * weights, slope)
+        return lower if lower is None or trend is None else down(lower - trend.error, 1)
 
     def variance(
         self, expansion: Expansion, output: int, options: VarianceOptions

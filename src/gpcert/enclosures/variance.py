@@ -23,6 +23,7 @@ from gpcert.enclosures.polynomials import CubicTerm
 from gpcert.enclosures.precision import Precision
 from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square, second_square
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel, reach
+from gpcert.kernels.expansions.capabilities import OrthogonalDegrees
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.numerics.arrays import Array, Inputs, PerCell, namespace
 from gpcert.numerics.compilation import fused
@@ -217,8 +218,8 @@ def variance_enclosure(
     if options.derivatives:
         own = posterior_square(local, expansion, precision, step, operator, center)
         square, gained = square.better(own, geometry)
-    second = local.second_degree(expansion) if options.second else None
-    if second is not None:
+    if options.second and isinstance(local, OrthogonalDegrees):
+        second = local.second_degree(expansion)
         finer = second_square(second, geometry, precision, step, operator, center)
         square, gained_more = square.better(finer, geometry)
         gained = gained or gained_more

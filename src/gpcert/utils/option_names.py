@@ -8,6 +8,7 @@ __all__ = [
     "MethodName",
     "QuantityName",
     "Ranking",
+    "Side",
     "Sides",
     "VarianceBound",
     "SECONDS",
@@ -20,6 +21,8 @@ MethodName = Literal["taylor", "paper", "both"]
 QuantityName = Literal["probability", "response", "mean", "variance", "std", "band", "lcb", "ucb"]
 
 Ranking = Literal["effects", "lime", "gradient", "sufficient"]
+
+Side = Literal["maximum", "minimum"]
 
 Sides = Literal["both", "minimum", "maximum"]
 

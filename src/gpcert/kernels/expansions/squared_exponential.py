@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -34,11 +34,16 @@ from gpcert.kernels.expansions.base import (
     SecondDegree,
     finite_product,
 )
+from gpcert.kernels.expansions.capabilities import (
+    FirstOrderModels,
+    OrthogonalDegrees,
+    QuadraticForms,
+    Restrictable,
+    SliceNorms,
+)
 from gpcert.kernels.expansions.higher_degrees import (
     HigherTerms,
-    ScaledPoints,
     exponential_remainder,
-    paper_lower_bound,
 )
 from gpcert.kernels.expansions.squared_exponential_forms import form_polynomial, monotone_signs
 from gpcert.kernels.expansions.squared_exponential_table import (
@@ -77,11 +82,6 @@ class WeightedExpansion(Expansion):
         """The same, with its copies known."""
         return replace(self, copies=count)
 
-    def restricted_to(self, index: Annotated[Array, "i"], kernel: LocalKernel) -> WeightedExpansion:
-        assert isinstance(kernel, LocalSquaredExponential), "the same kernel of fewer points"
-        K, distances = self.K[:, index], self.distances[:, index]
-        return replace(self, K=K, distances=distances, table=kernel)
-
     @cached_property
     def squared_sizes(self) -> tuple[PerOrder, PerOrder]:
         """The table's, of K: several bounds ask for them."""
@@ -89,10 +89,17 @@ class WeightedExpansion(Expansion):
 
 
 @dataclass(frozen=True, eq=False)
-class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpansion]):
+class LocalSquaredExponential(
+    SquaredExponentialTable,
+    LocalKernel[WeightedExpansion],
+    FirstOrderModels,
+    OrthogonalDegrees,
+    QuadraticForms,
+    Restrictable,
+    SliceNorms,
+):
     """The table, as the enclosures ask for it."""
 
-    has_forms: ClassVar[bool] = True
     form_polynomial = form_polynomial  # pyright: ignore[reportAssignmentType]
     monotone_signs = monotone_signs  # pyright: ignore[reportAssignmentType]
 
@@ -179,10 +186,16 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         remainder = self._tail_bound(geometry, combination.squared_norm, known, higher, 1)
         return LinearModel(value, gradient, errors, remainder)
 
-    def restricted_to(self, index: Annotated[Array, "i"]) -> LocalSquaredExponential | None:
+    def restricted_to(self, index: Annotated[Array, "i"]) -> LocalSquaredExponential:
         """The same table of some of the points: functions that use no others lose nothing."""
         fields = ("points", "point_norms", "fixed_distances", "relative_error")
         return replace(self, **{name: getattr(self, name)[index] for name in fields})
+
+    def restricted_expansion(
+        self, expansion: WeightedExpansion, index: Annotated[Array, "i"]
+    ) -> WeightedExpansion:
+        K, distances = expansion.K[:, index], expansion.distances[:, index]
+        return replace(expansion, K=K, distances=distances, table=self)
 
     def center_values(
         self, expansion: WeightedExpansion, weights: Annotated[Array, "m N"]
@@ -335,20 +348,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         first, second = np.triu_indices(expansion.scaled.shape[1])
         j, k = (xp.asarray(index, device=expansion.K.device) for index in (first, second))
         return expansion.K[:, None, :] * u[:, j] * u[:, k]
-
-    def paper_bound(
-        self,
-        expansion: WeightedExpansion,
-        weights: Annotated[Array, "N"],
-        slope: Array | None = None,
-    ) -> PerCell:
-        extents = self.point_norms + self.reach
-        # relative_error >= 0.6 of every error of r^2, that of the fixed features included
-        errors = 2.0 * self.relative_error
-        where = ScaledPoints(self.points, self.fixed_distances, extents, errors, self.variance)
-        underflow = self.floor * float(namespace(weights).sum(abs(weights)))
-        half = expansion.geometry.half
-        return paper_lower_bound(where, expansion.scaled, half, weights, slope) - underflow
 
 
 @fused
