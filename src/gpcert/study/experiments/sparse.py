@@ -190,6 +190,7 @@ def _panel(ax: Axes, grid: _Grid, title: str) -> None:
         place = grid.train.index(row["train"]) + beside
         second.plot(place, row["accuracy"], "D", color="#D55E00", markeredgecolor="white")
     second.set_ylabel("accuracy")
+    second.margins(y=0.25)
 
 
 TITLE = "Robustness of sparse models: FIC, DTC and VAR by training and inducing points"

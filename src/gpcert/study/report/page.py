@@ -145,12 +145,12 @@ def claims_html(result: ExperimentResult, folder: Path) -> str:
     ]
     figures = "".join(figure_html(result, figure, folder) for figure in result.figures)
     name = result.experiment
-    return f"""<details class="fold" id="claims-{name}" open>
+    return f"""<details class="fold" id="claims-{name}">
 <summary>{escape(result.title)}: {wording.agreement_counts([result])}
 (<a href="#{name}">settings and tables</a>)</summary>
-{figures}
+<div class="beside"><div>{figures}</div>
 <section class="table" id="claims-table-{name}"><div class="tools"></div>
-{_table("claims", wording.CLAIM_HEADS, kinds, cells)}</section>
+{_table("claims", wording.CLAIM_HEADS, kinds, cells)}</section></div>
 </details>
 """
 
