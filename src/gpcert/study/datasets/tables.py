@@ -111,10 +111,13 @@ def table_file(
         raise InputError(
             f"target: expected two classes in the column {target!r}, got {len(np.unique(y))}"
         )
+    for name, column in zip((n for n in names if n != target), columns, strict=True):
+        if not np.isfinite(column).all():
+            raise InputError(f"{Path(path).name}: expected finite numbers in the column {name!r}")
     varying = [column for column in columns if np.ptp(column) > 0.0]
     if not varying:
         raise InputError(f"{Path(path).name}: expected a column of numbers that vary, got none")
-    X = finite_array("table", np.column_stack(varying), ndim=2)
+    X = np.column_stack(varying)
     return standardised(shuffled_split(X, y, test_size, random_state, Path(path).name))
 
 

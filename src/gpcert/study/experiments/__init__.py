@@ -2,11 +2,12 @@
 
 from gpcert.study.experiments.base import experiment_named, names, variant_names
 from gpcert.study.experiments.results import ExperimentResult
-from gpcert.study.experiments.run import reads_files, redraw, reproduce
+from gpcert.study.experiments.run import is_current, reads_files, redraw, reproduce
 
 __all__ = [
     "reproduce",
     "redraw",
+    "is_current",
     "reads_files",
     "names",
     "variant_names",

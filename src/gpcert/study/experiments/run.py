@@ -258,6 +258,14 @@ def _check_folder(experiment: Experiment, scale: str, data: str | Path | None) -
         )
 
 
+def is_current(result: ExperimentResult) -> bool:
+    """Whether a result was computed by this version with its present settings: only then do the
+    present rules apply to its tables."""
+    settings = experiment_named(result.experiment).settings_of(result.scale)
+    same_version = result.environment.gpcert.split()[0] == package_version()
+    return same_version and from_json(to_json(asdict(settings))) == dict(result.settings)
+
+
 def redraw(name: str, output: str | Path = "results") -> ExperimentResult:
     """Findings and figures made anew from the saved tables; nothing is computed again."""
     experiment = experiment_named(name)
