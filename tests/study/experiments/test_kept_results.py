@@ -46,3 +46,12 @@ def test_kept_results_are_of_full_runs_and_small(kept):
     assert sorted(kept) == NAMES
     assert {result.scale for result in kept.values()} == {"full"}
     assert sum(path.stat().st_size for path in PLACE.rglob("*")) < 3_500_000
+
+
+def test_every_experiment_that_the_table_of_claims_names_is_there():
+    lines = (PLACE.parent / "claims.md").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("|") for line in lines if line.startswith("| ") and "`" in line]
+    named = {name for row in rows for name in re.findall(r"`([a-z-]+)`", row[3])}
+    judging = {"safety", "robustness", "sparse", "multiclass", "convergence", "scaling"}
+    assert named >= judging | {"interpretability-global", "interpretability-images"}
+    assert all(experiment_named(name) for name in named)
