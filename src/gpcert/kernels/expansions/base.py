@@ -179,13 +179,12 @@ class SecondDegree:
 
 @dataclass(frozen=True, eq=False)
 class FormFunction:
-    """`b + sum_i t_i k(., z_i) - T k W k`: `weights` t (N,) to sixteen roundings of their `sizes`,
-    W (N, N) symmetric, as stored, or None, `share` T >= 0, `constant` at least |b|."""
+    """`b + sum_i t_i k(., z_i) - k W k`: `weights` t (N,) to sixteen roundings of their `sizes`,
+    W (N, N) symmetric, as stored, or None for 0, `constant` at least |b|."""
 
     weights: Array
     sizes: Array
     W: Array | None = None
-    share: float = 0.0
     constant: float = 0.0
 
 
@@ -240,15 +239,15 @@ class LocalKernel(ABC, Generic[E]):
     """Whether `form_polynomial` and `monotone_signs` may be asked."""
 
     def form_polynomial(
-        self, expansion: E, W: Annotated[Array, "N N"], norm: float, sharp: bool
+        self, expansion: E, W: Annotated[Array, "N N"], norm: float
     ) -> tuple[tuple[PerCell, PerCellAndFeature, PerCellMatrix], PerCell]:
         """Value, gradient and Hessian (at d = 0) of a polynomial of degree 2, and by how much it
         may differ (B,) from `omega^2 k(x, Z) W k(Z, x)` on the cells, rounding included.
 
         W (N, N) is symmetric and meant as it is stored; `norm` bounds `sqrt(trace(W K W K))`, K the
-        kernel at the points. If `sharp`, at several times the cost.
+        kernel at the points.
         """
-        raise NotImplementedError(f"{type(self).__name__}: not for {W} {norm} {sharp} {expansion}")
+        raise NotImplementedError(f"{type(self).__name__}: not for {W} {norm} {expansion}")
 
     def monotone_signs(self, expansion: E, function: FormFunction) -> Annotated[Array, "f"]:
         """(f,): 1 where the function, weighted, rises on the one cell of the expansion, -1 where it
