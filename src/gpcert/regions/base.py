@@ -6,6 +6,7 @@ Proofs: docs/mathematics.md, statements 13.5 and 13.10.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
@@ -116,6 +117,12 @@ class Region(ABC):
     def from_record(cls, **fields: Any) -> Region:
         """The region that `describe` wrote, with the same floats."""
         return cls(**fields)
+
+    def renamed(self, names: Sequence[str]) -> Region:
+        """The region of a model whose features have these names, in this order."""
+        if self.names is not None and tuple(names) != self.names:
+            raise InputError(f"region: expected the features {list(names)}, got {list(self.names)}")
+        return self
 
     def summary(self) -> str:
         """The region in a few words, as records print it."""

@@ -33,6 +33,9 @@ from gpcert.regions.shapes import check_features
 MOST_CELLS = 20_000
 """Cells that are looked at for a first point of the region."""
 
+ROUNDS = 2
+"""How often cells are contracted: what values leave may be excluded by the other region."""
+
 STEPS = 64
 """Steps to a neighbouring value that `Discrete.project` takes to satisfy linear constraints."""
 
@@ -160,18 +163,12 @@ class Discrete(Region):
             x = self._walked(x, self.region, movable)
         points, left = x.copy(), np.flatnonzero(~np.asarray(self.contains(x)))
         for part in (*PULLS[1:], 0.0):
-            if len(left) == 0:
-                break
-            near = x[left]
-            # the other features first, so that the values stay; then everything
-            mixed = np.where(movable > 0, self.center + part * (near - self.center), near)
-            whole = self._rounded(self.center + part * (near - self.center))
-            for moved in (mixed, whole):
+            for every in (False, True):  # the other features first, so that the values stay
+                drawn = self.center + part * (x[left] - self.center)
+                moved = self._rounded(drawn) if every else np.where(movable, drawn, x[left])
                 held = np.asarray(self.contains(moved))
                 points[left[held]] = moved[held]
-                left, near = left[~held], near[~held]
-                if moved is mixed:
-                    whole = whole[~held]
+                left = left[~held]
         points[left] = self.center
         return points
 
@@ -242,13 +239,17 @@ class Discrete(Region):
         Statement 13.13: no float is lost by a ceiling, a floor or a look-up.
         """
         xp = namespace(cells.lower)
-        wide, none = self.region.contract(self._of_region(cells))
-        columns = self._columns(cells)
-        lower, upper = _inwards(self._free_levels, wide.lower[:, columns], wide.upper[:, columns])
-        empty = none | xp.any(lower > upper, axis=-1)
-        lower = xp.where(empty[:, None], cells.lower, lower)
-        upper = xp.where(empty[:, None], cells.upper, upper)
-        return cells.with_ends(lower, upper), empty
+        columns, inner = self._columns(cells), cells
+        empty = xp.zeros_like(xp.sum(cells.lower, axis=-1)) > 0
+        for _ in range(ROUNDS):
+            wide, none = self.region.contract(self._of_region(inner))
+            ends = wide.lower[:, columns], wide.upper[:, columns]
+            lower, upper = _inwards(self._free_levels, *ends)
+            empty = empty | none | xp.any(lower > upper, axis=-1)
+            lower = xp.where(empty[:, None], cells.lower, lower)
+            upper = xp.where(empty[:, None], cells.upper, upper)
+            inner = cells.with_ends(lower, upper)
+        return inner, empty | self.region.contract(self._of_region(inner))[1]
 
     def linear_minimum(self, cells: Cells, g: Vectors) -> PerVector:
         if not self.region.bounds_cells or len(self.free) != len(self.region.free):
@@ -286,8 +287,7 @@ class Discrete(Region):
         """The cells as those of the other region, in its free features, with the same centres."""
         if np.array_equal(self.free, self.region.free):
             same = Cells(self.region, cells.lower, cells.upper)
-            known = {name: vars(cells)[name] for name in ("center", "half") if name in vars(cells)}
-            vars(same).update(known)
+            vars(same).update(center=cells.center, half=cells.half)  # bounds are about these
             return same
         xp, wide = namespace(cells.lower), []
         place = {int(j): k for k, j in enumerate(self.free)}
@@ -337,8 +337,9 @@ def _inwards(
             lows[k], highs[k] = xp.ceil(lows[k]), xp.floor(highs[k])
             continue
         grid = _placed(values, lower)
-        first = xp.searchsorted(grid, lows[k])
-        last = xp.searchsorted(grid, highs[k], side="right") - 1
+        # 1.0 times: searched columns must lie together in memory
+        first = xp.searchsorted(grid, 1.0 * lows[k])
+        last = xp.searchsorted(grid, 1.0 * highs[k], side="right") - 1
         most = len(values) - 1
         none = (first > most) | (last < 0)
         one = xp.ones_like(lows[k])

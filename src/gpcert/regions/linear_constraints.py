@@ -16,7 +16,7 @@ docs/mathematics.md.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,13 @@ PASSES = 2
 
 SWEEPS = 3
 """Passes over all multipliers when a minimum is sought."""
+
+
+REPAIRS = 40
+"""Rounds of `LinearConstraints.repaired`."""
+
+PerConstraint = Annotated[Array, "n m"]
+"""A number per point, or cell, and constraint."""
 
 
 class LinearConstraints(NamedTuple):
@@ -61,7 +68,7 @@ class LinearConstraints(NamedTuple):
             inside[n, i] = self.low[i] <= exact <= self.high[i]
         return inside.all(axis=1)
 
-    def violations(self, X: Inputs) -> Rows:
+    def violations(self, X: Inputs) -> PerConstraint:
         """(n, m) by how much points miss the constraints, above or (negative) below them; in plain
         floating point."""
         value = X @ self.A.T
@@ -123,7 +130,7 @@ class LinearConstraints(NamedTuple):
             best = xp.maximum(plain, self.dual_bound(flat, y, low, high, least, most))
         return xp.reshape(best, g.shape[:-1])
 
-    def relative(self, cells: Cells) -> tuple[Rows, Rows, Array, Array]:
+    def relative(self, cells: Cells) -> tuple[Rows, Rows, PerConstraint, PerConstraint]:
         """The cells' ends from their centres (B, f), rounded outwards, and the constraints' (B, m):
         `low - A c` rounded down, `high - A c` rounded up."""
         xp, c = namespace(cells.lower), cells.center
@@ -138,8 +145,15 @@ class LinearConstraints(NamedTuple):
         most = up(_placed(self.high, c) - at, 2) + error
         return low, high, down(least, 1), up(most, 1)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def dual_bound(
-        self, g: Rows, y: Rows, low: Rows, high: Rows, least: Array, most: Array
+        self,
+        g: Rows,
+        y: PerConstraint,
+        low: Rows,
+        high: Rows,
+        least: PerConstraint,
+        most: PerConstraint,
     ) -> PerRow:
         """The right side of Statement 13.10 at multipliers y (n, m), rounded down.
 
@@ -155,14 +169,16 @@ class LinearConstraints(NamedTuple):
         box = xp.sum(xp.minimum(slope * low, slope * high), axis=-1)
         zero = xp.zeros_like(y)
         ends = xp.where(y > 0, y * least, xp.where(y < 0, y * most, zero))
-        lost = xp.where(xp.any(y != 0, axis=-1), xp.sum(half, axis=-1), zero[:, 0]) * TINY
+        lost = TINY * xp.sum(half, axis=-1)
         error = gamma(m + f + 8) * xp.sum(size * half, axis=-1)
         error = error + gamma(m + f + 8) * xp.sum(xp.abs(ends), axis=-1)
         bound = box + xp.sum(ends, axis=-1)
         bound = down(bound - up(error + lost, m + f + 8), 2)
         return xp.where(xp.isnan(bound), xp.full_like(bound, -xp.inf), bound)
 
-    def multipliers(self, g: Rows, low: Rows, high: Rows, least: Array, most: Array) -> Array:
+    def multipliers(
+        self, g: Rows, low: Rows, high: Rows, least: PerConstraint, most: PerConstraint
+    ) -> PerConstraint:
         """Multipliers (n, m) with a large dual bound: ascent along one after another (heuristic).
 
         Along y_i the bound is concave and piecewise linear: minus its slope is the row's value at
@@ -187,7 +203,8 @@ class LinearConstraints(NamedTuple):
             value = start[:, None] + xp.cumulative_sum(
                 xp.take_along_axis(gains, order, axis=-1), axis=-1
             )
-            here = start + xp.sum(xp.where(residual / xp.where(a == 0, 1.0, a) < 0, gains, 0.0), -1)
+            passed = used & (residual * xp.sign(a) < 0)
+            here = start + xp.sum(xp.where(passed, gains, 0.0), axis=-1)
             down_to, up_to = (
                 xp.take_along_axis(at, xp.clip(index, 0, f - 1)[:, None], axis=-1)[:, 0]
                 for index in (
@@ -203,9 +220,17 @@ class LinearConstraints(NamedTuple):
             residual = residual - best[:, None] * a
         return y
 
-    def repaired(self, X: Inputs, low: np.ndarray, high: np.ndarray, movable: np.ndarray) -> Inputs:
+    def repaired(
+        self,
+        X: Inputs,
+        low: np.ndarray,
+        high: np.ndarray,
+        movable: np.ndarray,
+        spread: int = REPAIRS // 2,
+    ) -> Inputs:
         """Points X (n, f) moved towards the constraints inside [low, high] (f,), in the coordinates
-        that are `movable` (f,) only (heuristic; Kaczmarz' steps, clipped)."""
+        that are `movable` (f,) only: `spread` rounds along the constraints (Kaczmarz' steps,
+        clipped), then along single coordinates (heuristic)."""
         X = np.clip(X, low, high)
         rows = self.A * movable
         sizes = np.sum(rows**2, axis=1)
@@ -215,15 +240,11 @@ class LinearConstraints(NamedTuple):
                 break
             for i in np.flatnonzero((sizes > 0) & np.any(missed != 0, axis=0)):
                 gap = self.violations(X)[:, i]
-                if step < REPAIRS // 2:
+                if step < spread:
                     X = np.clip(X - (gap / sizes[i])[:, None] * rows[i], low, high)
                 else:  # one coordinate takes all of it: the one with the most room
                     X = _one_takes_all(X, gap, rows[i], low, high)
         return X
-
-
-REPAIRS = 40
-"""Rounds of `LinearConstraints.repaired`."""
 
 
 def _one_takes_all(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple
 
@@ -36,6 +37,12 @@ ROUNDS = 10
 
 STEPS = 30
 """Steps of hit-and-run between two random points."""
+
+GRID_BITS = 26
+"""Bits of points whose sums are to be exact."""
+
+NEWTON_STEPS = 12
+"""Steps of `_refined`."""
 
 LARGEST = 1e290
 """Largest size of the terms of a constraint."""
@@ -187,7 +194,21 @@ class Polytope(Region):
         """Points of the region near X (n, d) that differ from it where `movable` (d,) is 1, as far
         as there are any; the others are drawn to the centre."""
         X = self.constraints.repaired(X, self.lower, self.upper, movable)
-        return self.pulled_in(X)
+        return self.pulled_in(self._coarse(X))
+
+    def _coarse(self, X: Inputs) -> Inputs:
+        """Points X (n, d) as they are or, where the region does not contain them, on a grid, on
+        which sums of few coefficients are exact."""
+        out = ~np.asarray(self.contains(X))
+        if not out.any():
+            return X
+        _, exponents = np.frexp(np.maximum(np.abs(self.lower), np.abs(self.upper)).max(initial=1.0))
+        step = 2.0 ** float(exponents - GRID_BITS)
+        rounded = np.clip(np.rint(X[out] / step) * step, self.lower, self.upper)
+        X = X.copy()
+        every = np.ones(self.dim)
+        X[out] = self.constraints.repaired(rounded, self.lower, self.upper, every, spread=0)
+        return X
 
     def pulled_in(self, points: Inputs) -> Annotated[np.ndarray, "n d"]:
         out = np.flatnonzero(~np.asarray(self.contains(points)))
@@ -197,7 +218,7 @@ class Polytope(Region):
                 break
             moved = self.center + part * (points[out] - self.center)
             ones = np.ones(self.dim)
-            moved = self.constraints.repaired(moved, self.lower, self.upper, ones)
+            moved = self._coarse(self.constraints.repaired(moved, self.lower, self.upper, ones))
             held = np.asarray(self.contains(moved))
             points[out[held]] = moved[held]
             out = out[~held]
@@ -208,7 +229,7 @@ class Polytope(Region):
         """A point of the region that about minimises `g.x`, g (d,) or (n, d): a linear program of
         each row, whose solution is moved into the region."""
         rows, single = self._points(g, "g")
-        x = np.stack([_solved(self, row) for row in rows]) if len(rows) else rows
+        x = np.stack([_refined(self, _solved(self, row)) for row in rows]) if len(rows) else rows
         x = self.project(x)
         return x[0] if single else x
 
@@ -352,7 +373,8 @@ def _program(region: Polytope, g: np.ndarray, margin: bool) -> Any:
     from scipy.optimize import linprog
 
     A, low, high = region.A, region.low, region.high
-    width = region.upper - region.lower
+    least, most = region.bounds if margin else (region.lower, region.upper)
+    width = most - least
     spans = np.abs(A) @ width
     thin = (high - low) <= 1e-9 * spans
     one = (~thin)[:, None] * spans[:, None] if margin else np.zeros((len(A), 0))
@@ -360,11 +382,11 @@ def _program(region: Polytope, g: np.ndarray, margin: bool) -> Any:
     lower = np.isfinite(low)
     blocks = [np.hstack([A, one])[upper], np.hstack([-A, one])[lower]]
     ends = [high[upper], -low[lower]]
-    cost, bounds = g, list(zip(region.lower.tolist(), region.upper.tolist(), strict=True))
+    cost, bounds = g, list(zip(least.tolist(), most.tolist(), strict=True))
     if margin:
         eye = np.eye(len(g))
         blocks += [np.hstack([eye, 0.5 * width[:, None]]), np.hstack([-eye, 0.5 * width[:, None]])]
-        ends += [region.upper, -region.lower]
+        ends += [most, -least]
         cost, bounds = np.append(0.0 * g, -1.0), [*bounds, (None, 1.0)]
     return linprog(cost, np.concatenate(blocks), np.concatenate(ends), bounds=bounds)
 
@@ -390,9 +412,14 @@ def _point_inside(region: Polytope) -> np.ndarray:
     ones = np.ones(region.dim)
     for point in (start, middle):
         near = region.constraints.repaired(point[None], region.lower, region.upper, ones)
-        for each in (near, np.round(near, 12)):
-            if bool(region.contains(each)[0]):
-                return each[0]
+        for each in (
+            near[0],
+            np.round(near[0], 12),
+            _refined(region, point),
+            region._coarse(near)[0],
+        ):
+            if bool(region.contains(each)):
+                return each
     if _proved_empty(region, result):
         raise InputError(
             "the region is empty: no point of its bounds satisfies all constraints (proved by "
@@ -405,6 +432,29 @@ def _point_inside(region: Polytope) -> np.ndarray:
     )
 
 
+def _refined(region: Polytope, x: np.ndarray) -> np.ndarray:
+    """About the nearest point of the region to x, a solver's point that misses it by a little:
+    Newton's steps onto the constraints that are tight there, away from their ends."""
+    A, low, high = region.A, region.low, region.high
+    span = np.abs(A) @ (region.upper - region.lower) + 1e-300
+    margin = np.minimum(0.25 * (high - low), 1e-13 * span)
+    movable = region.lower < region.upper
+    x = np.clip(x, region.lower, region.upper)
+    for _ in range(NEWTON_STEPS):
+        if bool(region.contains(x)):
+            break
+        value = A @ x
+        gap = np.clip(value, low + margin, high - margin) - value
+        tight = (gap != 0) | (np.minimum(high - value, value - low) < 1e-6 * span)
+        step = np.linalg.lstsq(A[tight][:, movable], gap[tight], rcond=1e-12)[0]
+        moved = x.copy()
+        moved[movable] += step
+        outside = (moved < region.lower) | (moved > region.upper)
+        x = np.clip(moved, region.lower, region.upper)
+        movable = movable & ~outside if np.any(movable & ~outside) else movable
+    return x
+
+
 def _proved_empty(region: Polytope, result: Any) -> bool:
     """Whether the multipliers of the program prove that the region has no point."""
     if result.x is None:
@@ -414,14 +464,24 @@ def _proved_empty(region: Polytope, result: Any) -> bool:
     y = np.zeros(len(region.A))
     y[upper] += marginals[: upper.sum()]
     y[lower] -= marginals[upper.sum() : upper.sum() + lower.sum()]
-    largest = float(np.max(np.abs(y), initial=0.0))
-    if not 0.0 < largest < math.inf:
-        return False
-    cells = Cells(Box(region.lower, region.upper), region.lower[None], region.upper[None])
-    constraints = region.constraints
-    ends = constraints.relative(cells)
-    bound = constraints.dual_bound(np.zeros((1, region.dim)), y[None] / largest, *ends)
-    return bool(bound[0] > 0.0)
+    units = np.eye(len(region.A))
+    return any(_excess(region, each) > 0 for each in (y, *units, *-units))
+
+
+def _excess(region: Polytope, y: np.ndarray) -> Fraction:
+    """The right side of Statement 13.10 with g = 0 over all of the bounds, exactly; multipliers of
+    infinite ends count as 0."""
+    total = Fraction(0)
+    y = np.where(np.isfinite(np.where(y > 0, region.low, region.high)), y, 0.0)
+    for j, (low, high) in enumerate(zip(*region.bounds, strict=True)):
+        slope = -exact_dot(region.A[:, j].tolist(), y.tolist())
+        total += min(slope * Fraction(float(low)), slope * Fraction(float(high)))
+    for weight, low, high in zip(
+        y.tolist(), region.low.tolist(), region.high.tolist(), strict=True
+    ):
+        if weight:
+            total += Fraction(weight) * Fraction(low if weight > 0 else high)
+    return total
 
 
 def _directions(region: Polytope) -> np.ndarray:

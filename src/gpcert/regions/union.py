@@ -5,7 +5,7 @@ Proofs: docs/mathematics.md, statement 13.14.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -74,6 +74,10 @@ class Union(Region):
 
     def summary(self) -> str:
         return f"union of {len(self.parts)} regions: {'; '.join(map(str, self.parts))}"
+
+    def renamed(self, names: Sequence[str]) -> Union:
+        """The same region with the features in this order."""
+        return Union(*(part.renamed(names) for part in self.parts))
 
     # ---- points
 

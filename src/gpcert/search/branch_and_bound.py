@@ -142,7 +142,7 @@ class _Search:
         active = list(range(len(problem.goals)))
         # the centre first: an interrupt from here on finds at least one attained value
         self.incumbents.offer_points(problem.region.center[None], active)
-        root = np.zeros(1, dtype=int)
+        root = np.arange(len(self.frontier))
         cells = self.frontier.cells(root, self.backend)
         _, _, lower, axes = self.frontier.boxes
         with running_on(self.backend):
@@ -331,9 +331,7 @@ class _Search:
         """Bounds of a batch, no worse than the inherited ones, promising points (full), and the
         numbers of its cells that are not outside the region."""
         count = len(cells)
-        keep = np.flatnonzero(~to_numpy(cells.empty()))
-        if len(keep) < count:  # the others are proved to lie outside the region
-            cells = cells.take(keep)
+        cells, keep = cells.feasible()  # the others are proved to lie outside the region
         lower, axes, candidates = inherited[keep], axes[keep], []
         if len(cells):
             evaluation = Evaluation(self.local, cells, learnt=self.portfolio)

@@ -49,10 +49,11 @@ class Frontier:
 
     @staticmethod
     def whole(region: Region, known: Annotated[np.ndarray, "G"]) -> Frontier:
-        """One box that covers the region, with bounds `known` (G,) that hold everywhere."""
-        low, high = region.lower[None, region.free], region.upper[None, region.free]
-        axes = np.zeros((1, len(known), HALVINGS), dtype=np.int64)
-        return Frontier(region, Boxes(low, high, known[None], axes), np.full(len(known), np.inf))
+        """Boxes that cover the region, with bounds `known` (G,) that hold everywhere."""
+        roots = region.roots()
+        axes = np.zeros((len(roots), len(known), HALVINGS), dtype=np.int64)
+        boxes = Boxes(roots.lower, roots.upper, np.tile(known, (len(roots), 1)), axes)
+        return Frontier(region, boxes, np.full(len(known), np.inf))
 
     def __len__(self) -> int:
         return len(self.boxes.lower)
