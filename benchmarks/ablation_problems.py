@@ -4,7 +4,8 @@ The engine's constants were chosen on Synthetic2D, SPAM, MNIST (3/8, 3/5/8), Fas
 digits, and on regressions with uniform points and targets from the prior or from sums of sines
 (seeds 0 to 5: `problems`, `kernels`, `tightness`, `multiclass_models`, `svm`). Here: clustered
 points with targets from random networks of tanh units, scikit-learn's wine and breast cancer data,
-and Gaussian classes, all with seeds from `SEED` on.
+and Gaussian classes, all with seeds from `SEED` on; and the fitted surrogates of
+`noiseless_problems` that nothing was tuned on.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from noiseless_problems import PROBLEMS as SURROGATES
+from noiseless_problems import SE as SQUARED_EXPONENTIAL
+from noiseless_problems import Problem as Surrogate
 from problems import exact
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.gaussian_process import GaussianProcessClassifier
@@ -362,6 +366,26 @@ CLASSIFIERS: list[tuple[str, str, tuple[Any, ...], int]] = [
 ]
 """Words, the arguments of `classified`, and the boxes of a search."""
 
+
+def surrogate(problem: Surrogate) -> Callable[[], Question]:
+    """Mean +- 2 std of a surrogate that was fitted by its evidence, over the unit cube."""
+
+    def make() -> Question:
+        model = gpcert.as_posterior(problem.model)
+        cube = gpcert.Box(np.zeros(problem.dim), np.ones(problem.dim))
+        asked: dict[str, Any] = {"quantity": "band", "beta": 2.0, "tol": 0.01}
+        return lambda budget: gpcert.prediction_range(model, cube, budget=budget, **asked)
+
+    return make
+
+
+def surrogate_name(problem: Surrogate) -> str:
+    """Function, kernel, features, points and noise."""
+    kernel = "SE" if problem.kernel == SQUARED_EXPONENTIAL else problem.kernel
+    name = f"{problem.function.__name__} {kernel}, d={problem.dim} N={problem.points}"
+    return f"{name} noise={problem.noise:g}"
+
+
 PROBLEMS = (
     *(
         Problem(f"{name}, d={d} N={N}", words, ranged(kernel, d, N, half, seed, **asked))
@@ -370,5 +394,14 @@ PROBLEMS = (
     *(
         Problem(name, words, classified(*arguments), boxes)
         for name, words, arguments, boxes in CLASSIFIERS
+    ),
+    *(
+        Problem(
+            surrogate_name(problem),
+            f"latent {'se' if problem.kernel == SQUARED_EXPONENTIAL else 'rough'}",
+            surrogate(problem),
+        )
+        for problem in SURROGATES
+        if not problem.tuned and problem.function.__name__ != "branin"
     ),
 )

@@ -20,7 +20,7 @@ seeds = st.integers(0, 2**32)
 
 def random_cells(region, rng, splits=6):
     """The cells of some rounds of contracting and splitting, some of them cut at random."""
-    cells = region.roots()
+    cells = region.root()
     for _ in range(splits if len(region.free) else 0):
         cells, _ = cells.feasible()
         cells = cells.take(rng.permutation(len(cells))[:20])
@@ -177,7 +177,7 @@ REGIONS = [
 def test_torch_agrees_with_numpy(region):
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(0)
-    here, there = region.roots(), region.roots("torch:cpu")
+    here, there = region.root(), region.root("torch:cpu")
     for axis in (0, 1):
         here = here.split(np.full(len(here), axis))
         there = there.split(torch.full((len(there),), axis))

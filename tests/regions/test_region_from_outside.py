@@ -68,7 +68,7 @@ def test_a_range_over_it():
     assert RING.contains(np.stack([rng.argmin, rng.argmax])).all()
     # the hole is left out: there the mean is 5
     assert rng.maximum.upper < 3.0
-    assert str(rng).count("annulus in 2 of 2 features") == 1
+    assert "annulus" in str(rng)
 
 
 def test_a_verdict_on_it():
@@ -105,3 +105,4 @@ def test_files_hold_it_once_it_is_registered(tmp_path):
     register(Annulus)
     again = gpcert.load(tmp_path / "range.json")
     assert region_from_dict(again.region).radii == RING.radii
+    assert "annulus in 2 of 2 features" in str(again)

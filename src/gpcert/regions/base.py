@@ -171,10 +171,6 @@ class Region(ABC):
 
     # ---- cells
 
-    def roots(self, backend: str | Backend = "numpy") -> Cells:
-        """Cells that cover the region, where a search begins; by default its bounding box."""
-        return self.root(backend)
-
     def root(self, backend: str | Backend = "numpy") -> Cells:
         """The bounding box as one cell in the free coordinates, on a backend.
 

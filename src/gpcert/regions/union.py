@@ -14,12 +14,10 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import (
     Array,
-    Backend,
     Inputs,
     PerCell,
     PerVector,
     Vectors,
-    backend_from_name,
     namespace,
 )
 from gpcert.regions.base import Region
@@ -30,15 +28,16 @@ from gpcert.regions.cells import Cells
 class Union(Region):
     """The points of any of several regions; they may overlap.
 
-    A search begins with the bounding boxes of the parts. What a cell stands for are the points of
-    all parts in it, so a bound over a cell is the worst of those of the parts that it meets.
+    What a cell stands for are the points of all parts in it, so a bound over a cell is the worst of
+    those of the parts that it meets; a cell shrinks to the box around what it holds of them.
 
     >>> from gpcert.regions import Ball, Box
     >>> both = Union(Box([0.0, 0.0], [1.0, 1.0]), Ball([4.0, 0.0], 1.0, norm=2))
     >>> both.contains([[0.5, 0.5], [4.5, 0.5], [2.0, 0.5]]).tolist()
     [True, True, False]
-    >>> len(both.roots()), both.upper.tolist()
-    (2, [5.0, 1.0])
+    >>> halves, _ = both.root().split(np.array([0])).feasible()
+    >>> halves.upper.tolist()
+    [[1.0, 1.0], [5.0, 1.0]]
     """
 
     kind = "union"
@@ -115,12 +114,6 @@ class Union(Region):
 
     # ---- cells
 
-    def roots(self, backend: str | Backend = "numpy") -> Cells:
-        """The bounding boxes of the parts."""
-        place = backend_from_name(backend).asarray
-        ends = (np.stack([getattr(p, end)[self.free] for p in self.parts]) for end in ENDS)
-        return Cells(self, *map(place, ends))
-
     def contract(self, cells: Cells) -> tuple[Cells, PerCell]:
         """The boxes around what is left of the cells in the parts; empty where that is nothing."""
         xp = namespace(cells.lower)
@@ -180,6 +173,3 @@ class Union(Region):
                 same = Cells(part, cells.lower, cells.upper)
                 vars(same).update(center=cells.center, half=cells.half)
             yield part, same, none
-
-
-ENDS = ("lower", "upper")
