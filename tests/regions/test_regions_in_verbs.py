@@ -112,11 +112,12 @@ def test_classes_and_committees_take_them():
     X = rng.uniform(0, 1, (40, 3))
     y = np.digitize(X[:, 0] + 0.3 * X[:, 1], [0.4, 0.9])
     classifier = GaussianProcessClassifier(RBF(0.5), optimizer=None).fit(X, y)
-    region = Polytope(([0] * 3, [1] * 3), ([1, 0.3, 0], "<=", 0.1))
+    band = ([1, 0.3, 0], "in", (0.55, 0.7))
+    region = Polytope(([0] * 3, [1] * 3), band, ([0, 0, 1], "<=", 0.5))
     x = region.center
     cert = gpcert.certify(classifier, x, region=region)
     assert cert.status is Status.ROBUST
-    assert cert.decision == 0
+    assert cert.decision == 1
     mixed = gpcert.certify(classifier, [0.2, 0.3, 0.5], region=REGIONS["simplex"])
     assert mixed.status is Status.NOT_ROBUST
     assert REGIONS["simplex"].contains(mixed.counterexample)
