@@ -74,7 +74,7 @@ def test_an_empty_region_is_an_error_with_a_proof(rows, proof):
 
 def test_what_is_neither_found_nor_excluded_is_said():
     """Solutions there are, but hardly any in floats."""
-    with pytest.raises(InputError, match="may be empty: .* larger slack="):
+    with pytest.raises(InputError, match=r"may be empty: .* larger slack="):
         Polytope(([0.1, 0.1], [0.9, 0.9]), ([0.1, 0.3], "==", 0.2), slack=0.0)
 
 
