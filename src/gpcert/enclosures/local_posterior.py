@@ -348,9 +348,10 @@ class LocalPosterior:
         # the weights S k have no small sum of sizes where the kernel is smooth: seldom a gain there
         pointwise = wants("pointwise variance")
         precision = self._precision(output, expansion)
-        own = precision.has_forms
-        few = 0 < features <= MAX_SECOND_FEATURES and work * (features + 3) // 2 <= CHEAP_WORK
-        return VarianceOptions(derivatives, optional and own and few, pointwise)
+        second = optional and precision.has_forms and 0 < features <= MAX_SECOND_FEATURES
+        few = work * (features + 3) // 2 <= CHEAP_WORK
+        pairs = second and not few and derivatives
+        return VarianceOptions(derivatives, second and few, pointwise, pairs)
 
     def _precision(self, output: int, expansion: Expansion) -> Precision:
         assert self.precisions is not None, "built with variance=False"

@@ -158,6 +158,9 @@ class SecondDegree:
     the coefficients of d_j d_k in E, j <= k in lexicographic order. `squared_sizes` and
     `squared_errors` (B, 3) bound the squared norms over the points of degree 0, 1 and 2 (times
     |d|^2n), and of their errors; `variance` is s^2.
+
+    With `pairs`, places in that order, E has the terms of these alone, and `rows` their rows; r has
+    the others, which are orthogonal to all that is kept.
     """
 
     rows: Annotated[Array, "B r N"]
@@ -165,6 +168,7 @@ class SecondDegree:
     squared_errors: Annotated[Array, "B 3"]
     tail: PerCell
     variance: float
+    pairs: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,8 +37,9 @@ class OrthogonalDegrees(ABC):
     """Features whose degrees are orthogonal at the centre."""
 
     @abstractmethod
-    def second_degree(self, expansion: Any) -> SecondDegree:
-        """The parts of degree one and two of Psi at the centres."""
+    def second_degree(self, expansion: Any, pairs: tuple[int, ...] | None = None) -> SecondDegree:
+        """The parts of degree one and two of Psi at the centres; of degree two only some `pairs` of
+        features, if these are given."""
 
 
 class QuadraticForms(ABC):
