@@ -10,7 +10,8 @@ search without a piece may take `MOST` times the boxes of one with it, then its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +28,10 @@ RUNS, ENOUGH = 3, 0.1
 """Runs of each question, of which the fastest counts; fewer once they took so many CPU seconds."""
 
 FELT = 1.1
-"""A piece that gains less than a tenth everywhere is not worth its lines."""
+"""A piece is felt where its absence costs a tenth."""
+
+PROBLEMS_FELT = 3
+"""A piece stays if it is felt on so many problems, or if it gains `FELT` in the geometric mean."""
 
 
 class Gain(NamedTuple):
@@ -84,16 +88,27 @@ def compared(pieces: list[Piece], problem: Problem, question: Any, whole: Outcom
     return Gain(name, problem.name, part.boxes / whole.boxes, gap, seconds, part.closed)
 
 
+def geometric_mean(ratios: Iterable[float]) -> float:
+    """Of positive numbers."""
+    logarithms = [math.log(ratio) for ratio in ratios]
+    return math.exp(sum(logarithms) / len(logarithms))
+
+
 def summary(piece: str, gains: list[Gain]) -> dict[str, Any]:
     """One row: where the piece gains most, and where it costs most."""
     boxes = max(gains, key=lambda g: (g.felt, not g.closed, g.boxes))
     seconds = max(gains, key=lambda g: g.seconds)
     worst = min(gains, key=lambda g: g.seconds)
     felt = sum(g.felt for g in gains)
+    mean_boxes = geometric_mean(max(g.boxes, g.gap) for g in gains)
+    mean_seconds = geometric_mean(g.seconds for g in gains)
     return {
         "piece": piece,
         "problems": len(gains),
         "felt": felt,
+        "mean boxes": mean_boxes,
+        "mean seconds": mean_seconds,
+        "stays": felt >= PROBLEMS_FELT or max(mean_boxes, mean_seconds) >= FELT,
         "boxes": f"{'> ' if not boxes.closed and boxes.boxes > FELT else ''}{boxes.boxes:.2f}",
         "gap": max(g.gap for g in gains),
         "of": boxes.problem,
@@ -126,6 +141,10 @@ def write(folder: Path, gains: list[Gain], asked: Section) -> None:
         f"Boxes: `>`: not closed with {MOST} times the boxes. Felt: problems with a tenth more "
         "boxes or a gap a tenth wider. Seconds: CPU time of one thread, the best of a few runs; on "
         "a busy machine short ones repeat to a fifth. Least seconds: where the piece costs most.",
+        "Means are geometric, over all problems that may feel the piece; of boxes or, where a "
+        "search stayed open, of gaps if these grew more.",
+        f"The rule: a piece stays if it is felt on {PROBLEMS_FELT} problems or gains a tenth in a "
+        "geometric mean; what does not is taken out, with its tests.",
     ]
     asked.notes = ["Pieces whose absence costs a tenth: ratio of boxes, in brackets CPU seconds."]
     merge(folder, table, "pieces", "ablation")

@@ -93,10 +93,6 @@ def _far(there: Any) -> Any:
     return lambda first, *rest: np.full(len(getattr(first, "value", first)), math.inf)
 
 
-def _whole_share(there: Any) -> Any:
-    return lambda logistic, top, *rest: np.ones(len(top))
-
-
 def _no_derivatives(there: Any) -> Any:
     return lambda derivatives, second, pointwise: there(False, second, pointwise)
 
@@ -235,12 +231,8 @@ PIECES = (
         "probit",
     ),
     Piece("pieces of the covariance", PORTFOLIO, _resting("pieces"), "classes"),
-    Piece("sub-boxes, classes", PORTFOLIO, _resting("inner classes"), "classes"),
     Piece("leader of two classes", PORTFOLIO, _resting("leader"), "classes"),
     Piece("faces of boxes", f"{CLASSES}leading:MAX_CLASSES", _constant(0), "classes"),
-    Piece("sharp forms", f"{CLASSES}covariances:FEW_CLASSES", _constant(0), "classes"),
-    Piece("others' share", f"{CLASSES}leading:share_of_others", _whole_share, "classes"),
-    Piece("others' means where it is close", f"{CLASSES}leading:TILTS", _constant(()), "classes"),
     Piece(
         "split scores of classes",
         f"{CLASSES}bounds:ClassBounds.split_scores",
@@ -280,7 +272,6 @@ PIECES = (
         True,
     ),
     Piece("pairs together", f"{LOCAL}PairUnits", _constant(type(None)), "coupled"),
-    Piece("length of the means' slopes", f"{CLASSES}metric:_box_length", _far, "classes"),
     Piece("probability plane", PORTFOLIO, _resting("sum of probabilities"), "committee"),
     Piece("resting of bounds", PORTFOLIO, _answer(True), "mean latent committee"),
 )

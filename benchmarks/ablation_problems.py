@@ -4,7 +4,8 @@ The engine's constants were chosen on Synthetic2D, SPAM, MNIST (3/8, 3/5/8), Fas
 digits, and on regressions with uniform points and targets from the prior or from sums of sines
 (seeds 0 to 5: `problems`, `kernels`, `tightness`, `multiclass_models`, `svm`). Here: clustered
 points with targets from random networks of tanh units, scikit-learn's wine and breast cancer data,
-and Gaussian classes, all with seeds from `SEED` on.
+and Gaussian classes, all with seeds from `SEED` on; and the fitted surrogates of
+`noiseless_problems` that nothing was tuned on.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from noiseless_problems import PROBLEMS as SURROGATES
+from noiseless_problems import SE as SQUARED_EXPONENTIAL
+from noiseless_problems import Problem as Surrogate
 from problems import exact
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.gaussian_process import GaussianProcessClassifier
@@ -139,6 +143,8 @@ def fitted(kind: str, X: np.ndarray, y: np.ndarray) -> Any:
         return GPClassifier(kernel, likelihood="softmax", max_epochs=0).fit(X, y)
     if kind == "matern":
         return GPClassifier(Matern(each(d, length), nu=2.5), max_epochs=0).fit(X, y)
+    if kind == "mixed":
+        return mixed(X, y)
     if kind in ("apart", "probit"):
         return independent(X, y, Softmax() if kind == "apart" else MultinomialProbit())
     if kind == "separable":  # the evidence of such classes grows with the amplitude
@@ -154,6 +160,16 @@ def independent(X: np.ndarray, y: np.ndarray, likelihood: Any) -> gpcert.Posteri
     parts = [exact(kernel, X, 4.0 * (y == c) - 2.0, 0.3) for c in range(m)]
     weights, factor = (np.stack(each) for each in zip(*parts, strict=True))
     return gpcert.Posterior(kernel, X, weights, factor, likelihood=likelihood, classes=range(m))
+
+
+def mixed(X: np.ndarray, y: np.ndarray) -> gpcert.Posterior:
+    """Classes that mix fewer outputs: regressions of codes, and links along the same codes."""
+    kernel, m = SE(each(X.shape[1], 1.0), variance=4.0), int(y.max()) + 1
+    codes = np.random.default_rng(SEED).normal(size=(m, m // 2 + m % 2))
+    parts = [exact(kernel, X, 2.0 * code[y], 0.3) for code in codes.T]
+    weights, factor = (np.stack(each) for each in zip(*parts, strict=True))
+    link = Softmax(mixing=codes)
+    return gpcert.Posterior(kernel, X, weights, factor, likelihood=link, classes=range(m))
 
 
 def classified(
@@ -197,6 +213,7 @@ SUM = SE(each(2, 1.0)) + 0.3 * Matern(each(2, 1.0), nu=1.5)
 NESTED = RQ(each(3, 2.0), 2.0) * k.Linear(each(3, 1.0)) + Matern(each(3, 2.0), nu=2.5)
 MEAN: dict[str, Any] = {"quantity": "mean"}
 SLICE: dict[str, Any] = {"quantity": "mean", "features": [1, 5, 9]}
+SLICE_PROBIT: dict[str, Any] = {"likelihood": Probit(), "features": [0, 6, 11]}
 VARIANCE: dict[str, Any] = {"quantity": "variance"}
 STD: dict[str, Any] = {"quantity": "std"}
 BAND: dict[str, Any] = {"quantity": "band", "beta": 2.0}
@@ -244,6 +261,8 @@ RANGES: list[tuple[str, str, k.Kernel, int, int, Any, dict[str, Any]]] = [
     ("probit SE, uneven", "latent many", SE(each(15, 3.0)), 15, 300, uneven(15, 1.2), PROBIT),
     ("variance Matern 5/2", "latent rough", Matern(each(4, 2.0), nu=2.5), 4, 600, 0.4, VARIANCE),
     ("probit Matern 3/2", "latent rough", Matern(each(3, 1.5), nu=1.5), 3, 500, 0.4, PROBIT),
+    ("mean SE, 3 free", "mean se slice", SE(each(12, 1.8)), 12, 300, 1.0, SLICE),
+    ("probit SE, 3 free", "latent se slice", SE(each(16, 2.2)), 16, 250, 1.2, SLICE_PROBIT),
 ]
 """Regressions: words, kernel, features, points, half-width(s) of the box, and what is asked."""
 
@@ -334,8 +353,38 @@ CLASSIFIERS: list[tuple[str, str, tuple[Any, ...], int]] = [
         100,
     ),
     ("SVM, 8 classes, radius, d=4", "svm", ("svm", (8, 4, 400, 42), 1, None, CLOSE), 300),
+    ("4 mixed of 2, d=2", "classes mixed", ("mixed", (4, 2, 80, 84), 1, 0.3, FIRST), 1000),
+    ("5 mixed of 3, d=3", "classes mixed", ("mixed", (5, 3, 100, 85), 0, 0.2, FIRST), 1000),
+    ("wine mixed, d=4", "classes mixed", ("mixed", "wine", 10, 0.4, FIRST, 4), 1000),
+    ("iris mixed, radius, d=4", "classes mixed", ("mixed", "iris", 13, None, COARSE), 200),
+    ("4 probit, d=2", "classes probit", ("probit", (4, 2, 80, 81), 1, 0.5, FIRST), 1000),
+    ("wine probit, d=4", "classes probit", ("probit", "wine", 9, 0.5, FIRST, 4), 1000),
+    ("iris one-vs-rest, tight, d=4", "committee", (REST, "iris", 11, 0.25, TIGHT), 1000),
+    ("4 one-vs-rest, tight, d=3", "committee", (REST, (4, 3, 100, 82), 2, 0.25, TIGHT), 1000),
+    ("SVM, wine, radius, d=13", "svm many", ("svm", "wine", 12, None, CLOSE), 100),
+    ("SVM, 3 classes, radius, d=20", "svm many", ("svm", (3, 20, 500, 83), 3, None, CLOSE), 200),
 ]
 """Words, the arguments of `classified`, and the boxes of a search."""
+
+
+def surrogate(problem: Surrogate) -> Callable[[], Question]:
+    """Mean +- 2 std of a surrogate that was fitted by its evidence, over the unit cube."""
+
+    def make() -> Question:
+        model = gpcert.as_posterior(problem.model)
+        cube = gpcert.Box(np.zeros(problem.dim), np.ones(problem.dim))
+        asked: dict[str, Any] = {"quantity": "band", "beta": 2.0, "tol": 0.01}
+        return lambda budget: gpcert.prediction_range(model, cube, budget=budget, **asked)
+
+    return make
+
+
+def surrogate_name(problem: Surrogate) -> str:
+    """Function, kernel, features, points and noise."""
+    kernel = "SE" if problem.kernel == SQUARED_EXPONENTIAL else problem.kernel
+    name = f"{problem.function.__name__} {kernel}, d={problem.dim} N={problem.points}"
+    return f"{name} noise={problem.noise:g}"
+
 
 PROBLEMS = (
     *(
@@ -345,5 +394,14 @@ PROBLEMS = (
     *(
         Problem(name, words, classified(*arguments), boxes)
         for name, words, arguments, boxes in CLASSIFIERS
+    ),
+    *(
+        Problem(
+            surrogate_name(problem),
+            f"latent {'se' if problem.kernel == SQUARED_EXPONENTIAL else 'rough'}",
+            surrogate(problem),
+        )
+        for problem in SURROGATES
+        if not problem.tuned and problem.function.__name__ != "branin"
     ),
 )

@@ -1,6 +1,6 @@
 """Which value of the model is compared with a threshold: `quantity=`, `output=` and `beta=`."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +15,6 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, Softmax
 from gpcert.model.committee import Committee
 from gpcert.model.multi_output import SeparateOutputs
-from gpcert.numerics.rounding import TINY, down, gamma, up
-from gpcert.quantities import OutputQuantity
 from gpcert.search import StopReason
 from gpcert.testing.arb_reference import regression_posterior
 from gpcert.testing.effort import crossed, examples
@@ -202,68 +200,6 @@ def test_attacks_and_reasons_take_the_value_too():
     curve = gpcert.safety_curve(REGRESSOR, X0, [0.1, 0.4], output=1, threshold=6.0)
     assert all(step.value > 5.0 for step in curve)  # of target 1, whose offset is 5
     assert curve[0].status is gpcert.certify(REGRESSOR, X0, 0.1, output=1, threshold=6.0).status
-
-
-@dataclass(frozen=True)
-class Penalised(OutputQuantity):
-    """`sign (mu - price V)`."""
-
-    output: int
-    sign: int
-    price: float
-
-    def lowest(self, alpha, beta, v_low, v_high):
-        cost = self.sign * self.price
-        size = np.abs(alpha) + (np.abs(beta) + self.price) * v_high
-        ends = np.minimum((beta - cost) * v_low, (beta - cost) * v_high)
-        lower = down(alpha + ends - (gamma(8) * size + TINY), 2)
-        return np.where(np.isnan(lower), -np.inf, lower)
-
-    def highest(self, q, v_low, v_high):
-        cost = np.minimum(self.sign * self.price * v_low, self.sign * self.price * v_high)
-        return up(q - down(cost, 1), 1)
-
-    def value(self, q, v):
-        return q - self.sign * self.price * v
-
-    def slopes(self, q, v):
-        return 1.0 + 0.0 * q, -self.sign * self.price + 0.0 * v
-
-
-@dataclass(frozen=True)
-class OneSided(Penalised):
-    """`sign mu - price V`: of either sign another function."""
-
-    def value(self, q, v):
-        return q - self.price * v
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_a_quantity_of_another_package(sign):
-    quantity, box = Penalised(1, sign, 0.5), gpcert.Ball(X0, 0.3)
-    found = gpcert.prediction_range(REGRESSOR, box, tol=1e-3, quantity=quantity)
-    mean, variance = REGRESSOR.predict(np.vstack([X0, box.sample(1000, 0)]))
-    plain = sign * (mean - 0.5 * variance)[:, 1]
-    assert found.minimum.lower <= plain.min() <= found.minimum.upper + 0.05
-    assert found.maximum.lower - 0.05 <= plain.max() <= found.maximum.upper
-    assert (found.output, found.quantity) == (1, "Penalised")
-    middle = float(np.median(plain))
-    below, above = (
-        gpcert.certify(REGRESSOR, X0, region=box, quantity=quantity, threshold=threshold)
-        for threshold in (found.maximum.upper + 0.01, found.minimum.lower - 0.01)
-    )
-    assert (below.status, above.status) == (ROBUST, ROBUST)
-    assert "Penalised of target 1 below" in below.rule
-    cert = gpcert.certify(REGRESSOR, X0, region=box, quantity=quantity, threshold=middle)
-    assert cert.status is NOT_ROBUST
-    with pytest.raises(InputError, match=r"OneSided.negative to be minus it"):
-        gpcert.certify(REGRESSOR, X0, 0.1, quantity=OneSided(0, 1, 0.5), threshold=0.0)
-    with pytest.raises(InputError, match="an output of 0 to 1, got 2"):
-        gpcert.prediction_range(REGRESSOR, box, quantity=Penalised(2, 1, 0.5))
-    with pytest.raises(InputError, match=r"output: expected one of \[1\], got 0"):
-        gpcert.prediction_range(REGRESSOR, box, quantity=quantity, output=0)
-    with pytest.raises(InputError, match="members"):
-        gpcert.prediction_range(COMMITTEE, box, quantity=Penalised(0, 1, 0.5))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from gpcert.testing.effort import THOROUGH, variants
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PIECES = runpy.run_path(str(BENCHMARKS / "ablation_pieces.py"))["PIECES"]
 NAMES = ("paper", "pointwise", "pointwise variance", "further slopes", "ranges", "pieces")
-NAMES += ("inner line", "inner classes")
+NAMES += ("inner line",)
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from gpcert.enclosures.lower_model import QuadraticLowerModel, plain_geometry, region_units
 from gpcert.enclosures.mean import TwoSided, Units, unit_slope
-from gpcert.kernels.expansions.base import Geometry
 from gpcert.regions import Box
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.arb_reference import exact
 from gpcert.testing.effort import examples
 from tests.enclosures.enclosure_checks import arb, below
@@ -26,7 +26,7 @@ def sharp_models(draw):
     center = rng.normal(size=f)
     cells = Box(center - half, center + half).root()
     lengths = np.exp2(rng.integers(-3, 4, f))  # exact, as the frames of the kernels are
-    geometry = Geometry.of(cells, 1.0 / lengths, np.ones(f), lengths)
+    geometry = ScaledCells.of(cells, 1.0 / lengths, np.ones(f), lengths)
     H = rng.normal(size=(f, f)) * draw(st.sampled_from([0.0, 1.0, 30.0]))
     model = QuadraticLowerModel(
         geometry,
@@ -150,7 +150,7 @@ def test_a_larger_weight_of_a_positive_function(sharp, lowest):
 def test_a_dip_to_the_other_sign_is_paid_for(rises):
     """A constant function that is `dip` on the wrong side of zero everywhere."""
     cells = Box([-1.0], [1.0]).root()
-    geometry = Geometry.of(cells, np.ones(1), np.ones(1), np.ones(1))
+    geometry = ScaledCells.of(cells, np.ones(1), np.ones(1), np.ones(1))
     q = -0.25 if rises else 0.25
     # exp(|d|^2) q against its tangent, or its chord, at the value
     bend = 2.0 * q * (np.e - 1.0 if q < 0 else 1.0)
@@ -178,7 +178,7 @@ def test_a_first_order_alone(sharp, level):
 
 def test_other_coordinates_and_weights_do_not_add_up():
     cells = Box([-1.0], [1.0]).root()
-    one, two = (Geometry.of(cells, np.array([k]), np.ones(1), np.ones(1)) for k in (1.0, 2.0))
+    one, two = (ScaledCells.of(cells, np.array([k]), np.ones(1), np.ones(1)) for k in (1.0, 2.0))
     parts = (np.ones(1), np.ones((1, 1)), np.ones((1, 1, 1)), np.zeros(1))
     with pytest.raises(AssertionError, match="coordinates"):
         QuadraticLowerModel(one, *parts) + QuadraticLowerModel(two, *parts)

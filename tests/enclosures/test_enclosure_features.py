@@ -13,7 +13,6 @@ from gpcert.enclosures.lower_model import plain_geometry
 from gpcert.enclosures.polynomials import quadratic_minimum
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend
@@ -21,6 +20,7 @@ from gpcert.quantities import Mean, Probability, Variance
 from gpcert.regions import Ball, Box, LinearMap
 from gpcert.regions.frame import widths_as_units
 from gpcert.regions.image import Image
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples, variants
 from tests.enclosures.enclosure_checks import (
@@ -199,7 +199,7 @@ def test_quadratics_are_minimised_over_the_cells_themselves(seed):
     features, cells, points, inside, rng = images(seed)
     q = cells.center.shape[1]
     inverse = np.ldexp(1.0, rng.integers(-4, 4, size=q))  # exact, so that e / l is
-    geometry = Geometry.of(cells, inverse, np.ones(q), 1.0 / inverse)
+    geometry = ScaledCells.of(cells, inverse, np.ones(q), 1.0 / inverse)
     g = rng.normal(size=(len(cells.half), q))
     H = rng.normal(size=(len(g), q, q)) * 10.0 ** rng.integers(-3, 3)
     H = H + H.transpose(0, 2, 1)
@@ -218,7 +218,7 @@ def test_linear_dependence_is_kept():
     image = Image.of(LinearMap([[1.0], [1.0]]), region, widths_as_units(region), Backend())
     cells = image.cells(region.root())
     assert abs(cells.linear_minimum(np.array([[1.0, -1.0]]))[0]) < 1e-14
-    geometry = Geometry.of(cells, np.ones(2), np.ones(2), np.ones(2))
+    geometry = ScaledCells.of(cells, np.ones(2), np.ones(2), np.ones(2))
     H = np.array([[[2.0, -2.0], [-2.0, 2.0]]])
     assert abs(quadratic_minimum(geometry, np.zeros((1, 2)), -H).lower[0]) < 1e-13
 

@@ -87,11 +87,11 @@ def test_slopes_are_enclosed(seed, N, f, width, scale):
 
 
 @settings(max_examples=examples(300, quick=60))
-@given(share=st.floats(0.0, 0.5), constant=st.floats(-1.0, 1.0), **CASES)
+@given(share=st.sampled_from([0.0, 0.5]), constant=st.floats(-1.0, 1.0), **CASES)
 def test_signs_hold_on_the_cell(seed, N, f, width, scale, share, constant):
     """The slopes of the weighted function have the signs that are said, at every point."""
     case = case_of(seed, N, f, width, scale)
-    function = FormFunction(case.t, np.abs(case.t), case.W, share, abs(constant))
+    function = FormFunction(case.t, np.abs(case.t), share * case.W, abs(constant))
     signs = monotone_signs(case.kernel, case.expansion, function)
     for x in case.x:
         d, by_sum, by_form, weight = true_slopes(case, x)

@@ -20,7 +20,8 @@ from gpcert.kernels.lines.affine_algebra import (
 from gpcert.kernels.lines.base import Affine, AffineRelaxation, Carrier
 from gpcert.numerics.arrays import Backend, backend_from_name, to_numpy
 from gpcert.regions import Ball, Box
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.balls import exact, flint
 from gpcert.testing.effort import examples
 
@@ -34,7 +35,9 @@ LINEAR = (
 
 def lower_bound(kernel, points, region, weights, backend=None):
     frame = Frame.of(region, kernel.typical_lengths(points.shape[1]), backend or Backend())
-    batch = kernel.node(points, frame).at(Reach.of(region.root(backend or Backend()), frame))
+    batch = kernel.node(points, frame).at(
+        ScaledCells.in_frame(region.root(backend or Backend()), frame)
+    )
     return to_numpy(affine_lower_bound(batch.affine_relaxation(), frame.backend.asarray(weights)))
 
 
@@ -173,8 +176,8 @@ def test_huge_cells_overflow_without_nan(width):
     points = rng.normal(size=(4, 2))
     region = Box([-width, -1.0], [width, 1.0])
     frame = Frame.of(region, kernel.typical_lengths(2), Backend())
-    node, reach = kernel.node(points, frame), Reach.of(region.root(), frame)
-    sizes, batch = node.derivative_bounds(reach), node.at(reach)
+    node, geometry = kernel.node(points, frame), ScaledCells.in_frame(region.root(), frame)
+    sizes, batch = node.derivative_bounds(geometry), node.at(geometry)
     affine_relaxation = batch.affine_relaxation()
     bound = affine_lower_bound(affine_relaxation, rng.normal(size=4))
     arrays = [sizes.remainder(n) for n in range(3)] + list(sizes.lengths) + list(batch.variations())

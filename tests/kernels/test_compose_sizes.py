@@ -16,7 +16,8 @@ from gpcert.kernels.sizes import euclidean, frobenius, leibniz, times, total
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Ball, Box
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.balls import exact, flint
 from gpcert.testing.effort import examples
 
@@ -122,8 +123,8 @@ def test_features_without_weight_may_be_beyond_float64(fast, seen, step, ball):
     region = Ball(at, 0.5) if ball else Box(at - half, at + half)
     frame = Frame.of(region, kernel.typical_lengths(2), Backend())
     with np.errstate(over="ignore"):
-        reach = Reach.of(region.root(), frame)
-    assert seen.node(at[None], frame).derivative_bounds(reach).remainder(0)[0] >= step
+        geometry = ScaledCells.in_frame(region.root(), frame)
+    assert seen.node(at[None], frame).derivative_bounds(geometry).remainder(0)[0] >= step
 
 
 def test_range_of_a_mean_whose_parts_differ_by_200_orders_of_magnitude():

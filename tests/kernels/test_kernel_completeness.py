@@ -11,7 +11,8 @@ from gpcert.kernels import KERNELS, kernel_from_config
 from gpcert.kernels.lines.base import AffineRelaxation
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.kernel_references import REFERENCES, partner_configs
 from gpcert.testing.node_contract import TESTED
 
@@ -56,7 +57,9 @@ def test_every_kernel_has_a_relaxation(name):
     frame = Frame.of(region, kernel.typical_lengths(2), Backend())
     points = np.array([[0.5, 0.2], [2.0, -1.0], [-0.3, 0.1]])
     affine_relaxation = (
-        kernel.node(points, frame).at(Reach.of(region.root(), frame)).affine_relaxation()
+        kernel.node(points, frame)
+        .at(ScaledCells.in_frame(region.root(), frame))
+        .affine_relaxation()
     )
     assert isinstance(affine_relaxation, AffineRelaxation)
     assert np.all(np.isfinite(affine_relaxation.low)), "nothing is known from below"

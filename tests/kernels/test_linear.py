@@ -9,7 +9,9 @@ from gpcert.errors import InputError
 from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.linear import Linear
 from gpcert.numerics.arrays import Backend
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions import Box, Cells
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.node_contract import NodeContract
 
 
@@ -55,8 +57,9 @@ def test_linear_in_units_whose_squares_underflow(unit):
     frame = Frame(
         np.arange(1), none.astype(int), none, np.zeros(1), np.full(1, unit), np.ones(1), Backend()
     )
-    reach = Reach(center / unit, center, np.zeros((1, 1)), np.full(1, unit))
-    jet, errors = Linear(0.7).node(np.zeros((1, 1)), frame).at(reach).diagonal_jet()
+    cells = Cells(Box([0.0], [2.0]), center, center)
+    geometry = ScaledCells.in_frame(cells, frame)
+    jet, errors = Linear(0.7).node(np.zeros((1, 1)), frame).at(geometry).diagonal_jet()
     assert abs(Fraction(float(jet.value[0])) - Fraction(0.7)) <= errors[0][0]
 
 

@@ -14,8 +14,9 @@ from gpcert.kernels.composite import Sum
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.periodic import Periodic
 from gpcert.numerics.arrays import Backend
-from gpcert.regions import Box
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions import Box, Cells
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.balls import flint, series_length
 from gpcert.testing.effort import examples
 from gpcert.testing.kernel_references import reference_of
@@ -83,7 +84,7 @@ def test_more_points_than_one_lower_the_sinusoid_jointly():
     points = np.asarray([[0.1], [1.1]])
     region = Box([0.0], [2.0])
     frame = Frame.of(region, kernel.typical_lengths(1), Backend())
-    batch = kernel.node(points, frame).at(Reach.of(region.root(), frame))
+    batch = kernel.node(points, frame).at(ScaledCells.in_frame(region.root(), frame))
     carrier = batch.affine_relaxation().under.slopes[0][0]
     apart = sum(float(carrier.minimum(np.eye(2)[[i]])[0]) for i in range(2))
     together = float(carrier.minimum(np.ones((1, 2)))[0])
@@ -100,7 +101,7 @@ def test_carrier_minimum_is_exact(seed, half):
     points, at, a = rng.normal(size=(5, 2)), rng.normal(size=2), rng.normal(size=(1, 5))
     region = Box(at - half, at + half * np.asarray([1.0, 0.5]))
     frame = Frame.of(region, kernel.typical_lengths(2), Backend())
-    batch = kernel.node(points, frame).at(Reach.of(region.root(), frame))
+    batch = kernel.node(points, frame).at(ScaledCells.in_frame(region.root(), frame))
     bound = float(batch.affine_relaxation().under.slopes[0][0].minimum(a)[0])
     axes = [np.linspace(lo, hi, 201) for lo, hi in zip(region.lower, region.upper, strict=True)]
     total = np.zeros((201, 201))
@@ -129,8 +130,8 @@ def test_carrier_minimum_of_coefficients_that_underflow(length):
     points, x = np.asarray([[0.3], [0.6]]), np.zeros(1)
     region = Box(x, x + 1e-9)
     frame = Frame.of(region, kernel.typical_lengths(1), Backend())
-    reach = Reach(frame.points(x[None]), x[None], np.zeros((1, 1)), frame.unit)
-    carrier = kernel.node(points, frame).at(reach).affine_relaxation().under.slopes[0][0]
+    geometry = ScaledCells.in_frame(Cells(region, x[None], x[None]), frame)
+    carrier = kernel.node(points, frame).at(geometry).affine_relaxation().under.slopes[0][0]
     angles = [arb.pi() * (arb(0) - arb(float(z))) / 2 for z in points[:, 0]]
     for a in np.arange(-8, 9)[:, None, None] * np.asarray([[5e-324, -5e-324]]):
         both = zip(a[0].tolist(), angles, strict=True)

@@ -12,7 +12,8 @@ from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.arb_reference import exact, flint, kernel_reference
 from gpcert.testing.node_case import NodeCase
 from gpcert.testing.node_checks import CHECKS
@@ -29,7 +30,7 @@ KERNELS = [
 def batch_at(kernel, points, center, half):
     region = Box(center - half, center + half)
     frame = Frame.of(region, kernel.typical_lengths(len(center)), Backend())
-    return kernel.node(points, frame).at(Reach.of(region.root(), frame))
+    return kernel.node(points, frame).at(ScaledCells.in_frame(region.root(), frame))
 
 
 @pytest.mark.parametrize("check", sorted(CHECKS))
@@ -112,7 +113,7 @@ def test_distances_are_differences_first(kernel, fixed):
         low[2] = high[2] = 300.5
     region = Box(low, high)
     frame = Frame.of(region, kernel.typical_lengths(3), Backend())
-    batch = kernel.node(points, frame).at(Reach.of(region.root(), frame))
+    batch = kernel.node(points, frame).at(ScaledCells.in_frame(region.root(), frame))
     center, scale = exact(region.center), exact(1.0 / np.broadcast_to(kernel.length_scale, 3))
     sizes, errors = batch.value_accuracy()
     for i, z in enumerate(points):
@@ -187,7 +188,7 @@ def test_no_cells(kernel):
     region = Box([0.0, 0.0], [1.0, 1.0])
     frame = Frame.of(region, kernel.typical_lengths(2), Backend())
     none = region.root().take(np.zeros(0, dtype=int))
-    batch = kernel.node(points, frame).at(Reach.of(none, frame))
+    batch = kernel.node(points, frame).at(ScaledCells.in_frame(none, frame))
     assert batch.contract(np.zeros((0, 2))).hessian.shape == (0, 2, 2)
     assert all(part.shape == (0, 2) for part in batch.variations())
     assert batch.affine_relaxation().low.shape == (0, 2)

@@ -11,7 +11,8 @@ from gpcert.kernels import Matern, RationalQuadratic
 from gpcert.kernels.nodes.moments import MomentTable, form_size, sorted_index
 from gpcert.kernels.nodes.radial_variations import RangeMaximum, fifth
 from gpcert.numerics.arrays import Backend
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples, variants
 
@@ -23,7 +24,7 @@ def batch_of(kernel, points, center, half):
     box = Box(center - half, center + half)
     frame = Frame.of(box, kernel.typical_lengths(points.shape[1]), Backend())
     node = kernel.node(points, frame)
-    return node.at(Reach.of(box.root(Backend()), frame)), frame
+    return node.at(ScaledCells.in_frame(box.root(Backend()), frame)), frame
 
 
 def left_of_degree_two(batch, frame, kernel, points, weights, center, X):

@@ -13,8 +13,9 @@ from gpcert.kernels.nodes.radial_bins import (
 )
 from gpcert.kernels.nodes.radial_variations import TENSOR_DEGREES
 from gpcert.numerics.arrays import Backend
-from gpcert.regions import Box
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions import Box, Cells
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 KERNELS = [Matern([0.5, 1.0, 2.0], 2.5, 3.0), RationalQuadratic(1.0, 1.5), SquaredExponential(0.7)]
 
@@ -27,9 +28,9 @@ def batch_of(kernel, cells=70, N=900, seed=0, half=0.1):
     frame = Frame.of(region, kernel.typical_lengths(d), Backend())
     centers = rng.uniform(-0.9, 0.9, (cells, d))
     centers[0] = points[0]
-    half = np.full((cells, d), half) / frame.unit
-    reach = Reach(frame.points(centers), centers, half, frame.unit)
-    return kernel.node(points, frame).at(reach), rng
+    boxes = Cells.around(region, centers, np.full((cells, d), half))
+    geometry = ScaledCells.in_frame(boxes, frame)
+    return kernel.node(points, frame).at(geometry), rng
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)

@@ -73,6 +73,14 @@ def test_points_whose_distance_underflows(gap: float, nu: float) -> None:
         check(Matern(1.0, nu), np.array([[0.0], [gap]]))
 
 
+def test_near_points_err_by_the_exponential_alone() -> None:
+    """Nothing but the assumption on exp, two roundings and those of a small exponent."""
+    points = np.array([[0.0, 0.0], [0.01, 0.02], [1.0, 1.0]])
+    value, error = SquaredExponential([0.5, 1.0], 3.0).sharp_values(points, points)
+    assert np.all(error[:2, :2] <= 11.0 * 2.0**-53 * value[:2, :2])
+    assert np.all(error <= 40.0 * 2.0**-53 * value)
+
+
 LARGER = {"generalised_spectral", "polynomial"}
 """Sums and products of many parts, whose sharp errors are larger by up to 1.7 for a few points."""
 

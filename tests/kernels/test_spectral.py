@@ -13,7 +13,8 @@ from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.kernels.spectral_mixture import GeneralisedSpectral, SpectralMixture
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.node_contract import NodeContract
 
 
@@ -154,7 +155,7 @@ def test_bound_of_a_mean_is_its_minimum(kernel):
     points, weights = rng.normal(size=(30, 1)), rng.normal(size=30)
     region = Box([-0.3], [0.9])
     frame = Frame.of(region, kernel.typical_lengths(1), Backend())
-    batch = kernel.node(points, frame).at(Reach.of(region.root(), frame))
+    batch = kernel.node(points, frame).at(ScaledCells.in_frame(region.root(), frame))
     bound = float(affine_lower_bound(batch.affine_relaxation(), weights[None, :])[0])
     x = np.linspace(-0.3, 0.9, 20001)[:, None]
     least = float((kernel.value(x, points) @ weights).min())

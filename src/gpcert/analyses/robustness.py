@@ -11,7 +11,7 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api import prediction_range_many
 from gpcert.api.accuracy import Accuracy
-from gpcert.api.options import RangeTableOptions, search_options, verb
+from gpcert.api.options import QuantityRequest, RangeTableOptions, search_options, verb
 from gpcert.api.questions import range_question
 from gpcert.api.regions import RegionSpecification
 from gpcert.attacks import Decision, decision_margins
@@ -179,7 +179,9 @@ def _outputs(model: Model, points: np.ndarray, output: Any) -> list[tuple[np.nda
     if output is not None:
         return [(every, output)]
     if not is_model_collection(model):
-        question = range_question(model, None)  # the one probability, or the first mean
+        question = range_question(
+            model, QuantityRequest()
+        )  # the one probability, or the first mean
         return [(every, question.labels[question.index(None)])]
     decided = decision_margins(model, points, Decision()).decided(points)
     labels = list(dict.fromkeys(decided))
@@ -336,7 +338,7 @@ def worst_case(
         )
     points = posterior.check_inputs(X)
     regions = RegionSpecification.read(words, radius, region).around_each(posterior, points, X)
-    question = range_question(posterior, "band", beta)
+    question = range_question(posterior, QuantityRequest("band", beta))
     target = question.index(output)
     effort = {**search_options(words, "n_jobs", "progress"), "output": target}
     effort |= vars(Accuracy.read(tol, rtol))

@@ -15,6 +15,7 @@ from gpcert.api.compared import read_decision
 from gpcert.api.options import (
     CurveOptions,
     DecisionRuleOptions,
+    QuantityRequest,
     one_of,
     read_radii,
     read_x,
@@ -176,7 +177,7 @@ def safety_curve(
     balls = [shape.ball(point, radius) for radius in grid.tolist()]
     _ = decision_candidates(posterior, point, options).guess  # refuses what `certify` does
     margins = decision_margins(posterior, point[None], options)
-    question = range_question(posterior, None)
+    question = range_question(posterior, QuantityRequest())
     if output is None and question.default is None:
         output = margins.decided(point[None])[0]
     index = question.index(output)

@@ -6,6 +6,7 @@ Proofs: docs/mathematics.md, statement 14.1.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +18,8 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy, zeros_of
-from gpcert.api.options import BudgetLike, read_budget, read_flag, read_jobs, verb
-from gpcert.api.questions import BOUNDS, read_beta
+from gpcert.api.options import BudgetLike, QuantityLike, read_budget, read_flag, read_jobs, verb
+from gpcert.api.questions import quantity_requests
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import check_held, held_by
 from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
@@ -31,12 +32,12 @@ from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Backend, backend_from_name
 from gpcert.numerics.deadline import until
 from gpcert.numerics.rounding import down, up
+from gpcert.quantities import Quantity
 from gpcert.regions import Box
 from gpcert.search import DEFAULT_BUDGET, Budget, StopReason, stop_if_interrupted
 from gpcert.search.batches import batch_size
 from gpcert.search.box_family import BoxFamily
 from gpcert.utils.archive import fingerprint
-from gpcert.utils.option_names import QuantityName
 from gpcert.utils.versions import package_version
 
 BATCH_SECONDS = (0.2, 0.8)
@@ -59,7 +60,7 @@ def bound_boxes(
     lower: Any,
     upper: Any,
     *,
-    quantity: QuantityName | Sequence[QuantityName] = "mean",
+    quantity: QuantityLike | Sequence[QuantityLike] = "mean",
     beta: float | None = None,
     affine: bool = False,
     tol: float | None = None,
@@ -77,7 +78,8 @@ def bound_boxes(
     model : a model as in `prediction_range`, or a list of them (outputs with kernels of their own):
         their outputs stand one after another.
     lower, upper : (R, d), the corners of the boxes, in the units of the model's inputs.
-    quantity : "mean", "std", "variance", "lcb", "ucb", "band" or "probability", or several of them.
+    quantity : "mean", "std", "variance", "lcb", "ucb", "band" or "probability", or any
+        `gpcert.quantities.Quantity`, which the answer names by its class; or several of them.
     beta : how many standard deviations bounds and band reach; see `prediction_range`.
     affine : also find, for every box, an affine function that the mean, std or variance is proved
         to lie above in the whole box, and one that it lies below: `BoxBounds.affine`.
@@ -124,7 +126,8 @@ def bound_boxes(
     work = BoxWork.of(questions, whole, backend_from_name(backend), accuracy, wanted)
     _check_affine(work)
     size = GPU_BLOCK if work.backend.gpu else BLOCK
-    files = _files(out, work, (low, high), {"beta": beta, **vars(accuracy), "block": size})
+    about = {"beta": beta, **vars(accuracy), "block": size, **_objects(questions)}
+    files = _files(out, work, (low, high), about)
     jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
     blocks = Blocks(files, len(low), size)
     ends = time.time() + limit.ends(start) - time.perf_counter()  # a moment that processes share
@@ -212,12 +215,20 @@ def _questions(
     if not models:
         raise InputError("model: expected a model or a list of them, got an empty list")
     several = isinstance(quantity, list | tuple | set | frozenset)
-    names: tuple[Any, ...] = tuple(quantity) if several else (quantity,)
-    if not names or not all(isinstance(n, str) for n in names) or len(set(names)) < len(names):
-        raise InputError(f"quantity: expected one or several different ones, got {quantity!r}")
-    read_beta(beta, *names)
-    own = {name: beta if name in BOUNDS else None for name in names}
-    return {name: [RangeGoals.of(each, name, own[name]) for each in models] for name in names}
+    asked: tuple[Any, ...] = tuple(quantity) if several else (quantity,)
+    if not all(isinstance(each, str | Quantity) for each in asked):
+        wanted = "one or several different ones, names or Quantity objects"
+        raise InputError(f"quantity: expected {wanted}, got {quantity!r}")
+    requests = quantity_requests(asked, beta).items()
+    return {name: [RangeGoals.of(model, each) for model in models] for name, each in requests}
+
+
+def _objects(questions: Mapping[str, Sequence[RangeGoals]]) -> dict[str, list[str]]:
+    """Every `Quantity` object with all its fields, for the identity of files."""
+    given = [goals[0].question.given for goals in questions.values()]
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        found = [repr(each) for each in given if isinstance(each, Quantity)]
+    return {"objects": found} if found else {}
 
 
 def _corners(models: Sequence[Model], lower: Any, upper: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from gpcert.api.options import QuantityLike, read_class_weight
+from gpcert.api.options import QuantityRequest, read_class_weight
 from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.attacks import Comparison, Decision
 from gpcert.certificates import Unit
@@ -51,15 +51,16 @@ def read_decision(words: Mapping[str, Any], model: Model) -> Decision:
                 f"{name}: says which value is compared with threshold=, got no threshold=; give "
                 f"one, or leave {name}= out"
             )
-        compared = comparison(model, threshold, *(given.get(each) for each in COMPARED))
+        asked = QuantityRequest(given.get("quantity"), given.get("beta"))
+        compared = comparison(model, threshold, asked, given.get("output"))
     return Decision(threshold, weights, delta, norm, compared)
 
 
 def comparison(
-    model: Model, threshold: float, quantity: QuantityLike | None, output: Any, beta: float | None
+    model: Model, threshold: float, asked: QuantityRequest, output: Any = None
 ) -> Comparison:
     """The value of the model that a quantity and an output name, against a threshold."""
-    question = range_question(model, quantity, beta)
+    question = range_question(model, asked)
     if question.quantity == "band":
         raise InputError(
             "quantity: a band has two ends, which may lie on either side of the threshold; "

@@ -14,6 +14,7 @@ from gpcert.api.compared import read_decision
 from gpcert.api.options import (
     DecisionTableOptions,
     QuantityLike,
+    QuantityRequest,
     RadiusTableOptions,
     RangeTableOptions,
     SearchSettings,
@@ -150,9 +151,10 @@ def prediction_range_many(
     posterior = as_posterior(model)
     regions = _regions(posterior, X, RegionSpecification.read(words, radius, region))
     accuracy, means = Accuracy.read(tol, rtol), SearchSettings.read(words)
-    asked: tuple[Any, ...] = (quantity, beta)
+    request = QuantityRequest(quantity, beta)
+    asked: tuple[Any, ...] = (request,)
     one = (output, one_of("sides", sides, get_args(Sides)))
-    question = range_question(posterior, quantity, beta)
+    question = range_question(posterior, request)
     named = output is not None or sides != "both"
     every = read_flag("all_outputs", all_outputs)
     if every and named:

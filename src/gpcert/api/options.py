@@ -18,13 +18,12 @@ from typing import Any, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 
-from gpcert.enclosures.goals import Goal, QuantityGoal
-from gpcert.enclosures.paper import PaperEnclosures
+from gpcert.enclosures.goals import Method
 from gpcert.errors import InputError, UnknownArgumentError
 from gpcert.inputs.tabular import read_point
 from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Backend, backend_from_name, finite_array
-from gpcert.quantities import ClassSums, OutputQuantity, Probability, Quantity
+from gpcert.quantities import Quantity
 from gpcert.regions import Region
 from gpcert.search import DEFAULT_BUDGET, Budget, Problem
 from gpcert.utils.option_names import MethodName, QuantityName, VarianceBound
@@ -32,8 +31,8 @@ from gpcert.utils.option_names import MethodName, QuantityName, VarianceBound
 P = ParamSpec("P")
 R = TypeVar("R")
 
-QuantityLike = QuantityName | OutputQuantity
-"""A quantity of one output by its name, or one of another package."""
+QuantityLike = QuantityName | Quantity
+"""A quantity by its name, or any object of `gpcert.quantities` or of another package."""
 
 
 class BallOptions(TypedDict, total=False):
@@ -206,75 +205,16 @@ def _instead(name: str, word: str, known: frozenset[str]) -> str:
     return f"{name} has no {word}=; " + ", or ".join(reasons)
 
 
+@dataclass(frozen=True)
+class QuantityRequest:
+    """Which quantity is asked for, None by default, and its parameter `beta`."""
+
+    quantity: QuantityLike | None = None
+    beta: float | None = None
+
+
 BudgetLike = Budget | float | None
 """A budget, or its number of seconds."""
-
-
-@dataclass(frozen=True)
-class Method:
-    """`name` is "taylor" (default), "paper" or "both".
-
-    `variance_bound` says how the paper's variance programs are bounded, by "solver" (the paper's;
-    default of "paper") or "analytic", in closed form (default of "both", where a solver's seconds
-    per box would seldom pay).
-
-    >>> Method("paper").variance_bound, Method("both").variance_bound
-    ('solver', 'analytic')
-    """
-
-    name: MethodName = "taylor"
-    variance_bound: VarianceBound | None = None
-
-    def __post_init__(self) -> None:
-        name, bound = self.name, self.variance_bound
-        if not isinstance(name, str) or name not in {"taylor", "paper", "both"}:
-            raise InputError(f"method: expected 'taylor', 'paper' or 'both', got {name!r}")
-        if not isinstance(bound, str | None) or bound not in {None, "solver", "analytic"}:
-            raise InputError(f"variance_bound: expected 'solver' or 'analytic', got {bound!r}")
-        if name == "taylor" and bound is not None:
-            raise InputError(
-                f"variance_bound: {bound!r} is a choice of method='paper' or 'both'; "
-                "with method='taylor' leave it out"
-            )
-        default = {"taylor": None, "paper": "solver", "both": "analytic"}[name]
-        object.__setattr__(self, "variance_bound", bound or default)
-
-    def goals(
-        self, quantities: Sequence[Quantity], random_state: int | None, model: Model
-    ) -> list[Goal]:
-        """The goals of one search, bounded by this method; they share the paper's intervals.
-
-        The default takes the paper's closed forms as well where they pay: for the variance of a
-        kernel without a derivative, whose Taylor bounds are of order 0 only, in two or three
-        features (measured in benchmarks/results/methods.md), and so for its std and band.
-        """
-        mapped = any(member.features is not None for member in model.members)
-        if self.variance_bound is None:
-            rough = [not mapped and _by_rough_variance(each, model) for each in quantities]
-            closed = PaperEnclosures("analytic", random_state) if any(rough) else None
-            pairs = zip(quantities, rough, strict=True)
-            return [QuantityGoal(each, closed if own else None, True, own) for each, own in pairs]
-        if len(model.members) > 1 and any(isinstance(each, ClassSums) for each in quantities):
-            raise InputError(
-                "method: the paper's method bounds class probabilities of outputs that share a "
-                "kernel; for outputs with kernels of their own use method='taylor'"
-            )
-        if mapped:
-            raise InputError(
-                f"method: {self.name!r} is not known for a model behind linear features (PCA, "
-                "one-hot columns); "
-                "leave it out, or ask about regions of the features: fit on them, without a "
-                "pipeline"
-            )
-        paper = PaperEnclosures(self.variance_bound, random_state)
-        return [QuantityGoal(each, paper, self.name == "both") for each in quantities]
-
-
-def _by_rough_variance(quantity: Quantity, model: Model) -> bool:
-    """Whether the paper's closed forms pay: variances, stds and bands of a rough kernel."""
-    if not isinstance(quantity, OutputQuantity) or isinstance(quantity, Probability):
-        return False
-    return quantity.by_variance and model.output(quantity.output)[0].kernel.rough
 
 
 @dataclass(frozen=True)

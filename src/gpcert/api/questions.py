@@ -1,19 +1,19 @@
-"""What is asked of one output: a quantity by its name, or one of another package, from the model to
-the functions that are searched, and what all of it is called.
+"""What is asked of a model: a quantity by its name, or any `Quantity` object, from the model to the
+functions that are searched, and what all of it is called.
 
 Proofs: docs/mathematics.md, statements 7.6 and 8.6.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from gpcert.api.options import QuantityLike, one_of
+from gpcert.api.options import QuantityLike, QuantityRequest, one_of
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.model.class_layout import class_layout
@@ -23,6 +23,7 @@ from gpcert.numerics.arrays import finite_array
 from gpcert.quantities import (
     Band,
     ClassSums,
+    Compound,
     Mean,
     OutputQuantity,
     Probability,
@@ -41,6 +42,9 @@ DEFAULT_BETA = 2.0
 
 BOUNDS = ("band", "lcb", "ucb")
 """Quantities of mean and standard deviation, which have a `beta`."""
+
+LONGEST_TEXT = 160
+"""Characters of an object's fields that are told and stored."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +83,11 @@ class RangeQuestion:
             return self.default
         names = [label for label in self.labels if label is not None]
         if not names:
+            reason = "a classifier of two classes has one latent function, and this is its {}"
+            if isinstance(self.given, Quantity) and not isinstance(self.given, OutputQuantity):
+                reason = "{} names the outputs that it depends on"
             raise InputError(
-                f"output: expected none, got {output!r}: a classifier of two classes has one "
-                f"latent function, and this is its {self.quantity}"
+                f"output: expected none, got {output!r}: {reason.format(self.quantity)}"
             )
         if output is None:
             raise InputError(
@@ -126,17 +132,39 @@ def read_beta(beta: Any, *quantities: Any) -> float | None:
     return value
 
 
-def range_question(
-    model: Model, quantity: QuantityLike | None, beta: float | None = None
-) -> RangeQuestion:
-    """The question that the model's kind and the quantity ask; `beta` belongs to a band."""
-    if isinstance(quantity, OutputQuantity):
-        read_beta(beta, quantity)
-        return replace(_of_another(model, quantity), fingerprint=model.fingerprint, given=quantity)
-    asked = one_of("quantity", quantity, (None, *QUANTITIES))
-    reach = read_beta(beta, asked)
-    found = _question(model, asked, reach)
-    return replace(found, fingerprint=model.fingerprint, beta=reach, given=asked)
+def range_question(model: Model, asked: QuantityRequest) -> RangeQuestion:
+    """The question that the model's kind and the request ask."""
+    quantity, beta = asked.quantity, read_beta(asked.beta, asked.quantity)
+    if isinstance(quantity, Quantity):
+        question = _of_object(model, quantity)
+    else:
+        question = _question(model, one_of("quantity", quantity, (None, *QUANTITIES)), beta)
+    return replace(question, fingerprint=model.fingerprint, beta=beta, given=quantity)
+
+
+def quantity_requests(
+    quantities: Sequence[QuantityLike], beta: float | None
+) -> dict[str, QuantityRequest]:
+    """A request for each of several quantities, by their names: of objects that of their class, of
+    several of one class with their fields."""
+    read_beta(beta, *quantities)
+    kinds = [q if isinstance(q, str) else type(q).__name__ for q in quantities]
+    names = [
+        kind if kinds.count(kind) == 1 or isinstance(q, str) else text_of(q)
+        for kind, q in zip(kinds, quantities, strict=True)
+    ]
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"quantity: expected one or several different ones, got {quantities!r}")
+    return {
+        name: QuantityRequest(q, beta if isinstance(q, str) and q in BOUNDS else None)
+        for name, q in zip(names, quantities, strict=True)
+    }
+
+
+def text_of(quantity: Quantity) -> str:
+    """An object with its fields, as records keep it; long ones are cut."""
+    text = " ".join(repr(quantity).split())
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
 
 
 def _question(model: Model, quantity: QuantityName | None, beta: float | None) -> RangeQuestion:
@@ -163,8 +191,8 @@ def _question(model: Model, quantity: QuantityName | None, beta: float | None) -
             f"quantity: a regression model has no probability; use 'mean'{likelihood.advice}"
         )
     assert isinstance(likelihood, ScalarLikelihood)
-    found = _probabilities(model, model, lambda _, sign: Probability(likelihood, 0, sign))
-    return replace(found, default=1, two=True)
+    question = _probabilities(model, model, lambda _, sign: Probability(likelihood, 0, sign))
+    return replace(question, default=1, two=True)
 
 
 def _probabilities(
@@ -234,39 +262,81 @@ def _latent_meaning(name: str, owner: str, noise: float, beta: float | None) -> 
     return f"{text}, plus {noisy}" if name == "variance" else f"{text}, {noisy} in it"
 
 
-def _of_another(model: Model, quantity: OutputQuantity) -> RangeQuestion:
-    """That of a quantity of another package, of the one output that it names."""
-    kind = type(quantity).__name__
-    if isinstance(model, Committee):
-        raise InputError(
-            f"quantity: {kind} is of one latent function, and a committee has several; ask for it "
-            "of one of as_posterior(model).members"
-        )
-    output = quantity.output
-    if isinstance(output, bool) or not isinstance(output, int) or not 0 <= output < model.outputs:
-        wanted = f"an output of 0 to {model.outputs - 1}"
-        raise InputError(f"quantity: expected {kind} of {wanted}, got {output!r}")
+def _of_object(model: Model, quantity: Quantity) -> RangeQuestion:
+    """That of a `Quantity`: of one output, in whose place `output=` puts another one, or of several
+    outputs as a whole."""
     if quantity.by_variance:
-        model.check_has_variance(f"quantity {kind}")
+        for member in model.members:
+            member.check_has_variance(f"quantity {type(quantity).__name__}")
     _check_negative(quantity)
-    own = _owners(model)[output]
+    if isinstance(quantity, OutputQuantity):
+        return _of_one_output(model, quantity)
+    kind, searched = type(quantity).__name__, model
+    if isinstance(quantity, ClassSums):
+        if isinstance(model, Committee):
+            raise InputError("quantity: expected a model with one ClassLikelihood, got a committee")
+        layout, searched = class_layout(model)
+        if not quantity.layout.same_as(layout):
+            raise InputError("quantity: expected ClassSums of this model's classes, got others")
+    for part in quantity.parts if isinstance(quantity, Compound) else ():
+        _check_output(model, part)
 
     def asked(_: int, sign: int) -> Quantity:
         return quantity if sign > 0 else quantity.negative
 
-    meaning, name = f"{kind} of the latent function {own.owner}", f"{kind}{own.whose}"
-    return RangeQuestion(model, kind, (own.label,), asked, (meaning,), (name,))
+    return RangeQuestion(searched, kind, (None,), asked, (text_of(quantity),), (kind,))
 
 
-def _check_negative(quantity: OutputQuantity) -> None:
-    """That the negative is minus the quantity, at some means and variances: maxima and verdicts of
-    values below a threshold are read off it."""
-    other = quantity.negative
-    mean, v = np.array([-1.5, 0.0, 0.7, 2.5]), np.array([0.25, 2.0, 1.0, 0.5])
+def _of_one_output(model: Model, quantity: OutputQuantity) -> RangeQuestion:
+    """Of every output, by default of that which the quantity names."""
+    kind, count = type(quantity).__name__, _check_output(model, quantity)
+    if isinstance(model, Committee):
+        texts = [(k, f"number {k} of the members'") for k in range(count)]
+        owners = [_Owner(k, text, f" of the latent function {text}") for k, text in texts]
+    else:
+        owners = _owners(model)
+
+    def of(output: int) -> OutputQuantity:
+        same = output == quantity.output
+        return quantity if same else replace(quantity, output=output)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+    def asked(output: int, sign: int) -> Quantity:
+        return of(output) if sign > 0 else of(output).negative
+
+    meanings = (f"{text_of(of(k))} of the latent function {own.owner}"
+                for k, own in enumerate(owners))  # fmt: skip
+    names, labels = (f"{kind}{own.whose}" for own in owners), (own.label for own in owners)
+    about = (asked, tuple(meanings), tuple(names), quantity.output)
+    return RangeQuestion(model, kind, tuple(labels), *about)
+
+
+def _check_output(model: Model, quantity: OutputQuantity) -> int:
+    """How many outputs the model has, which must include that of the quantity."""
+    count, output = sum(member.outputs for member in model.members), quantity.output
+    if isinstance(output, bool) or not isinstance(output, int) or not 0 <= output < count:
+        wanted = f"{type(quantity).__name__} of an output of 0 to {count - 1}"
+        raise InputError(f"quantity: expected {wanted}, got {output!r}")
+    return count
+
+
+def _check_negative(quantity: Quantity) -> None:
+    """That the negative is minus the quantity, at some means and variances, or values of its parts:
+    maxima and verdicts of values below a threshold are read off it."""
+    if isinstance(quantity, OutputQuantity):
+        other = quantity.negative
+        mean, v = np.array([-1.5, 0.0, 0.7, 2.5]), np.array([0.25, 2.0, 1.0, 0.5])
+        ends, same = [(each, (each.sign * mean, v)) for each in (quantity, other)], True
+        same = other.output == quantity.output
+    elif isinstance(quantity, Compound):
+        other = quantity.negative
+        y = np.random.default_rng(0).uniform(0.05, 0.95, (4, len(quantity.parts)))
+        ends, same = [(each, (y,)) for each in (quantity, other)], other.parts == quantity.parts
+    else:
+        return
     with np.errstate(all="ignore"):
-        value, minus = (each.value(each.sign * mean, v) for each in (quantity, other))
-        same = np.allclose(-np.asarray(minus), value, rtol=1e-9, atol=1e-12, equal_nan=True)
-    if not same or other.output != quantity.output:
+        value, minus = (np.asarray(each.value(*at)) for each, at in ends)
+        close = np.allclose(-minus, value, rtol=1e-9, atol=1e-12, equal_nan=True)
+    if not (same and close):
         raise InputError(
             f"quantity: expected {type(quantity).__name__}.negative to be minus it, got another "
             "function; define the property `negative`"

@@ -13,7 +13,14 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
-from gpcert.api.options import QuantityLike, RangeOptions, SearchSettings, one_of, verb
+from gpcert.api.options import (
+    QuantityLike,
+    QuantityRequest,
+    RangeOptions,
+    SearchSettings,
+    one_of,
+    verb,
+)
 from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.api.regions import RegionSpecification, region_of
 from gpcert.api.running import progress_line, ranges_text
@@ -63,8 +70,9 @@ def prediction_range(
         variance includes the model's noise term, if it has one (`Posterior.noise`: of
         scikit-learn's models that of a WhiteKernel), and so do std, bounds and band: the range's
         `meaning` says so. A "band" holds `mean +- beta std` at every point of the region: its
-        minimum is that of "lcb", its maximum that of "ucb". Also a `gpcert.quantities`
-        `OutputQuantity` of your own, which says itself of which output it is.
+        minimum is that of "lcb", its maximum that of "ucb". Also any `gpcert.quantities.Quantity`,
+        one of your own included: an `OutputQuantity`, whose own output `output=` may replace, or a
+        `Compound` of several outputs.
     beta : how many standard deviations a confidence bound or a band reaches; 2 by default.
     output : of a probability the label of the class; of two classes the second is meant by default,
         and `output` of the range is its label. In a regression the number of the target, 0 by
@@ -103,7 +111,8 @@ def prediction_range(
     start, posterior = time.perf_counter(), as_posterior(model)
     where = RegionSpecification.read(words, radius, region)
     place = region_of(posterior, x, where, "prediction_range_many")
-    asked = (quantity, beta, output, one_of("sides", sides, get_args(Sides)))
+    request = QuantityRequest(quantity, beta)
+    asked = (request, output, one_of("sides", sides, get_args(Sides)))
     how = (Accuracy.read(tol, rtol), SearchSettings.read(words), start, words.get("progress"))
     return ranges_over(posterior, place, asked, *how)[0]
 
@@ -127,7 +136,7 @@ def prediction_ranges(
     where = RegionSpecification.read(words, radius, region)
     place = region_of(posterior, x, where, "prediction_range_many(..., all_outputs=True)")
     how = (Accuracy.read(tol, rtol), SearchSettings.read(words), start, words.get("progress"))
-    return ranges_over(posterior, place, (quantity, beta), *how)
+    return ranges_over(posterior, place, (QuantityRequest(quantity, beta),), *how)
 
 
 def ranges_over(
@@ -161,13 +170,12 @@ class RangeGoals:
     @staticmethod
     def of(
         model: Model,
-        quantity: QuantityLike | None,
-        beta: float | None,
+        request: QuantityRequest,
         output: Any = None,
         sides: Sides | None = None,
     ) -> RangeGoals:
         """Of one output, on one side or both; without `sides` of all outputs on both."""
-        question = range_question(model, quantity, beta)
+        question = range_question(model, request)
         if sides is None:
             last = question.searched - 1
             asked = [question.asked(c, sign) for c in range(last + 1) for sign in (1, -1)]

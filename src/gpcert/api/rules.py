@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.api.compared import check_probability, comparison
+from gpcert.api.options import QuantityRequest
 from gpcert.attacks import Comparison, Decision
 from gpcert.attacks.functions import lazy_function
 from gpcert.certificates import Interval, Unit
@@ -206,7 +207,7 @@ def common_candidates(model: Model, X: np.ndarray, options: Decision) -> list[Ca
             f"threshold: expected output=, which of {model.outputs} targets is compared with it, "
             "got none (delta= asks about all of them)"
         )
-    asked = comparison(model, level, None, None, None)
+    asked = comparison(model, level, QuantityRequest())
     return _against(asked, X, model.fingerprint)
 
 

@@ -12,7 +12,7 @@ import typer
 import gpcert
 from gpcert.cli import options
 from gpcert.cli.files import load_model, read_points
-from gpcert.cli.reading import parts_of
+from gpcert.cli.reading import parts_of, quantity_of
 from gpcert.cli.terminal import ExitCode, check_folder, console, option, say, say_written, table
 from gpcert.errors import InputError
 
@@ -74,7 +74,11 @@ class BoxQuestion:
     """What is bounded, and how well."""
 
     quantity: Annotated[
-        str, option("mean, std, variance, lcb, ucb, band, probability, or several: mean,std")
+        str,
+        option(
+            "mean, std, variance, lcb, ucb, band, probability, module:NAME (a Quantity object of "
+            "your own), or several: mean,std"
+        ),
     ] = "mean"
     beta: Annotated[
         float | None, option("standard deviations of lcb, ucb and band; 2 by default")
@@ -164,12 +168,15 @@ class OutputPaths:
 def boxes(corners: Corners, asked: BoxQuestion, effort: EffortOptions, places: OutputPaths) -> None:
     """Bound means, standard deviations and probabilities over each of many boxes."""
     models, lower, upper = corners.read()
-    names: Any = parts_of(asked.quantity)
+    quantities: Any = [quantity_of(name) for name in parts_of(asked.quantity)]
+    from gpcert.api.questions import quantity_requests
+
+    names = list(quantity_requests(quantities, asked.beta))
     found = gpcert.bound_boxes(
         models,
         lower,
         upper,
-        quantity=names,
+        quantity=quantities,
         beta=asked.beta,
         affine=asked.affine,
         tol=asked.tol,

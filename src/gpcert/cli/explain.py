@@ -14,11 +14,11 @@ from rich.text import Text
 import gpcert
 from gpcert.cli import options
 from gpcert.cli.files import Points, read_points
-from gpcert.cli.reading import features_of, named, parts_of
+from gpcert.cli.reading import features_of, named, parts_of, quantity_of
 from gpcert.cli.results import Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, option, say, say_written, table
 from gpcert.errors import InputError
-from gpcert.utils.option_names import QuantityName, Ranking
+from gpcert.utils.option_names import Ranking
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,10 +93,10 @@ class ExplainQuestion:
         str | None, option("reasons: features, the most important first; by default by gradient")
     ] = None
     quantity: Annotated[
-        QuantityName | None,
+        str | None,
         option(
             "effects: by default the probability; regression: the mean; reasons: what --threshold "
-            "is compared with"
+            "is compared with; module:NAME, a Quantity object of your own"
         ),
     ] = None
     beta: Annotated[
@@ -169,7 +169,7 @@ def explain(
     near = {"tol": asked.tol, "rtol": asked.rtol}
     if asked.what == "effects":
         del words["norm"]
-        words |= {"quantity": asked.quantity, "beta": asked.beta, **near}
+        words |= {"quantity": quantity_of(asked.quantity), "beta": asked.beta, **near}
         found = verbs.effects(model, points.X, **words)
         _features(found, points, asked, files, picture)
     words["progress"] = False  # of each point; that of all is shown

@@ -21,12 +21,13 @@ from gpcert.cli.reading import (
     numbers_of,
     parts_of,
     per_feature,
+    quantity_of,
     radius_of,
     scale_of,
 )
 from gpcert.cli.terminal import option
 from gpcert.errors import InputError
-from gpcert.utils.option_names import SECONDS, MethodName, QuantityName, VarianceBound
+from gpcert.utils.option_names import SECONDS, MethodName, VarianceBound
 
 if TYPE_CHECKING:
     from gpcert.model.committee import Model
@@ -211,10 +212,10 @@ class Compared:
     """Which value is compared with the threshold."""
 
     quantity: Annotated[
-        QuantityName | None,
+        str | None,
         option(
             "what --threshold is compared with: mean, variance, std, lcb or ucb (mean -+ beta std) "
-            "or probability"
+            "or probability; module:NAME, a Quantity object of your own"
         ),
     ] = None
     label: Label = None
@@ -224,8 +225,9 @@ class Compared:
 
     def arguments(self, model: Model, points: Points | None = None) -> dict[str, Any]:
         """`quantity`, `output` and `beta` of the verbs that decide."""
-        label = label_of(self.label, model, self.quantity)
-        return {"quantity": self.quantity, "output": label, "beta": self.beta}
+        quantity = quantity_of(self.quantity)
+        label = label_of(self.label, model, quantity)
+        return {"quantity": quantity, "output": label, "beta": self.beta}
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import math
+import os
+import sys
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from gpcert.cli.files import Points, read_points
 from gpcert.errors import InputError
+from gpcert.utils.option_names import QuantityName
 
 if TYPE_CHECKING:
     from gpcert.model.committee import Model
@@ -95,14 +100,43 @@ def radii_of(text: str) -> list[float]:
         ) from error
 
 
+def quantity_of(text: str | None) -> Any:
+    """What `--quantity` means: a name, or a `Quantity` object of a user's module, `module:NAME`,
+    which is imported from the current folder or from where Python finds it."""
+    if text is None or text in get_args(QuantityName):
+        return text
+    if ":" not in text:
+        names = ", ".join(get_args(QuantityName))
+        raise InputError(f"--quantity: expected one of {names}, or module:NAME, got {text!r}")
+    from gpcert.quantities import Quantity
+
+    module, _, name = text.partition(":")
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found = attrgetter(name)(importlib.import_module(module))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"--quantity: expected module:NAME, got {text!r} ({error})") from error
+    if not isinstance(found, Quantity):
+        wanted = f"a gpcert.quantities.Quantity object as {name} of {module}"
+        advice = "; name an object, such as LOSS = Loss(output=0, sign=1)"
+        raise InputError(f"--quantity: expected {wanted}, got {found!r}{advice}")
+    return found
+
+
 def label_of(text: str | None, model: Model, quantity: Any = None) -> Any:
     """What `--class` means: the label of a class, or the number of a target."""
     if text is None:
         return None
+    from gpcert.api.options import QuantityRequest
     from gpcert.api.questions import range_question
 
     # None is the one latent function of two classes, which no label means
-    labels = [label for label in range_question(model, quantity).labels if label is not None]
+    labels = [
+        label
+        for label in range_question(model, QuantityRequest(quantity)).labels
+        if label is not None
+    ]
     return named("--class", text, labels)
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import gpcert
 from gpcert.cli import options
 from gpcert.cli.files import Points, load_model, read_labels
-from gpcert.cli.reading import label_of, named, radii_of
+from gpcert.cli.reading import label_of, named, quantity_of, radii_of
 from gpcert.cli.results import ENDS, Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, exit_code, option
 from gpcert.errors import InputError
-from gpcert.utils.option_names import AttackName, QuantityName, Sides
+from gpcert.utils.option_names import AttackName, Sides
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -78,7 +78,11 @@ def ranges(
     reach: options.Reach,
     ball: options.Ball,
     quantity: Annotated[
-        QuantityName | None, option("by default the probability; regression: the mean")
+        str | None,
+        option(
+            "mean, variance, std, band, lcb, ucb or probability (the default of classifiers); "
+            "module:NAME, a Quantity object of your own"
+        ),
     ] = None,
     beta: Annotated[
         float | None, option("standard deviations of a band, lcb or ucb; 2 by default")
@@ -96,14 +100,15 @@ def ranges(
     """Bound the smallest and the largest prediction in a ball around each point."""
     reach.required()
     model, points, words = inputs.read(reach, ball, search)
+    asked = quantity_of(quantity)
     found = gpcert.prediction_range_many(
         model,
         points.X,
         tol=tol,
         rtol=rtol,
-        quantity=quantity,
+        quantity=asked,
         beta=beta,
-        output=label_of(label, model, quantity),
+        output=label_of(label, model, asked),
         sides=sides,
         all_outputs=label is None and sides == "both",
         **words,

@@ -5,10 +5,10 @@ Proofs: docs/mathematics.md, statement 1.2.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
+from math import isinf
 from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
@@ -47,7 +47,8 @@ CHEAP_WORK = 2.0e8
 """Multiplications up to which the derivative covariance is always worth its time (about 10 ms)."""
 
 FELT_ROUNDING = 5e-3
-"""Part of the smallest variance at the points that rounding may cost."""
+"""Part of the smallest variance at the points that rounding and the factor's distance from the
+training noise may cost together on either side."""
 
 FEW = 0.75
 """Part of the points below which an output is bounded with those alone that it gives a weight."""
@@ -325,8 +326,11 @@ class LocalPosterior:
         self, expansion: Expansion, explained: tuple[Array, Array], distance: float
     ) -> tuple[Array, Array]:
         """About max(v, 0) and its error from `k.S k` and its error."""
-        value, error, *_ = center_value(self.kernel, expansion, explained, self.operator, distance)
-        return value, up(error + self.operator.excess * self.kernel.variance, 2)
+        value, error, prior, prior_error = center_value(
+            self.kernel, expansion, explained, self.operator
+        )
+        apart = distance * (prior + prior_error) + self.operator.excess * self.kernel.variance
+        return value, up(error + apart, 4)
 
     def variance_options(
         self, expansion: Expansion, output: int, optional: bool, wants: Callable[[str], bool]
@@ -355,15 +359,15 @@ def by_residuals(unit: UnitForm) -> bool:
     choice of speed: the factor's products cost less."""
     if unit.training_noise is None:
         return False
-    sizes = [size for size, _ in unit.factor_sizes]
-    N = len(unit.points)
-    rounding = [gamma(2 * N) * size * size * unit.trace for size in sizes]
-    worst = zip(rounding, unit.smallest_variances, strict=True)
-    if any(error > FELT_ROUNDING * least for error, least in worst):
+    products = gamma(2 * len(unit.points)) * unit.trace
+    roundings = [products * size * size for size, _ in unit.factor_sizes]
+    allowed = [FELT_ROUNDING * variance for variance in unit.smallest_variances]
+    # distances are expensive: not where rounding decides
+    if any(error > most for error, most in zip(roundings, allowed, strict=True)):
         return True
-    worst = zip(unit.distances, unit.smallest_variances, strict=True)
-    # nothing is known of the factor of an output without an observation
-    return any(math.isinf(eta) or eta > FELT_ROUNDING * least for eta, least in worst)
+    # a factor that nothing is known of is infinitely far
+    both = zip(roundings, unit.distances, allowed, strict=True)
+    return any(isinf(distance) or error + distance > most for error, distance, most in both)
 
 
 LocalModel = LocalPosterior | tuple[LocalPosterior, ...]

@@ -29,13 +29,14 @@ from gpcert.enclosures.polynomials import (
     level_bend,
     quadratic_minimum,
 )
-from gpcert.kernels.expansions.base import Geometry, finite_product, reach
+from gpcert.kernels.expansions.base import finite_product, reach
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.numerics.compilation import fused, products
 from gpcert.numerics.rounding import EXP_ULPS, down, gamma, nonnegative, up
 from gpcert.regions import Cells
 from gpcert.regions.frame import widths_as_units
+from gpcert.regions.scaled import ScaledCells
 
 FELT = 0.01
 """See `QuadraticLowerModel.minimum`: less takes no fewer boxes, nor does a third step; each is
@@ -47,7 +48,7 @@ class QuadraticLowerModel:
     """See the module. `hessian` is None for a first order alone; d in the coordinates of
     `geometry`."""
 
-    geometry: Geometry
+    geometry: ScaledCells
     value: PerCell
     gradient: PerCellAndFeature
     hessian: PerCellMatrix | None
@@ -60,7 +61,7 @@ class QuadraticLowerModel:
 
     @staticmethod
     def of(
-        geometry: Geometry,
+        geometry: ScaledCells,
         coefficients: tuple[Array, Array, Array | None],
         error: PerCell,
         rate: float,
@@ -221,7 +222,7 @@ class QuadraticLowerModel:
         return replace(self._bent(lift), rate=rate)
 
     def unweighted(
-        self, geometry: Geometry, linear_error: PerCell | None = None
+        self, geometry: ScaledCells, linear_error: PerCell | None = None
     ) -> QuadraticLowerModel:
         """Without a weight and in the coordinates of another geometry of the same cells.
 
@@ -345,11 +346,11 @@ class QuadraticLowerModel:
         return namespace(half).where(self.gradient > 0, -half, half)
 
 
-def plain_geometry(cells: Cells) -> Geometry:
+def plain_geometry(cells: Cells) -> ScaledCells:
     """The cells in their region's units: powers of two, so that second derivatives are floats
     whatever the length-scales are; enclosures of several kernels meet there."""
     xp, unit = namespace(cells.lower), region_units(cells)
-    return Geometry.of(cells, 1.0 / unit, xp.ones_like(unit), unit)
+    return ScaledCells.of(cells, 1.0 / unit, xp.ones_like(unit), unit)
 
 
 def region_units(cells: Cells) -> Annotated[Array, "f"]:

@@ -21,12 +21,13 @@ import numpy as np
 from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.polynomials import CubicTerm
 from gpcert.errors import InputError
-from gpcert.kernels.expansions.base import Combination, Expansion, Geometry, LocalKernel
+from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Array, Backend, Index, PerCell, Reals, namespace
 from gpcert.numerics.rounding import TINY, U, down, exact_dot, gamma, up, up_float
 from gpcert.regions import Region
 from gpcert.regions.image import ImageCells
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class TwoSided:
     units: Units
 
     @property
-    def geometry(self) -> Geometry:
+    def geometry(self) -> ScaledCells:
         """The cells as the kernel sees them."""
         return self.below.geometry
 
@@ -126,7 +127,7 @@ class TwoSided:
         """The same in the output's units."""
         return self.units.range(*self.at_center)
 
-    def plain(self, geometry: Geometry) -> Self:
+    def plain(self, geometry: ScaledCells) -> Self:
         """Without a weight, in the coordinates of another geometry of the same cells."""
         sides = (side.unweighted(geometry) for side in (self.below, self.above))
         return replace(self, below=next(sides), above=next(sides))
@@ -204,7 +205,7 @@ class LocalTrend:
         return LocalTrend(slopes, place, tuple(offsets), unit.mean_scale)
 
     @np.errstate(over="ignore", invalid="ignore")  # huge boxes: bounds become trivial
-    def on(self, geometry: Geometry, output: int) -> CellTrend:
+    def on(self, geometry: ScaledCells, output: int) -> CellTrend:
         """The trend of an output on cells.
 
         Differences of centres carry one rounding, their products and sums f + 1 more, the offset
@@ -262,7 +263,7 @@ class MeanEnclosure(TwoSided):
             trend=trend,
         )
 
-    def plain(self, geometry: Geometry) -> MeanEnclosure:
+    def plain(self, geometry: ScaledCells) -> MeanEnclosure:
         """See `TwoSided`; where the first order alone says more, the models are that."""
         sides = (side.unweighted(geometry, self.linear_error) for side in (self.below, self.above))
         unknown = namespace(self.center).full_like(self.center, math.inf)

@@ -16,7 +16,6 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.kernels.expansions.base import Geometry
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.kernels.nodes.base import CubicPart
 from gpcert.numerics.arrays import (
@@ -32,6 +31,7 @@ from gpcert.numerics.arrays import (
 )
 from gpcert.numerics.compilation import fused, products
 from gpcert.numerics.rounding import EXP_ULPS, U, down, gamma, nonnegative, root, up
+from gpcert.regions.scaled import ScaledCells
 
 DESCENT_STEPS = 2
 """Steps towards a local minimum, from the vertex against the gradient. More of them leave the
@@ -55,7 +55,7 @@ class Minimum:
 
 
 def quadratic_minimum(
-    geometry: Geometry, gradient: PerCellAndFeature, hessian: PerCellMatrix
+    geometry: ScaledCells, gradient: PerCellAndFeature, hessian: PerCellMatrix
 ) -> Minimum:
     """Lower bound of `q(d) = g.d + d^T H d / 2` over the box |d_j| <= w_j (and a ball, if any).
 
@@ -153,7 +153,9 @@ def _parabola_minimum(linear: Array, curvature: Array, width: Array) -> tuple[Ar
     return xp.where(better, value, zero), xp.where(better, y, zero)
 
 
-def _ball_improvement(geometry: Geometry, gradient: Array, hessian: Array, lower: Array) -> Array:
+def _ball_improvement(
+    geometry: ScaledCells, gradient: Array, hessian: Array, lower: Array
+) -> Array:
     """For cells inside an l_p ball: `min g.d + min(lambda_min(H), 0) rho^2 / 2`, if that is larger;
     the affine part is minimised exactly over cell and ball (Statement 5.3)."""
     xp = namespace(lower)

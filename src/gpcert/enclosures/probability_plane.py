@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.lower_model import QuadraticLowerModel
-from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.likelihoods.logistic import SmoothedLink
 from gpcert.numerics.arrays import Array, PerCell, Reals, namespace
 from gpcert.numerics.rounding import U, down, gamma, nonnegative, up
+from gpcert.regions.scaled import ScaledCells
 
 STEP = 2.0**-7
 """Step of the differences that give F's slopes: near it their two errors, `h^2 |F_4| / 24` and
@@ -108,7 +108,7 @@ class ProbabilityPlane:
         least = xp.where(known, least, xp.full_like(least, -math.inf))
         return ProbabilityPlane(sign, latent.mean, latent.variance, least, by_mu, by_v)
 
-    def model(self, evaluation: Evaluation, geometry: Geometry) -> QuadraticLowerModel:
+    def model(self, evaluation: Evaluation, geometry: ScaledCells) -> QuadraticLowerModel:
         """Of `sign F(mu(x), v(x))`, from mean and variance, without a weight and in the coordinates
         of a geometry of the same cells.
 

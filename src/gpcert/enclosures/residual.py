@@ -78,15 +78,14 @@ class Weights(NamedTuple):
 
 class Sizes(NamedTuple):
     """Bounds (B,) for all unit vectors a of `sum_j a_j w_j`, rows w_j of one degree: as `Weights`;
-    `rows` and `error`: |k|_2 and the length of its error dk, `rooted` that of Sigma^-1/2 dk;
-    `far` the length of r."""
+    `error`: the length of the error dk of their k, `rooted` that of Sigma^-1/2 dk; `far` that of
+    r."""
 
     one: Array
     two: Array
     noisy: Array
     left: Array
     rounding: Array
-    rows: Array
     error: Array
     rooted: Array
     far: Array
@@ -161,13 +160,14 @@ def split(rows: Annotated[Array, "... N"], bits: int) -> tuple[Array, Array]:
 
     The power of two is that of the largest entry (Rump, Zimmermann, Boldo & Melquiond 2009,
     *Computing predecessor and successor in rounding to nearest*, Algorithm 3.5), from basic
-    operations alone: a library's `pow` may round.
+    operations alone: a library's `pow` may round. They are done at 2^-60 of it, as 2^52 times the
+    largest floats would overflow.
     """
     xp = namespace(rows)
     largest = xp.max(xp.abs(rows), axis=-1)[..., None]
     largest = xp.maximum(largest, xp.full_like(largest, SMALLEST))
-    q = largest * (2.0**52 + 1.0)
-    grid = xp.abs(q - (1.0 - U) * q) * 2.0 ** (2 - bits)
+    q = (2.0**-60 * largest) * (2.0**52 + 1.0)
+    grid = xp.abs(q - (1.0 - U) * q) * 2.0 ** (62 - bits)
     high = xp.round(rows / grid) * grid
     return high, rows - high
 
@@ -273,7 +273,7 @@ class ResidualPrecision(Precision):
         one, two, noisy, left, rounding = (length(part) for part in weights[2:7])
         far = length(_lengths(weights.residual)) * (1.0 + gamma(2 * N))
         rooted = degree.error * self._largest_root
-        return Sizes(one, two, noisy, left, rounding, degree.size, degree.error, rooted, far)
+        return Sizes(one, two, noisy, left, rounding, degree.error, rooted, far)
 
     def _residual_rounding(self, first: Sizes, second: Sizes) -> Array:
         """What `w.r'` of computed residuals may be off by, errors of the rows and rounding of the
@@ -299,7 +299,7 @@ class ResidualPrecision(Precision):
         self, local: LocalKernel, expansion: Expansion, points: Inputs | None = None
     ) -> CenterVariance:
         """See `Precision`: `P e0 = p + Phi S r` for p = k(., c) - sum w_i k(., z_i), and
-        `|Phi S r| <= |Sigma^-1/2 r|`; `|p|^2 = J(w) - w.Sigma w` (Statement 6.12)."""
+        `|Phi S r| <= |Sigma^-1/2 r| / 2`; `|p|^2 = J(w) - w.Sigma w` (Statement 6.12)."""
         xp, N = namespace(expansion.K), expansion.K.shape[1]
         rows, (size, error) = expansion.K, local.row_sizes(expansion, 0)
         errors = None
@@ -326,7 +326,8 @@ class ResidualPrecision(Precision):
         error = up(lost + rounding[:, 0, 0], 8)
         noisy = sizes.noisy * (1.0 - gamma(16 * N + 256))  # `up` adds four for one
         explained = (first - second)[:, 0, 0]
-        parts = (weights.value, miss, explained, error, up(miss * miss, 1), noisy * noisy)
+        missed = up(miss * miss, 1)
+        parts = (weights.value, 0.5 * miss, explained, error, missed, noisy * noisy)
         return CenterVariance(*parts, (weights.residual, sizes))
 
     def derivative_covariance(

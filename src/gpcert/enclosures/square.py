@@ -16,7 +16,6 @@ from gpcert.enclosures.polynomials import add_identity
 from gpcert.enclosures.precision import CenterVariance, Degree, ExplainedForms, Precision
 from gpcert.kernels.expansions.base import (
     Expansion,
-    Geometry,
     LocalKernel,
     QuadraticForm,
     SecondDegree,
@@ -25,6 +24,7 @@ from gpcert.kernels.expansions.base import (
 from gpcert.kernels.nodes.moments import dense_places
 from gpcert.numerics.arrays import Array, PerCell, PerCellMatrix, namespace
 from gpcert.numerics.rounding import gamma, nonnegative, up
+from gpcert.regions.scaled import ScaledCells
 
 SMALLEST_RATIO = 1e-6
 """Keeps 1/eta and 1/(1 - theta) finite where the remainder vanishes; any positive value will do."""
@@ -61,7 +61,7 @@ class Square:
     above: PerCellMatrix
     above_error: PerCell
 
-    def better(self, other: Square, geometry: Geometry) -> tuple[Square, bool]:
+    def better(self, other: Square, geometry: ScaledCells) -> tuple[Square, bool]:
         """Per cell and side, the form that leaves less room (both are valid); and whether the
         other one was taken anywhere."""
         xp = namespace(self.below_error)
@@ -80,7 +80,7 @@ class Square:
 
 
 def prior_square(
-    step: QuadraticForm, geometry: Geometry, operator: OperatorBounds, center: CenterVariance
+    step: QuadraticForm, geometry: ScaledCells, operator: OperatorBounds, center: CenterVariance
 ) -> Square:
     """`-kappa step <= term <= gain step`, step >= ||Psi - e0||^2, as -kappa I <= P <= gain I."""
     excess, gain = operator.excess, operator.gain
@@ -214,7 +214,7 @@ def pair_counts(f: int) -> list[float]:
 
 def second_square(
     degrees: SecondDegree,
-    geometry: Geometry,
+    geometry: ScaledCells,
     precision: Precision,
     step: QuadraticForm,
     operator: OperatorBounds,

@@ -22,11 +22,12 @@ from gpcert.enclosures.mean import TwoSided, Units
 from gpcert.enclosures.polynomials import CubicTerm
 from gpcert.enclosures.precision import Precision
 from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square, second_square
-from gpcert.kernels.expansions.base import Combination, Expansion, Geometry, LocalKernel, reach
+from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel, reach
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.numerics.arrays import Array, Inputs, PerCell, namespace
 from gpcert.numerics.compilation import fused
 from gpcert.numerics.rounding import down, gamma, nonnegative, up
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +41,14 @@ class VarianceEnclosure(TwoSided):
     """How far the prior alone lets v vary on each cell; says where better bounds may pay."""
 
     lost: PerCell
-    """What the precision that the bounds are of may cost; see `Precision.distance`."""
+    """How far v may be on each cell from the variance v' of the precision that bounds are formed
+    with; see `Precision.distance`. The models count it; `center_error` and `center_rise` do not."""
 
     center_rise: PerCell
-    """By how much v may be above `center` there; `center_error` both ways."""
+    """By how much v' may be above `center` there; `center_error` both ways."""
 
     middle: Array
-    """(B,): bound of `|omega^2 v - v(c) - gradient.d - <Psi - e0, P (Psi - e0)>|` on each cell."""
+    """(B,): bound of `|omega^2 v' - v'(c) - gradient.d - <Psi - e0, P (Psi - e0)>|` per cell."""
 
     derivatives_used: bool = False
     derivatives_gained: bool = False
@@ -71,10 +73,11 @@ class VarianceEnclosure(TwoSided):
     @property
     def at_center(self) -> tuple[PerCell, PerCell]:
         """Certified range (B,) of max(v, 0) at the centres alone."""
-        low, _ = super().at_center
-        return nonnegative(low), nonnegative(up(self.center + self.center_rise, 2))
+        error, rise = self.center_error + self.lost, self.center_rise + self.lost
+        low, high = down(self.center - up(error, 1), 2), up(self.center + up(rise, 1), 2)
+        return nonnegative(low), nonnegative(high)
 
-    def plain(self, geometry: Geometry) -> VarianceEnclosure:
+    def plain(self, geometry: ScaledCells) -> VarianceEnclosure:
         """See `TwoSided`; the range stays the one of the models with their weight."""
         return replace(super().plain(geometry), known_range=self.range)
 
@@ -125,18 +128,18 @@ class VarianceEnclosure(TwoSided):
         return nonnegative(low), high
 
     def _by_center(self, whole: Array, shift: Array) -> Array:
-        """Lower bound (B,) of v from the covariance with the centre: in the seminorm of
-        P + kappa I, `|Psi|^2 >= <Psi, e0>^2 / |e0|^2`, and `<Psi, P e0>` is v(c) and half of the
-        part of `omega^2 v` that is linear in Psi - e0 (Statement 6.10). `whole` bounds |e0|^2,
+        """Lower bound (B,) of v from the covariance v' with the centre: in the seminorm of
+        P + kappa I, `|Psi|^2 >= <Psi, e0>^2 / |e0|^2`, and `<Psi, P e0>` is v'(c) and half of the
+        part of `omega^2 v'` that is linear in Psi - e0 (Statement 6.10). `whole` bounds |e0|^2,
         `shift` kappa k(x, x)."""
         xp, below = namespace(self.center), self.below
-        falls = up(0.5 * (below.slopes + self.middle) + self.lost, below.gradient.shape[1] + 8)
+        falls = up(0.5 * (below.slopes + self.middle), below.gradient.shape[1] + 8)
         size = xp.abs(self.center) + self.center_error + falls + shift
         product = nonnegative(self.center - self.center_error - falls - shift - gamma(8) * size)
         square = product * product / xp.where(whole > 0, whole, xp.ones_like(whole))
-        found = down(square / below.heaviest, 16)
-        found = down(found - shift - gamma(4) * (found + shift), 2)
-        return xp.where(whole > 0, found, xp.zeros_like(found))
+        lower, less = down(square / below.heaviest, 16), shift + self.lost
+        lower = down(lower - less - gamma(4) * (lower + less), 2)
+        return xp.where(whole > 0, lower, xp.zeros_like(lower))
 
 
 @dataclass(frozen=True)
@@ -153,16 +156,15 @@ def center_value(
     expansion: Expansion,
     explained: tuple[Array, Array],
     operator: OperatorBounds,
-    distance: float,
 ) -> tuple[Array, Array, PerCell, PerCell]:
-    """v at the centres from `k.S k` and its error, (B,) or (J, B); its error, the prior variance
-    and its error."""
+    """v' at the centres from `k.S' k` and its error, (B,) or (J, B); its error, the prior variance
+    and its error. S' is the precision that bounds are formed with (`Precision.distance`)."""
     xp, (explained_value, explained_error) = namespace(expansion.K), explained
     prior, prior_error = local.center_variance(expansion)
     value = prior - explained_value
     # with a negative factor `explained` may have either sign
     error0 = explained_error + prior_error + gamma(2) * (prior + xp.abs(explained_value))
-    error0 = up(error0 + distance * (prior + prior_error), 8)
+    error0 = up(error0, 8)
     shift = local.center_shift(expansion)
     if shift is not None:
         size = operator.norm * 2.0 * xp.sqrt(prior + prior_error)  # |P| |p + q| |p - q|
@@ -192,7 +194,7 @@ def variance_enclosure(
     xp, geometry = namespace(expansion.K), expansion.geometry
     center = precision.center(local, expansion, points)
     explained = (center.explained, center.error)
-    found = center_value(local, expansion, explained, operator, precision.distance)
+    found = center_value(local, expansion, explained, operator)
     value, error0, prior, prior_error = found
     whole = nonnegative(value + error0) + 2.0 * operator.excess * (prior + prior_error)
     whole = nonnegative(up(operator.norm * whole, 4) - center.noisy)
@@ -208,10 +210,9 @@ def variance_enclosure(
     rounding = up(rounding + bend, 8)
     rate = 2.0 * local.weight_rate
     lost = precision.distance * local.largest_variance(expansion)
-    if precision.distance > 0.0:  # of the variance that the precision is of
-        rounding = up(
-            rounding + lost * (1.0 + geometry.rho2 * growth_chord(rate, geometry.rho2)), 8
-        )
+    error = rounding
+    if precision.distance > 0.0:
+        error = up(error + lost * (1.0 + geometry.rho2 * growth_chord(rate, geometry.rho2)), 8)
     square, gained = prior_square(step, geometry, operator, center), False
     if options.derivatives:
         own = posterior_square(local, expansion, precision, step, operator, center)
@@ -222,8 +223,8 @@ def variance_enclosure(
         square, gained_more = square.better(finer, geometry)
         gained = gained or gained_more
     below, above = _doubled_sums(hessian, square.below, square.above)
-    below_error = up(2.0 * model.below + rounding + square.below_error + center.missed, 4)
-    above_error = up(2.0 * model.above + rounding + square.above_error, 4)
+    below_error = up(2.0 * model.below + error + square.below_error + center.missed, 4)
+    above_error = up(2.0 * model.above + error + square.above_error, 4)
     sides = ((model.below, 1), (model.above, -1))
     cubics = [CubicTerm.of(model.cubic, left, sign) for left, sign in sides]
     middle = reach(hessian, geometry) + 2.0 * xp.maximum(model.below, model.above)

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
-from gpcert.api.options import QuantityLike, TableOptions, verb
+from gpcert.api.options import QuantityLike, QuantityRequest, TableOptions, verb
 from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.api.regions import RegionSpecification
 from gpcert.api.running import Line, progress_line
@@ -216,7 +216,7 @@ def effects(
             "quantity: a band has two ends, two functions whose effects differ; expected 'lcb', "
             "'ucb', 'mean', 'std' or 'variance'"
         )
-    question = range_question(posterior, quantity, beta)
+    question = range_question(posterior, QuantityRequest(quantity, beta))
     widths = _Widths.read(question, posterior, Accuracy.read(tol, rtol))
     effort = Effort.read(words, widths.first / 4.0, start)
     moving = features_seen(posterior)[chosen]

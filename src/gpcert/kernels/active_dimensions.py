@@ -32,7 +32,8 @@ from gpcert.numerics.arrays import (
     namespace,
     to_numpy,
 )
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,17 +137,17 @@ class ActiveNode(LocalNode):
     part: LocalNode
     columns: np.ndarray
 
-    def _seen(self, reach: Reach) -> Reach:
-        return reach.restricted(self.columns)
+    def _seen(self, geometry: ScaledCells) -> ScaledCells:
+        return geometry.restricted(self.columns)
 
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """The other coordinates move nothing."""
-        return self.part.derivative_bounds(self._seen(reach))
+        return self.part.derivative_bounds(self._seen(geometry))
 
-    def at(self, reach: Reach) -> ActiveBatch:
+    def at(self, geometry: ScaledCells) -> ActiveBatch:
         """The batch of the cells' shadows."""
-        half = reach.half
-        part = self.part.at(self._seen(reach))
+        half = geometry.half
+        part = self.part.at(self._seen(geometry))
         index = namespace(half).asarray(self.columns, device=half.device)
         return ActiveBatch(part.value, part.sizes, part.errors, part, index, half.shape[1])
 

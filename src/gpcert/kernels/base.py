@@ -27,8 +27,9 @@ from gpcert.kernels.expansions.taylor import LocalTaylor
 from gpcert.kernels.nodes.base import DerivativeBounds, LocalNode
 from gpcert.kernels.parameters import ORDINARY, Parameter, even_exponent, exactly_scaled
 from gpcert.numerics.arrays import Backend, Inputs, PerFeature, PerRow, Points
-from gpcert.regions import Box, Region
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions import Box, Cells, Region
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 LARGEST_GRADIENT = 50_000_000
 """Numbers that `gradient_product` may hold at once."""
@@ -292,8 +293,9 @@ class Kernel(ABC):
         frame = Frame(
             np.arange(d), none.astype(int), none, np.zeros(d), np.ones(d), radius, Backend()
         )
-        reach = Reach(middle, middle, half, np.ones(d))
-        return self.node(middle[:1], frame).derivative_bounds(reach)
+        largest = np.full(d, np.finfo(np.float64).max)
+        cells = Cells.around(Box(-largest, largest), middle, half)
+        return self.node(middle[:1], frame).derivative_bounds(ScaledCells.in_frame(cells, frame))
 
     def R0(self, delta: Any, center: Any = None) -> Annotated[np.ndarray, "B"]:
         """Upper bound (B,) of `||phi(c+d) - phi(c)||` for `|d_j| <= |delta_j|`, delta (B, d)."""
@@ -330,8 +332,8 @@ class Kernel(ABC):
         region = Box(both.min(axis=0), both.max(axis=0))
         frame = Frame.of(region, self.typical_lengths(Z.shape[1]), Backend())
         centers = X[:, frame.free]
-        reach = Reach(frame.points(X), centers, np.zeros_like(centers), frame.unit)
-        batch = self.node(Z, frame).at(reach)
+        cells = Cells(region, centers, centers)
+        batch = self.node(Z, frame).at(ScaledCells.in_frame(cells, frame))
         return batch.value, np.broadcast_to(batch.errors[0], batch.value.shape)
 
 

@@ -15,7 +15,8 @@ from gpcert.kernels.lines.base import Affine, AffineRelaxation
 from gpcert.kernels.nodes.base import DerivativeBounds, Jet, KnownBatch, LocalNode, Triple
 from gpcert.kernels.parameters import NONNEGATIVE, POSITIVE, Parameter
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,16 +106,16 @@ class ConstantNode(LocalNode):
     variance: float
     count: int
 
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """phi is constant: all derivatives and remainders are exactly zero."""
-        xp = namespace(reach.half)
-        none = xp.zeros_like(reach.center[:, :1].sum(axis=1))
+        xp = namespace(geometry.half)
+        none = xp.zeros_like(geometry.center[:, :1].sum(axis=1))
         diagonal = (none + self.variance, none, none, none)
         gram = tuple(tuple(diagonal[i] if i == j else None for j in range(4)) for i in range(4))
         return DerivativeBounds(gram, (none, none, none), stationary=True)
 
-    def at(self, reach: Reach) -> ConstantBatch:
-        xp, half = namespace(reach.half), reach.half
+    def at(self, geometry: ScaledCells) -> ConstantBatch:
+        xp, half = namespace(geometry.half), geometry.half
         B, f = half.shape
         none = xp.zeros((B, self.count), dtype=half.dtype, device=half.device)
         value = none + self.variance

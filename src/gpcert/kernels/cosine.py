@@ -23,7 +23,8 @@ from gpcert.kernels.nodes.phases import (
 from gpcert.kernels.parameters import FREQUENCIES, POSITIVE, Parameter
 from gpcert.numerics.arrays import Array, Inputs, PerCell, PerCellAndPoint, Points, namespace
 from gpcert.numerics.rounding import SIN_COS_ULPS, TINY, U, down, gamma, up
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +104,9 @@ class LocalCosine(LocalNode):
     """(N,): bounds of the error of `W.c - point_phases_i` for every centre of the region."""
     variance: float
 
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """phi(x) = sqrt(v) (cos w.x, sin w.x): `E u^(2n) = v u^(2n)`, remainders exact."""
-        u = phase_reach(reach, self.frequency)
+        u = phase_reach(geometry, self.frequency)
         xp = namespace(u)
         with np.errstate(over="ignore"):
             zero = xp.zeros_like(u)
@@ -115,18 +116,18 @@ class LocalCosine(LocalNode):
             direct = tuple(xp.where(u > 0, up(root * r, 1), zero) for r in circle_remainders(u))
         return DerivativeBounds(spectral_gram(moments), direct, True)
 
-    def at(self, reach: Reach) -> CosineBatch:
-        return CosineBatch(self, reach)
+    def at(self, geometry: ScaledCells) -> CosineBatch:
+        return CosineBatch(self, geometry)
 
 
 class CosineBatch(PhaseBatch):
     """See `NodeBatch`; everything is v cos or v sin of one phase times powers of W."""
 
-    def __init__(self, node: LocalCosine, reach: Reach) -> None:
-        xp = namespace(reach.center)
-        self.node, self.reach, self.frequencies = node, reach, (node.frequency,)
+    def __init__(self, node: LocalCosine, geometry: ScaledCells) -> None:
+        xp = namespace(geometry.center)
+        self.node, self.geometry, self.frequencies = node, geometry, (node.frequency,)
         with np.errstate(over="ignore", invalid="ignore"):
-            phase = (reach.center @ node.frequency)[:, None] - node.point_phases[None, :]
+            phase = (geometry.center @ node.frequency)[:, None] - node.point_phases[None, :]
             known = xp.isfinite(node.phase_errors)[None, :]
             self.phase = xp.where(known, phase, xp.zeros_like(phase))
             self.cosine, self.sine = xp.cos(self.phase), xp.sin(self.phase)
@@ -154,7 +155,7 @@ class CosineBatch(PhaseBatch):
     def variations(self) -> tuple[PerCellAndPoint, ...]:
         """`v u^n sup |cos|` (n even) or `sup |sin|` (n odd), u the phase's reach over the cell."""
         xp = namespace(self.value)
-        u = phase_reach(self.reach, self.node.frequency)[:, None]
+        u = phase_reach(self.geometry, self.node.frequency)[:, None]
         with np.errstate(over="ignore"):
             spread = up(u + self.node.phase_errors[None, :], 2)
             even = swing(self.cosine, self.sine, spread)[1]
@@ -168,7 +169,7 @@ class CosineBatch(PhaseBatch):
     def diagonal_jet(self) -> tuple[Jet, Triple]:
         """v, 0 and -v W W^T: the value exact, the Hessian with two roundings an entry."""
         xp = namespace(self.value)
-        zero = xp.zeros_like(xp.sum(self.reach.half, axis=1))
+        zero = xp.zeros_like(xp.sum(self.geometry.half, axis=1))
         v = self.node.variance + zero
         jet = self._jet(v, [zero], [-v])
         size = self.node.variance * self.node.length**2
@@ -186,7 +187,7 @@ class CosineBatch(PhaseBatch):
             (self.cosine, self.sine),
             errors[None, :] + xp.zeros_like(self.value),
             node.variance,
-            phase_reach(self.reach, node.frequency),
+            phase_reach(self.geometry, node.frequency),
         )
         line = Affine(xp.zeros_like(self.value), ((carrier, xp.ones_like(self.value)),))
         return AffineRelaxation(low, high, line, line)

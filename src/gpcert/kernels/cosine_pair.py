@@ -35,7 +35,8 @@ from gpcert.kernels.parameters import FREQUENCIES, Parameter, numbers
 from gpcert.kernels.sizes import times
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
 from gpcert.numerics.rounding import SIN_COS_ULPS, down, gamma, root, up
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,14 +146,14 @@ class LocalCosinePair(LocalNode):
     point_errors: Array
     """(N,): the sum of the errors of beta_1 and beta_2."""
 
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """`||D_d^n Psi|| <= sum_a |W_a.d|^n`; `||Psi|| = 2 |cos((alpha_1 - alpha_2) / 2)|`."""
-        u = [phase_reach(reach, phase.frequency) for phase in self.phases]
+        u = [phase_reach(geometry, phase.frequency) for phase in self.phases]
         xp = namespace(u[0])
-        (a1, e1), (a2, e2) = (_known(*phase.at(reach)) for phase in self.phases)
+        (a1, e1), (a2, e2) = (_known(*phase.at(geometry)) for phase in self.phases)
         with np.errstate(over="ignore"):
             half = 0.5 * (a1 - a2)
-            spread = 0.5 * (phase_reach(reach, self.difference) + e1 + e2) + gamma(2) * abs(half)
+            spread = 0.5 * (phase_reach(geometry, self.difference) + e1 + e2) + gamma(2) * abs(half)
             most = swing(xp.cos(half), xp.sin(half), up(spread, 8))[1]
             lengths = [up(2.0 * most, 1)]
             for n in (1, 2, 3):
@@ -166,18 +167,18 @@ class LocalCosinePair(LocalNode):
             )
         return DerivativeBounds(gram, direct, False)
 
-    def at(self, reach: Reach) -> CosinePairBatch:
-        return CosinePairBatch(self, reach)
+    def at(self, geometry: ScaledCells) -> CosinePairBatch:
+        return CosinePairBatch(self, geometry)
 
 
 class CosinePairBatch(PhaseBatch):
     """See `NodeBatch` and the module."""
 
-    def __init__(self, node: LocalCosinePair, reach: Reach) -> None:
-        xp = namespace(reach.center)
-        self.node, self.reach = node, reach
+    def __init__(self, node: LocalCosinePair, geometry: ScaledCells) -> None:
+        xp = namespace(geometry.center)
+        self.node, self.geometry = node, geometry
         self.frequencies = tuple(phase.frequency for phase in node.phases)
-        self.centers = [_known(*phase.at(reach)) for phase in node.phases]
+        self.centers = [_known(*phase.at(geometry)) for phase in node.phases]
         self.circle = [(xp.cos(alpha), xp.sin(alpha)) for alpha, _ in self.centers]
         self.even, self.first = self._parts(node.real[None, :], node.imaginary[None, :])
         self.value = self.even[0] + self.even[1]
@@ -235,7 +236,7 @@ class CosinePairBatch(PhaseBatch):
         total: list[Array] = [xp.zeros_like(self.value) for _ in range(4)]
         with np.errstate(over="ignore"):
             for a, phase in enumerate(self.node.phases):
-                u = phase_reach(self.reach, phase.frequency)[:, None]
+                u = phase_reach(self.geometry, phase.frequency)[:, None]
                 turn = xp.minimum(u, xp.ones_like(u))
                 for n in range(4):
                     mine, other = (self.even, self.first) if n % 2 == 0 else (self.first, self.even)
@@ -281,7 +282,9 @@ class CosinePairBatch(PhaseBatch):
         for a, phase in enumerate(self.node.phases):
             circle = (0.5 * self.even[a], -0.5 * self.first[a])
             errors = 0.5 * self._part_errors[a]
-            found.append(one_phase(circle, errors, 2.0, phase_reach(self.reach, phase.frequency)))
+            found.append(
+                one_phase(circle, errors, 2.0, phase_reach(self.geometry, phase.frequency))
+            )
         (first, low1, high1), (second, low2, high2) = found
         ones = xp.ones_like(self.value)
         line = Affine(xp.zeros_like(self.value), ((first, ones), (second, ones)))

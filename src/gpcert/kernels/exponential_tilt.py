@@ -28,7 +28,8 @@ from gpcert.numerics.arrays import (
     namespace,
 )
 from gpcert.numerics.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,14 +117,14 @@ class LocalExponentialTilt(LocalNode):
     point_errors: Array
     log_factor: float
 
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """`<D_d^i phi, D_d^j phi> = phi(x)^2 (theta.d)^(i+j)`, and the remainders exactly.
 
         `|e^s - sum_{k <= n} s^k / k!|` is largest over |s| <= u at s = u.
         """
-        u = phase_reach(reach, self.phase.frequency)
+        u = phase_reach(geometry, self.phase.frequency)
         xp = namespace(u)
-        center, error = self.phase.at(reach)
+        center, error = self.phase.at(geometry)
         center = center + 0.5 * self.log_factor
         with np.errstate(over="ignore", invalid="ignore"):
             middle = exponential_above(up(center + error + gamma(4) * abs(self.log_factor), 2))
@@ -137,16 +138,16 @@ class LocalExponentialTilt(LocalNode):
             direct = tuple(times(middle, tail) for tail in tails)
         return DerivativeBounds(gram, direct, False)
 
-    def at(self, reach: Reach) -> ExponentialTiltBatch:
-        return ExponentialTiltBatch(self, reach)
+    def at(self, geometry: ScaledCells) -> ExponentialTiltBatch:
+        return ExponentialTiltBatch(self, geometry)
 
 
 class ExponentialTiltBatch(PhaseBatch):
     """See `NodeBatch`; every derivative is the value times powers of theta."""
 
-    def __init__(self, node: LocalExponentialTilt, reach: Reach) -> None:
-        self.node, self.reach, self.frequencies = node, reach, (node.phase.frequency,)
-        self.center, self.center_error = node.phase.at(reach)
+    def __init__(self, node: LocalExponentialTilt, geometry: ScaledCells) -> None:
+        self.node, self.geometry, self.frequencies = node, geometry, (node.phase.frequency,)
+        self.center, self.center_error = node.phase.at(geometry)
         with np.errstate(over="ignore"):
             self.exponent = self.center[:, None] + node.point_exponents[None, :]
             error = self.center_error[:, None] + node.point_errors[None, :]
@@ -168,14 +169,14 @@ class ExponentialTiltBatch(PhaseBatch):
 
     def _range(self) -> tuple[Array, Array]:
         """Certified ends (B, N) of the exponent over each cell."""
-        u = phase_reach(self.reach, self.node.phase.frequency)[:, None]
+        u = phase_reach(self.geometry, self.node.phase.frequency)[:, None]
         with np.errstate(over="ignore"):
             spread = up(u + self.exponent_error, 2)
             return down(self.exponent - spread, 1), up(self.exponent + spread, 1)
 
     def variations(self) -> tuple[PerCellAndPoint, ...]:
         """`sup k` times u^n, u the reach of theta.d."""
-        u = phase_reach(self.reach, self.node.phase.frequency)[:, None]
+        u = phase_reach(self.geometry, self.node.phase.frequency)[:, None]
         xp = namespace(u)
         most = exponential_above(self._range()[1])
         with np.errstate(over="ignore"):
@@ -205,7 +206,7 @@ class ExponentialTiltBatch(PhaseBatch):
         xp = namespace(self.value)
         low, high = self._range()
         most = exponential_above(high)
-        reach = phase_reach(self.reach, self.node.phase.frequency)
+        reach = phase_reach(self.geometry, self.node.phase.frequency)
         carrier = ExponentialCarrier(self.value, self.errors[0], most, reach)
         line = Affine(xp.zeros_like(self.value), ((carrier, xp.ones_like(self.value)),))
         floor = xp.exp(xp.minimum(low, xp.full_like(low, LARGEST_EXPONENT)))

@@ -33,7 +33,8 @@ from gpcert.kernels.parameters import (
 from gpcert.kernels.sizes import euclidean, times
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
 from gpcert.numerics.rounding import TINY, down, gamma, up
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 WEIGHTS = numbers("a number or a vector of numbers >= 0", lambda x: x >= 0)
 CENTER = numbers("a number or a vector of numbers")
@@ -144,28 +145,28 @@ class LinearNode(LocalNode):
     roundings: int
     """Of a sum over all features of products of three."""
 
-    def offsets(self, reach: Reach) -> Annotated[Array, "B f"]:
+    def offsets(self, geometry: ScaledCells) -> Annotated[Array, "B f"]:
         """t (B, f)."""
-        return (reach.raw - self.center) / self.unit
+        return (geometry.exact_center - self.center) / self.unit
 
     @np.errstate(over="ignore", under="ignore")
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """`phi(x) = sqrt(w) (x - o)`: the first derivative is constant, the others are zero.
 
         `|phi(x)|^2 = sum w (x - o)^2` at the corner farthest from o, or by the triangle inequality;
         `<phi, D_d phi> = sum w (x - o) d`, or by Cauchy-Schwarz; `|D_d phi|^2 = sum w d^2`.
         """
-        xp, n = namespace(reach.half), self.roundings
-        metric, offsets = self.metric_bound, abs(self.offsets(reach))
-        far = up(offsets + reach.half, 2)
-        second = reach.squared_norm(metric)
+        xp, n = namespace(geometry.half), self.roundings
+        metric, offsets = self.metric_bound, abs(self.offsets(geometry))
+        far = up(offsets + geometry.half, 2)
+        second = geometry.squared_norm(metric)
         length = xp.where(second > 0, up(xp.sqrt(second), 2), xp.zeros_like(second))
         at_center = xp.sum(metric * offsets * offsets, axis=1) + self.fixed_itself
         by_triangle = up((up(xp.sqrt(up(at_center, n)), 2) + length) ** 2, 4)
         by_corner = up(xp.sum(metric * far * far, axis=1) + self.fixed_itself, n)
         zeroth = xp.minimum(by_triangle, by_corner)
-        crossed = xp.sum(metric * far * reach.half, axis=1)
-        moves = xp.any((metric > 0) & (reach.half > 0), axis=1)
+        crossed = xp.sum(metric * far * geometry.half, axis=1)
+        moves = xp.any((metric > 0) & (geometry.half > 0), axis=1)
         crossed = xp.where(moves, up(crossed, n), xp.zeros_like(crossed))
         first = xp.minimum(crossed, times(up(xp.sqrt(zeroth), 2), length))
         none = xp.zeros_like(second)
@@ -178,10 +179,10 @@ class LinearNode(LocalNode):
         return DerivativeBounds(gram, (length, none, none), stationary=False)
 
     @np.errstate(over="ignore", under="ignore")
-    def at(self, reach: Reach) -> LinearBatch:
+    def at(self, geometry: ScaledCells) -> LinearBatch:
         """Values from the raw centres: their error is relative to the sizes of the terms."""
-        xp = namespace(reach.half)
-        offsets = self.offsets(reach)
+        xp = namespace(geometry.half)
+        offsets = self.offsets(geometry)
         value = offsets @ self.slopes.T + self.fixed
         terms = abs(offsets) @ abs(self.slopes).T + self.fixed_sizes
         lost = TINY * (1.0 + xp.sum(abs(offsets), axis=1))[:, None]
@@ -194,8 +195,8 @@ class LinearNode(LocalNode):
             sizes=(up(abs(value) + error, 2), length, none),
             errors=(error, slope_error, none),
             node=self,
-            reach=reach,
-            carrier=LinearCarrier(value, error, self.slopes, reach),
+            geometry=geometry,
+            carrier=LinearCarrier(value, error, self.slopes, geometry),
         )
 
 
@@ -204,12 +205,12 @@ class LinearBatch(KnownBatch):
     """The linear functions on a batch of cells."""
 
     node: LinearNode
-    reach: Reach
+    geometry: ScaledCells
     carrier: LinearCarrier
 
     def _flat(self) -> Array:
         """A Hessian of zeros (B, f, f)."""
-        f = self.reach.half.shape[1]
+        f = self.geometry.half.shape[1]
         return self._zeros(f, f)
 
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
@@ -227,8 +228,8 @@ class LinearBatch(KnownBatch):
     def variations(self) -> tuple[PerCellAndPoint, ...]:
         """`S_1 = sup |slope.d|` over the box, or `|slope| |d|`; then zero."""
         xp = namespace(self.value)
-        reach, node = self.reach, self.node
-        distance2 = reach.squared_norm(xp.ones_like(node.metric))
+        geometry, node = self.geometry, self.node
+        distance2 = geometry.squared_norm(xp.ones_like(node.metric))
         distance = xp.where(distance2 > 0, up(xp.sqrt(distance2), 2), xp.zeros_like(distance2))
         first = xp.minimum(self.carrier.spread, times(self.sizes[1], distance[:, None]))
         none = xp.zeros_like(first)
@@ -238,7 +239,7 @@ class LinearBatch(KnownBatch):
     def diagonal_jet(self) -> tuple[Jet, Triple]:
         """`k(x, c) = sum w (x - o)(c - o)` at x = c: no term is negative."""
         xp, node = namespace(self.value), self.node
-        offsets = node.offsets(self.reach)
+        offsets = node.offsets(self.geometry)
         value = xp.sum(node.metric * offsets * offsets, axis=1) + node.fixed_itself
         gradient = node.metric * offsets
         reach = 1.0 + xp.sum(abs(offsets), axis=1)
@@ -252,7 +253,7 @@ class LinearBatch(KnownBatch):
         """`diag(w unit^2)`, one rounding of each entry."""
         xp, metric = namespace(self.value), self.node.metric
         same = xp.eye(len(metric), dtype=metric.dtype, device=metric.device)
-        one = xp.ones_like(self.reach.half[:, :1].sum(axis=1))
+        one = xp.ones_like(self.geometry.half[:, :1].sum(axis=1))
         largest = xp.max(metric) if len(metric) else 0.0
         error = up(one * (gamma(2) * largest), 2)
         return one[:, None, None] * (same * metric), error

@@ -52,7 +52,8 @@ from gpcert.numerics.rounding import (
     root,
     up,
 )
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Periods and length-scales outside this range would overflow when squared."""
@@ -203,7 +204,7 @@ class LocalPeriodic(LocalNode):
     """(N,): `2 sum q sin^2` over the features that the region holds fixed, and its error."""
     variance: float
 
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """Even spectral moments from cumulants, and R0 exactly.
 
         `exp(q (cos s - 1))` is the characteristic function of a difference of two independent
@@ -211,12 +212,12 @@ class LocalPeriodic(LocalNode):
         `E u^2 = K_2`, `E u^4 = K_4 + 3 K_2^2`, `E u^6 = K_6 + 15 K_4 K_2 + 15 K_2^3`.
         R0^2 = 2 v - 2 min k, and k is least where every |sin| is largest.
         """
-        xp = namespace(reach.half)
+        xp = namespace(geometry.half)
         q, W = self.weight[:, 0], self.frequency[:, 0]
         f = len(q)
         with np.errstate(over="ignore"):
-            u = _positive(reach.half, up(W * reach.half, 6))
-            second = reach.squared_norm(up(q * W**2, 16))
+            u = _positive(geometry.half, up(W * geometry.half, 6))
+            second = geometry.squared_norm(up(q * W**2, 16))
             fourth = _positive(second, up(xp.sum(q * u**4, axis=1), f + 16))
             sixth = _positive(second, up(xp.sum(q * u**6, axis=1), f + 24))
             v = self.variance
@@ -235,8 +236,8 @@ class LocalPeriodic(LocalNode):
         infinite = math.inf + xp.zeros_like(zeroth)
         return DerivativeBounds(spectral_gram(moments), (zeroth, infinite, infinite), True)
 
-    def at(self, reach: Reach) -> PeriodicBatch:
-        return PeriodicBatch(self, reach)
+    def at(self, geometry: ScaledCells) -> PeriodicBatch:
+        return PeriodicBatch(self, geometry)
 
 
 def _positive(size: Array, bound: Array) -> Array:
@@ -248,9 +249,9 @@ def _positive(size: Array, bound: Array) -> Array:
 class PeriodicBatch(NodeBatch):
     """See `NodeBatch` and the module."""
 
-    def __init__(self, node: LocalPeriodic, reach: Reach) -> None:
-        self.node, self.reach = node, reach
-        difference = reach.raw[:, :, None] - node.points[None, :, :]
+    def __init__(self, node: LocalPeriodic, geometry: ScaledCells) -> None:
+        self.node, self.geometry = node, geometry
+        difference = geometry.exact_center[:, :, None] - node.points[None, :, :]
         self.angles = angles = Angles.of(difference, node.rate)
         xp = namespace(difference)
         exponent, error = angles.exponent(node.weight)
@@ -326,7 +327,7 @@ class PeriodicBatch(NodeBatch):
     def _swings(self) -> tuple[Array, Array, Array]:
         """Over each cell, (B, f, N): inf and sup of |sin t|, and the reach of the angle 2t."""
         with np.errstate(over="ignore"):
-            half = self.reach.half[:, :, None]
+            half = self.geometry.half[:, :, None]
             reach = _positive(half, up(self.node.frequency * half, 6))
             spread = up(0.5 * reach + self.angles.error, 2)
         low, high = swing(self.angles.sine, self.angles.cosine, spread)
@@ -365,8 +366,8 @@ class PeriodicBatch(NodeBatch):
             A1 = xp.sum(q * reach * sine, axis=1)
             A2 = xp.sum(q * reach**2 * cosine, axis=1)
             A3 = xp.sum(q * reach**3 * sine, axis=1)
-            if self.reach.cells is not None and self.reach.cells.ball is not None:
-                square = self.reach.squared_norm(up(q * node.frequency**2, 16)[:, 0])
+            if self.geometry.cells.ball is not None:
+                square = self.geometry.squared_norm(up(q * node.frequency**2, 16)[:, 0])
                 ball = root(square)[:, None] * root(xp.sum(q * sine**2, axis=1))
                 A1 = xp.minimum(A1, ball)
             factors = [A1, A1**2 + A2, A1**3 + 3.0 * A1 * A2 + A3]
@@ -377,10 +378,10 @@ class PeriodicBatch(NodeBatch):
         """v, 0 and -v q W^2 on the diagonal: the value exact."""
         xp = namespace(self.value)
         node = self.node
-        zero = xp.zeros_like(xp.sum(self.reach.half, axis=1))
+        zero = xp.zeros_like(xp.sum(self.geometry.half, axis=1))
         curve = -node.variance * (node.frequency**2 * node.weight)[:, 0]
         hessian = _diagonal(curve[None, :] + zero[:, None])
-        jet = Jet(node.variance + zero, xp.zeros_like(self.reach.half), hessian)
+        jet = Jet(node.variance + zero, xp.zeros_like(self.geometry.half), hessian)
         largest = xp.max(xp.abs(curve)) if len(curve) else xp.sum(xp.abs(curve))
         return jet, (zero, zero, zero + up(16.0 * U * largest, 4))
 

@@ -126,18 +126,18 @@ class RadialKernel(Kernel, RadialProfile):
                 errors = up_float(float(uniform[0]), 16) * value
                 errors += TINY * max(1.0, self.variance)
                 return value, errors
-        return self._entry_errors(total, rate)
+        return self._entry_errors(total, points.shape[1] + 7)
 
     def sharp_values(self, X: Inputs, Z: Points) -> tuple[np.ndarray, np.ndarray]:
         """Every entry with its own relative error: that of near points is the smallest."""
-        return self._entry_errors(self._squared_distances(X, Z), gamma(X.shape[1] + 8))
+        return self._entry_errors(self._squared_distances(X, Z), X.shape[1] + 7)
 
-    def _entry_errors(self, total: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
-        """Values at squared distances, whose roots are known up to `rate r`, and their errors."""
+    def _entry_errors(self, total: np.ndarray, roundings: int) -> tuple[np.ndarray, np.ndarray]:
+        """Values at squared distances, which carry so many relative roundings, and their errors."""
         np.minimum(total, FARTHEST**2, out=total)
         value = self.profile.at_squares(total, self.variance)
+        relative = self.profile.errors_at_squares(total, roundings)
         r = np.sqrt(total, out=total)
-        relative = self.profile.relative_errors(0, (r, r), rate * r)
         good = np.isfinite(relative) & (r < FARTHEST)
         known = np.where(good, np.where(good, relative, 0.0) * value, self.variance)
         errors = np.asarray(up(known, 8)) + TINY * max(1.0, self.variance)

@@ -18,7 +18,7 @@ from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.nodes.radial_profiles import PositiveSeries, all_at, power
 from gpcert.kernels.radial import RadialKernel
 from gpcert.numerics.arrays import Backend, Inputs, PerCell, Points, Reals, namespace
-from gpcert.numerics.rounding import EXP_ULPS, U
+from gpcert.numerics.rounding import EXP_ULPS, U, gamma
 from gpcert.regions import Region
 
 
@@ -71,6 +71,12 @@ class SquaredExponential(RadialKernel):
         np.exp(found, out=found)
         found *= a
         return found
+
+    def errors_at_squares(self, r2: Reals, roundings: int) -> Reals:
+        """The exponent is a half of the square, exp and the product with `a` are the rest
+        (Statement 16.6)."""
+        exponent = 0.5 * np.minimum(r2, 3600.0)
+        return (1.01 * gamma(roundings)) * exponent + gamma(EXP_ULPS + 2)
 
     def growth(self, n: int, r: Reals) -> Reals:
         return r * r

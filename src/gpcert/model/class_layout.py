@@ -40,6 +40,12 @@ class ClassLayout:
     classes: int
     mixing: np.ndarray | None = None
 
+    def same_as(self, other: ClassLayout) -> bool:
+        """Whether both are of the same classes, made up of outputs in the same way."""
+        if self.mixing is None or other.mixing is None:
+            return self.classes == other.classes and self.mixing is other.mixing
+        return np.array_equal(self.mixing, other.mixing)
+
     @property
     def n(self) -> int:
         """Number of differences."""

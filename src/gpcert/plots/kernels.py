@@ -16,7 +16,8 @@ from gpcert.numerics.rounding import up_float
 from gpcert.plots.axes import axes_or_current, titled
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.regions import Box, Cells
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.utils.optional_imports import Axes
 
 GRID = 241
@@ -81,9 +82,9 @@ def _paper_curves(
     """
     frame = Frame.of(region, kernel.typical_lengths(len(z)), Backend())
     node = kernel.node(z[None, :], frame)
-    whole = node.at(Reach.of(region.root(), frame)).affine_relaxation()
+    whole = node.at(ScaledCells.in_frame(region.root(), frame)).affine_relaxation()
     single = Cells(region, x[:, None], x[:, None])
-    there = node.at(Reach.of(single, frame)).affine_relaxation()
+    there = node.at(ScaledCells.in_frame(single, frame)).affine_relaxation()
 
     def values(sign: float, line: Affine, local: Affine) -> np.ndarray:
         total = np.full(len(x), sign * float(line.intercept[0, 0]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Annotated, Any
 
@@ -42,6 +42,11 @@ class Compound(Quantity, ABC):
         """Whether any part does."""
         return any(part.by_variance for part in self.parts)
 
+    @property
+    def negative(self) -> Compound:
+        """Minus this one."""
+        return Negated(self)
+
     # proved
 
     @abstractmethod
@@ -70,6 +75,46 @@ class Compound(Quantity, ABC):
         slope: Any = self.slopes(0.5 * (least + most))
         part = xp.argmax(xp.abs(slope) * (most - least), axis=1)
         return part, slope[xp.arange(len(part), device=part.device), part] < 0
+
+
+@dataclass(frozen=True)
+class Negated(Compound):
+    """`-H`: a lower bound of one is minus an upper bound of the other."""
+
+    compound: Compound
+
+    @property
+    def parts(self) -> tuple[OutputQuantity, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Those of H."""
+        return self.compound.parts
+
+    @property
+    def level(self) -> float | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """That of H."""
+        return self.compound.level
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """Those of H, mirrored."""
+        low, high = self.compound.known
+        return -high, -low
+
+    @property
+    def negative(self) -> Compound:
+        """H."""
+        return self.compound
+
+    def lowest(self, low: Ends, high: Ends) -> PerCell:
+        return -self.compound.highest(low, high)
+
+    def highest(self, low: Ends, high: Ends) -> PerCell:
+        return -self.compound.lowest(low, high)
+
+    def value(self, y: Values) -> PerRow:
+        return -self.compound.value(y)
+
+    def slopes(self, y: Values) -> Values:
+        return -self.compound.slopes(y)
 
 
 @dataclass(frozen=True)
@@ -209,6 +254,12 @@ class ClassSums(LeastOfSums, Quantity):
     layout: ClassLayout
     likelihood: ClassLikelihood
     weights: tuple[Weights, ...]
+
+    @property
+    def negative(self) -> Quantity:
+        """Minus a single sum; that of the least of several is none."""
+        first, *others = self.weights
+        return super().negative if others else replace(self, weights=(tuple(-w for w in first),))
 
     @property
     def known(self) -> tuple[float, float]:

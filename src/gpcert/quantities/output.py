@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Self
 
+from gpcert.errors import InputError
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.numerics.arrays import Array, PerCell, Reals, namespace
@@ -32,6 +33,14 @@ class Quantity:
     def known(self) -> tuple[float, float]:
         """Bounds that hold for every x whatever the model."""
         return -math.inf, math.inf
+
+    @property
+    def negative(self) -> Quantity:
+        """Minus this one, which maxima are read off."""
+        raise InputError(
+            f"quantity: the negative of {type(self).__name__} is not known, and maxima are read "
+            "off it; define the property `negative`, or ask for sides='minimum'"
+        )
 
 
 class OutputQuantity(Quantity, ABC):
@@ -51,7 +60,7 @@ class OutputQuantity(Quantity, ABC):
         return (self,)
 
     @property
-    def negative(self) -> Self:
+    def negative(self) -> Self:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Minus this one: by default that of the other sign."""
         return replace(self, sign=-self.sign)  # pyright: ignore[reportArgumentType, reportCallIssue]
 

@@ -60,6 +60,13 @@ class Cells:
         """What a cell is cut to besides its box; `center` is (f,), or (B, f) where each has one."""
         return self.region.norm_constraint if self.own is None else self.own
 
+    @staticmethod
+    def around(region: Region, center: PerCellAndFeature, half: PerCellAndFeature) -> Cells:
+        """Boxes with exactly these centres and half-widths (B, f); the region is a box."""
+        cells = Cells(region, center - half, center + half)
+        vars(cells).update(center=center, half=half)
+        return cells
+
     def __len__(self) -> int:
         return int(self.lower.shape[0])
 

@@ -343,7 +343,10 @@ class ImageCells(Cells):
         return self.image.offset
 
     def take(self, index: Annotated[Array, "i"]) -> ImageCells:
-        return self.image.cells(self.source.take(index))
+        parts = (self.lower[index], self.upper[index], self.image, self.source.take(index))
+        some = ImageCells(self.region, *parts)
+        vars(some).update(center=self.center[index], half=self.half[index])
+        return some
 
     def linear_minimum(self, g: Vectors) -> PerVector:
         """Certified lower bound of `min g.e` over each image, g (B, q) or (B, m, q).

@@ -12,7 +12,8 @@ import numpy as np
 from gpcert.kernels import Kernel
 from gpcert.numerics.arrays import Array, Backend, to_numpy
 from gpcert.regions import Ball, Box, Cells, Region
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.balls import coefficients, exact, flint, series_length
 from gpcert.testing.kernel_references import reference_of
 
@@ -33,9 +34,9 @@ class NodeCase:
 
     def __post_init__(self) -> None:
         self.reference = reference_of(self.kernel.name, self.kernel.config())
-        self.reach = Reach.of(self.cells, self.frame)
+        self.geometry = ScaledCells.in_frame(self.cells, self.frame)
         self.node = self.kernel.node(self.points, self.frame)
-        self.batch = self.node.at(self.reach)
+        self.batch = self.node.at(self.geometry)
         self.targets = [exact(z) for z in self.points]
         self.centers = [exact(x) for x in self.cells.points_full(self.cells.center)]
         self.shape = len(self.cells), len(self.points)

@@ -17,7 +17,7 @@ from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.numerics.arrays import to_numpy
 from gpcert.numerics.rounding import TINY, gamma
 from gpcert.regions import Cells
-from gpcert.regions.frame import Reach
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.balls import (
     coefficients,
     diagonal_coefficients,
@@ -156,7 +156,7 @@ def check_derivative_bounds(case: NodeCase) -> None:
     """Inner products of derivatives at points of the cell, remainders from its centre to there."""
     module = flint()
     arb = module.arb
-    sizes, B = case.node.derivative_bounds(case.reach), len(case.cells)
+    sizes, B = case.node.derivative_bounds(case.geometry), len(case.cells)
     gram = [[None if g is None else case.host(g, (B,)) for g in row] for row in sizes.gram]
     remainders = [case.host(sizes.remainder(n), (B,)) for n in range(3)]
     with module.ctx.workprec(800):  # the lengths cancel for tiny displacements
@@ -312,7 +312,9 @@ def check_lines_at_points(case: NodeCase) -> None:
     for b in range(len(case.cells)):
         for x in case.inside(b, 2):
             free = case.place(x[None, case.frame.free])
-            there = case.node.at(Reach.of(Cells(case.cells.region, free, free), case.frame))
+            there = case.node.at(
+                ScaledCells.in_frame(Cells(case.cells.region, free, free), case.frame)
+            )
             points = there.affine_relaxation()
             for sign, line, local in (
                 (1.0, affine_relaxation.under, points.under),

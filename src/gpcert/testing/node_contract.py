@@ -133,7 +133,10 @@ class NodeContract(KernelContract):
         found = []
         for case in cases:
             bounds = [case.host(part) for part in case.batch.variations()]
-            sizes, lines = case.node.derivative_bounds(case.reach), case.batch.affine_relaxation()
+            sizes, lines = (
+                case.node.derivative_bounds(case.geometry),
+                case.batch.affine_relaxation(),
+            )
             bounds += [case.host(sizes.remainder(n), (1,)) for n in range(3)]
             bounds += [case.host(lines.high), -case.host(lines.low)]
             found.append(bounds)

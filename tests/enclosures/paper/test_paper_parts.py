@@ -10,7 +10,8 @@ from gpcert.enclosures.paper.variance import SquareForm, variance_interval
 from gpcert.kernels import Periodic, SquaredExponential
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Ball, Box
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.arb_reference import exact
 from gpcert.testing.effort import examples
 from tests.enclosures.enclosure_checks import arb
@@ -167,8 +168,8 @@ def test_quadratic_carrier_is_linear_in_lifted_coordinates(seed):
     region = Box(center - half, center + half)
     frame = Frame.of(region, lengths, Backend())
     cells = region.root()
-    reach = Reach.of(cells, frame)
-    batch = SquaredExponential(lengths).node(points, frame).at(reach)
+    geometry = ScaledCells.in_frame(cells, frame)
+    batch = SquaredExponential(lengths).node(points, frame).at(geometry)
     ((carrier, _),) = batch.affine_relaxation().under.slopes
     lifted = lift(carrier)
     assert lifted.columns is not None
@@ -197,7 +198,7 @@ def test_periodic_carrier_is_linear_in_lifted_coordinates():
     region = Box([0.1, -0.2], [0.5, 0.4])
     frame = Frame.of(region, kernel.typical_lengths(2), Backend())
     cells = region.root()
-    batch = kernel.node(points, frame).at(Reach.of(cells, frame))
+    batch = kernel.node(points, frame).at(ScaledCells.in_frame(cells, frame))
     ((carrier, _),) = batch.affine_relaxation().under.slopes
     lifted = lift(carrier)
     (cosines, sines), (spreads,) = lifted.slopes, lifted.ranges

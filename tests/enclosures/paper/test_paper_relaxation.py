@@ -14,7 +14,7 @@ from gpcert.enclosures.paper.relaxation import (
 from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.numerics.rounding import TINY
-from gpcert.regions.frame import Reach
+from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
 from gpcert.testing.node_case import cell_points
@@ -116,8 +116,8 @@ def test_signs_are_never_looser_than_the_mean_bound(case):
     intervals, cells = intervals_of(case)
     (relaxation,) = [own.relaxation for own in intervals.programs]
     node, frame = intervals.tree
-    reach = Reach.of(cells, frame)
-    affine_relaxation = node.at(reach).affine_relaxation()
+    geometry = ScaledCells.in_frame(cells, frame)
+    affine_relaxation = node.at(geometry).affine_relaxation()
     for t in case.posterior.weights:
         mine = np.maximum(
             dual_bound(relaxation, t[None], sign_multipliers(t[None])).lower[:, 0],

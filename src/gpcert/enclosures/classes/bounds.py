@@ -107,13 +107,9 @@ class ClassBounds:
         """Certified lower bound over each cell, and where the sum may be small (scaled)."""
         xp = namespace(self.evaluation.cells.lower)
         evaluation = self.evaluation
-        inner, enough = f"inner classes {weights}", evaluation.enough
-        asked = enough is not None and evaluation.wants(inner)
-        best = taylor_bound(self.latent, self.place, self.jet(weights), enough if asked else None)
-        if asked:
-            evaluation.report(inner, bool(xp.any(best.lower >= enough)))
+        best = taylor_bound(self.latent, self.place, self.jet(weights))
         if self._about_nearest and target is not None and bool(xp.all(best.lower > target)):
-            return best  # all that was asked; pairs of many classes are dear
+            return best  # all that was asked; pairs of many classes are expensive
         others = {
             "ranges": lambda: self._by_ranges(weights),
             "pieces": lambda: self._by_pieces(weights, best.lower),

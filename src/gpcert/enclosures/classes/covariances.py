@@ -49,18 +49,14 @@ def form_enclosures(
     expansion: Expansion,
     W: Annotated[Array, "N N"],
     norm: float,
-    sharp: bool = False,
 ) -> tuple[QuadraticLowerModel, QuadraticLowerModel]:
     """Of `k W k` and of minus it, weighted by `omega^2`; see `LocalKernel.form_polynomial`."""
-    coefficients, error = kernel.form_polynomial(expansion, W, norm, sharp)
+    coefficients, error = kernel.form_polynomial(expansion, W, norm)
     geometry, rate = expansion.geometry, 2.0 * kernel.weight_rate
     negative = tuple(-each for each in coefficients)
     below = QuadraticLowerModel.of(geometry, coefficients, error, rate)
     return below, QuadraticLowerModel.of(geometry, negative, error, rate)
 
-
-FEW_CLASSES = 4
-"""Up to so many the forms of one cell are bounded sharply: of ten digits there are too many."""
 
 Terms = dict[int, float]
 """Outputs and coefficients of their variances."""
@@ -106,8 +102,7 @@ def _covariance(pairs: PairBounds, terms: Terms) -> Covariance | None:
     if not math.isfinite(off):
         return None
     W = xp.asarray(W, device=expansion.K.device)
-    sharp = layout.classes <= FEW_CLASSES and len(expansion.K) == 1
-    below, above = form_enclosures(kernel, expansion, W, norm, sharp)
+    below, above = form_enclosures(kernel, expansion, W, norm)
     # Delta = constant + k W k, up to: entries of W, variances cut at 0, semi-definite covariances
     units = {o: local.variance_units(o) for o in terms}
     prior = {o: units[o].factor * kernel.variance + units[o].shift for o in terms}

@@ -4,7 +4,7 @@ The variances of the outputs bend by `X_j = <Psi - e0, P_j (Psi - e0)>` (Stateme
 each alone may be anything up to the prior's. Together they are one matrix between 0 and the prior's
 own; and the weight of the models is one factor for all of them.
 
-Proofs: docs/mathematics.md, statements 10.14 and 10.17.
+Proofs: docs/mathematics.md, statements 10.14 and 10.16.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach, weight_growth
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.polynomials import smallest_eigenvalue
-from gpcert.kernels.expansions.base import Geometry
 from gpcert.model.class_layout import ClassLayout
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndFeature, PerVector, Vectors, namespace
 from gpcert.numerics.rounding import TINY, gamma, nonnegative, root, up
+from gpcert.regions.scaled import ScaledCells
 
 ROUNDS = 8
 """Steps towards the best weights; any weights are valid."""
@@ -35,7 +35,7 @@ def longest_image(S: Annotated[Array, "B n f"], half: PerCellAndFeature) -> PerC
 
     Statement: for any D > 0, `|S d|^2 <= lambda_max(S D^-1 S^T) sum_i D_i half_i^2`.
     Reason: `S d = (S D^-1/2) (D^1/2 d)`. A few steps of coordinate ascent come close to the best D
-    (Statement 10.17). Reference: Goemans & Williamson 1995, of whose relaxation that is the dual.
+    (Statement 10.16). Reference: Goemans & Williamson 1995, of whose relaxation that is the dual.
     """
     xp = namespace(S)
     n, f = S.shape[1], S.shape[2]
@@ -137,7 +137,7 @@ def joint_bends(
 
 
 def joint_sizes(
-    change: Change, joint: JointBends, R: Annotated[Array, "B n n"], geometry: Geometry
+    change: Change, joint: JointBends, R: Annotated[Array, "B n n"], geometry: ScaledCells
 ) -> tuple[PerCell, PerCell]:
     """Upper bounds (B,) of the size of the trace of `W = R (V - V_0) R^T` and of the Frobenius norm
     of `W - trace(W) / n`; `joint` is that of the change.
@@ -198,9 +198,11 @@ def _base_sizes(R: Array, L: Array) -> tuple[Array, Array]:
     return total[:, 0], euclidean(xp.abs(whole - eye * trace / n) + lost)
 
 
-def _longest_change(change: tuple[Array, Array, Array], left: Array, geometry: Geometry) -> Array:
+def _longest_change(
+    change: tuple[Array, Array, Array], left: Array, geometry: ScaledCells
+) -> Array:
     """Upper bound (B,) of the length of `still + slope d + own N`, `|N_j| <= left_j`: the longest
-    image of the box of (d, 1, N) (Statement 10.17). They are symmetric matrices as rows: entries
+    image of the box of (d, 1, N) (Statement 10.16). They are symmetric matrices as rows: entries
     below the diagonal count twice. The products' roundings are the caller's."""
     still, slope, own = change
     xp, n = namespace(own), math.isqrt(own.shape[1])

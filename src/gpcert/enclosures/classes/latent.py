@@ -14,11 +14,12 @@ from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.mean import TwoSided, Units
 from gpcert.enclosures.polynomials import smallest_eigenvalue
 from gpcert.enclosures.variance import VarianceEnclosure
-from gpcert.kernels.expansions.base import Geometry, reach
+from gpcert.kernels.expansions.base import reach
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.model.class_layout import ClassLayout
 from gpcert.numerics.arrays import Array, PerCell, namespace
 from gpcert.numerics.rounding import gamma, nonnegative, up
+from gpcert.regions.scaled import ScaledCells
 
 MAX_SHAPES = 6
 """Variances up to which their shapes are kept: beyond, nothing reads them."""
@@ -40,7 +41,7 @@ class Shapes:
     middle: Array
 
     def intervals(
-        self, rows: Annotated[Array, "B K J"], geometry: Geometry
+        self, rows: Annotated[Array, "B K J"], geometry: ScaledCells
     ) -> tuple[Annotated[Array, "B K"], Annotated[Array, "B K"]]:
         """Range (B, K) of `sum_j rows_kj (q_j - center_j - slope_j.d)`, rows (B, K, J).
 
@@ -64,7 +65,7 @@ class Shapes:
         rounding = up(gamma(J + 16) * _weighed(xp.abs(rows), sizes), J + 16)
         return ends[0] - rounding, -(ends[1] - rounding)
 
-    def bends(self, rows: Array, geometry: Geometry) -> Annotated[Array, "B K"]:
+    def bends(self, rows: Array, geometry: ScaledCells) -> Annotated[Array, "B K"]:
         """Upper bound (B, K) of `|sum_j rows_kj (q_j - reference_j - slope_j.d)|`."""
         xp = namespace(rows)
         low, high = self.intervals(rows, geometry)
@@ -190,7 +191,9 @@ def orders_at_center(latent: LatentOutputs, layout: ClassLayout) -> tuple[FirstO
     return means, still(map(latent.variance_at_center, range(layout.outputs)))
 
 
-def linear_reach(geometry: Geometry, slope: Annotated[Array, "B J f"]) -> Annotated[Array, "B J"]:
+def linear_reach(
+    geometry: ScaledCells, slope: Annotated[Array, "B J f"]
+) -> Annotated[Array, "B J"]:
     """Upper bound (B, J) of `|slope.d|` on every cell, slope (B, J, f)."""
     xp = namespace(slope)
     if slope.shape[2] == 0:
@@ -218,7 +221,7 @@ class _Row:
         return _Row(self.center[rows], units, *ends, size)
 
 
-def _first_order(geometry: Geometry, rows: list[_Row]) -> FirstOrder:
+def _first_order(geometry: ScaledCells, rows: list[_Row]) -> FirstOrder:
     """In the units of the outputs."""
     xp = namespace(rows[0].low)
     references, bends = [], []
@@ -255,7 +258,7 @@ def _weighed(coefficients: Array, sizes: Array) -> Array:
     return xp.where(void, xp.full_like(total, math.inf), total)
 
 
-def _least_bend(hessian: Array, geometry: Geometry) -> Array:
+def _least_bend(hessian: Array, geometry: ScaledCells) -> Array:
     """Lower bound (B,) of `d^T H d / 2`: the better of the diagonal's part less all products off
     it, and the smallest eigenvalue times |d|^2."""
     xp = namespace(hessian)
@@ -272,7 +275,7 @@ def _least_bend(hessian: Array, geometry: Geometry) -> Array:
     return -xp.where(curved < apart, curved, apart)
 
 
-def weight_growth(rate: float, geometry: Geometry) -> PerCell | float:
+def weight_growth(rate: float, geometry: ScaledCells) -> PerCell | float:
     """Upper bound of `exp(rate |d|^2) - 1` on every cell."""
     if rate == 0.0:
         return 0.0

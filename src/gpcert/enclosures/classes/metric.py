@@ -18,9 +18,9 @@ from gpcert.enclosures.classes.joint_change import (
     turned,
 )
 from gpcert.enclosures.classes.latent import linear_reach
-from gpcert.kernels.expansions.base import Geometry, reach
 from gpcert.numerics.arrays import Array, PerCell, namespace
 from gpcert.numerics.rounding import gamma, root, up
+from gpcert.regions.scaled import ScaledCells
 
 MAX_ENTRIES = 3
 """Differences up to which the sizes of entries are enough to measure a change by."""
@@ -48,7 +48,7 @@ class Sizes:
 
 
 def measure(
-    change: Change, R: Annotated[Array, "B n n"], inflation: PerCell, geometry: Geometry
+    change: Change, R: Annotated[Array, "B n n"], inflation: PerCell, geometry: ScaledCells
 ) -> Sizes:
     """Measure a change with R (B, n, n), rounding included.
 
@@ -66,7 +66,7 @@ def measure(
     size = xp.abs(R)
     moved = xp.sum(xp.abs(means.slope) * geometry.half[:, None, :], axis=2)
     lost = gamma(n + 2) * (size @ moved[:, :, None])[:, :, 0]
-    linear = xp.minimum(euclidean(linear_reach(geometry, slope)), _box_length(slope, geometry))
+    linear = euclidean(linear_reach(geometry, slope))
     mean_bend = euclidean((size @ means.bend[:, :, None])[:, :, 0] + lost)
     mean = linear + mean_bend
     if n > MAX_ENTRIES:
@@ -104,7 +104,7 @@ def measure(
 
 
 def _covariance_sizes(
-    change: Change, R: Array, geometry: Geometry, count: int
+    change: Change, R: Array, geometry: ScaledCells, count: int
 ) -> tuple[_Norms, Array]:
     """Norms of `R (V - V_0) R^T`, and the nuclear norm (B,) without its linear part; the inflation
     is left to the caller."""
@@ -195,14 +195,3 @@ class _Norms(NamedTuple):
 def _less(bound: Array, other: Array) -> Array:
     """The smaller one; undefined numbers lose."""
     return namespace(bound).where(other < bound, other, bound)
-
-
-def _box_length(slope: Array, geometry: Geometry) -> Array:
-    """Upper bound (B,) of `|slope d|` on every cell: `d^T G d <= sum_ij |G_ij| w_i w_j` for
-    `G = slope^T slope`, in which the rows cancel where `linear_reach` adds up their sizes."""
-    xp = namespace(slope)
-    n = slope.shape[1]
-    gram = xp.matrix_transpose(slope) @ slope
-    rows = xp.sum(xp.abs(slope) * geometry.half[:, None, :], axis=2)
-    rounding = gamma(n + 8) * xp.sum(rows * rows, axis=1)
-    return up(root(reach(gram, geometry) + rounding), slope.shape[2] ** 2 + 16)

@@ -13,10 +13,10 @@ from gpcert.enclosures.lower_model import QuadraticLowerModel, plain_geometry
 from gpcert.enclosures.mean import MeanEnclosure, Units
 from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
-from gpcert.kernels.expansions.base import Geometry
 from gpcert.model.class_layout import ClassLayout
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.numerics.rounding import gamma, up
+from gpcert.regions.scaled import ScaledCells
 
 
 class LatentOutputs:
@@ -36,7 +36,7 @@ class LatentOutputs:
         return len(self.evaluation.members) == 1
 
     @property
-    def geometry(self) -> Geometry:
+    def geometry(self) -> ScaledCells:
         """The cells in the coordinates of all enclosures."""
         if self.together:
             return self.evaluation.expansion.geometry
@@ -72,7 +72,8 @@ class LatentOutputs:
         own, c = self.evaluation.output(output)
         if own.knows("variances") or own.knows("variance", c) or not self.together:
             found = self.variance(output)
-            return found.center, up(found.center_error + found.dip, 1), found.units
+            error = up(found.center_error + found.lost + found.dip, 2)
+            return found.center, error, found.units
         local = own.local
         if local.stacks:
             both = own.once("center variances", lambda: local.variance_centers(own.expansion))

@@ -25,11 +25,11 @@ from gpcert.enclosures.classes.latent import (
 )
 from gpcert.enclosures.classes.metric import Sizes, measure
 from gpcert.enclosures.classes.outputs import LatentOutputs
-from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.model.class_layout import ClassLayout
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndClass, namespace
 from gpcert.numerics.rounding import gamma, root, up
+from gpcert.regions.scaled import ScaledCells
 
 SMALLEST_VARIANCE = 1e-2
 """Smallest variance of a class, and eigenvalue of the reference covariance: derivatives are found
@@ -99,7 +99,7 @@ class Reference:
 
     layout: ClassLayout
     likelihood: ClassLikelihood
-    geometry: Geometry
+    geometry: ScaledCells
     outputs: FirstOrder
     apart: Array
     mismatch: Array
@@ -255,7 +255,7 @@ def negative_part(latent: LatentOutputs, layout: ClassLayout) -> float:
     return 1.01 * float(dips @ np.sqrt(np.square(layout.matrices).sum(axis=(1, 2))))
 
 
-def _differences(outputs: FirstOrder, layout: ClassLayout, geometry: Geometry) -> FirstOrder:
+def _differences(outputs: FirstOrder, layout: ClassLayout, geometry: ScaledCells) -> FirstOrder:
     """`d_k = f_k - f_0` from the outputs."""
     xp = namespace(outputs.center)
     terms = [layout.pair(0, k) for k in range(1, layout.classes)]

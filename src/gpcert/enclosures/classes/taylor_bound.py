@@ -28,7 +28,6 @@ from gpcert.enclosures.classes.metric import Sizes
 from gpcert.enclosures.classes.outputs import LatentOutputs, sum_model
 from gpcert.enclosures.classes.reference import Reference, frobenius
 from gpcert.enclosures.classes.remainder import higher_degrees, orthogonal_rest, shrunk_bounds
-from gpcert.enclosures.inner_search import Level
 from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.polynomials import Minimum, smallest_eigenvalue
 from gpcert.integrals.moments import UNIMODAL_BOUNDS
@@ -39,15 +38,10 @@ from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import down, gamma, nonnegative, root, up
 
 
-def taylor_bound(
-    latent: LatentOutputs, place: Reference, jet: ClassJet, enough: float | None = None
-) -> Minimum:
-    """See the module. `lower` (B,), minus infinity where nothing is known; `point` (B, f).
-
-    Where the bound is less than `enough`, if that is given, sub-boxes are asked for it (5.9).
-    """
+def taylor_bound(latent: LatentOutputs, place: Reference, jet: ClassJet) -> Minimum:
+    """See the module. `lower` (B,), minus infinity where nothing is known; `point` (B, f)."""
     slopes = Slopes.of(place, jet, jet.derivatives[1])
-    return least_sum(latent, place, jet, slopes, lost_beyond(place, jet), enough)
+    return least_sum(latent, place, jet, slopes, lost_beyond(place, jet))
 
 
 def least_sum(
@@ -56,7 +50,6 @@ def least_sum(
     jet: ClassJet,
     slopes: Slopes,
     lost: PerCell,
-    enough: float | None = None,
 ) -> Minimum:
     """Lower bound of `value + p.da + <Q, dV> / 2 + second-order part - lost` over the cells."""
     xp = namespace(place.L)
@@ -72,18 +65,10 @@ def least_sum(
     bent, bend_error = _with_curvature(model, jet, place)
     best = bent.minimum()
     lost = up(lost + slopes.error + bend_error + rounding, 4)
-    parts = (jet.value, constant, slopes.shift, lost)
-
-    def lowest(q: Array, rows: Array | slice) -> Array:
-        value, origin, shift, off = (part[rows] for part in parts)
-        lower = value + (q - origin) - shift - off
-        size = xp.abs(value) + xp.abs(q) + xp.abs(origin) + xp.abs(shift) + off
-        lower = down(lower - gamma(8) * size, 2)
-        return xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower)
-
-    lower = lowest(best.lower, slice(None))
-    if enough is not None:
-        lower = Level(lowest, bent, best).reached(lower, enough)
+    lower = jet.value + (best.lower - constant) - slopes.shift - lost
+    size = xp.abs(jet.value) + xp.abs(best.lower) + xp.abs(constant) + xp.abs(slopes.shift) + lost
+    lower = down(lower - gamma(8) * size, 2)
+    lower = xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower)
     return Minimum(lower, best.point)
 
 

@@ -7,7 +7,7 @@ interpreter a file; attacks have their own (`attacks.functions`), and so has the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 
@@ -15,15 +15,14 @@ import numpy as np
 
 from gpcert.attacks.functions import PlainFunction, plain_function
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.local_posterior import by_residuals
 from gpcert.enclosures.mean import Units
 from gpcert.enclosures.paper.intervals import PaperEnclosures, paper_bound
 from gpcert.enclosures.polynomials import Minimum
-from gpcert.kernels.expansions.base import Geometry
 from gpcert.model.committee import Model
 from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Inputs, PerCell, PerCellAndFeature, namespace
 from gpcert.quantities import Quantity
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,15 +35,10 @@ class GoalBound:
     scores: PerCellAndFeature
 
     @staticmethod
-    def of(geometry: Geometry, least: Minimum, units: Units | None = None) -> GoalBound:
+    def of(geometry: ScaledCells, least: Minimum, units: Units | None = None) -> GoalBound:
         """From a minimum in a geometry's displacements, to an output's units."""
         lower = least.lower if units is None else units.below(least.lower)
         return GoalBound(lower, geometry.unscaled(least.point), geometry.split_scores())
-
-
-MAX_FEATURES = 3
-"""Up to so many features, and from two on, the paper's closed forms pay for variances of kernels
-without a derivative: in one, many splits cost less, and in more they are too loose."""
 
 
 @singledispatch
@@ -68,8 +62,9 @@ class QuantityGoal:
     quantity: Quantity
     paper: PaperEnclosures | None = None
     taylor: bool = True
-    where_it_pays: bool = False
-    """Whether the paper's intervals stand beside the Taylor enclosures only where they pay."""
+    paper_pays: Callable[[int, Sequence[UnitForm]], bool] | None = None
+    """Whether the paper's intervals pay beside the Taylor enclosures, for a number of free features
+    and the members of a model; None where they are taken whatever they cost."""
 
     @property
     def needs_variance(self) -> bool:
@@ -87,24 +82,27 @@ class QuantityGoal:
         method bounds variances, as budgets are looked at between batches; None leaves it open."""
         if self.paper is None or not self.needs_variance:
             return None
-        if self.where_it_pays and not _pays(f, [part.unit for part in model.members]):
+        if not self._takes_paper(f, [part.unit for part in model.members]):
             return None
         return self.paper.most_cells(self.quantity, model, f)
 
     @np.errstate(over="ignore", invalid="ignore")  # huge models: bounds become trivial
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """Certified lower bound over each cell, the better of what was asked for."""
-        found = lower_bound(self.quantity, evaluation, target) if self.taylor else None
+        taylor = lower_bound(self.quantity, evaluation, target) if self.taylor else None
         if self.paper is None:
-            assert found is not None, "bounded by neither method"
-            return found
+            assert taylor is not None, "bounded by neither method"
+            return taylor
         units = [part.unit for part in evaluation.members]
-        if found and self.where_it_pays and not _pays(evaluation.cells.lower.shape[1], units):
-            return found
-        other = GoalBound(*paper_bound(self.quantity, self.paper, evaluation))
-        if found is None:
-            return other
-        return replace(found, lower=namespace(found.lower).maximum(found.lower, other.lower))
+        if taylor and not self._takes_paper(evaluation.cells.lower.shape[1], units):
+            return taylor
+        paper = GoalBound(*paper_bound(self.quantity, self.paper, evaluation))
+        if taylor is None:
+            return paper
+        return replace(taylor, lower=namespace(taylor.lower).maximum(taylor.lower, paper.lower))
+
+    def _takes_paper(self, f: int, units: Sequence[UnitForm]) -> bool:
+        return self.paper_pays is None or self.paper_pays(f, units)
 
     @np.errstate(over="ignore", invalid="ignore")
     def ceiling(self, evaluation: Evaluation) -> PerCell:
@@ -119,14 +117,8 @@ class QuantityGoal:
         """The goal at points (n, d), for pictures, never for verdicts; None where plain floating
         point has no finite value."""
         with np.errstate(all="ignore"):  # extreme models overflow; bounds do not rest on this
-            found = self.function(model)(X)[0].tolist()
-        return [value if math.isfinite(value) else None for value in found]
-
-
-def _pays(f: int, units: Sequence[UnitForm]) -> bool:
-    """Whether the paper's closed forms pay in f features: their variance is that of the stored
-    factor, so not where that is too far from the training noise."""
-    return 2 <= f <= MAX_FEATURES and not any(map(by_residuals, units))
+            values = self.function(model)(X)[0].tolist()
+        return [value if math.isfinite(value) else None for value in values]
 
 
 Goal = QuantityGoal

@@ -19,7 +19,6 @@ from gpcert.enclosures.goals.scalar import least_mean, output_at_center, output_
 from gpcert.enclosures.lower_model import QuadraticLowerModel, plain_geometry
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, latent_range
-from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods.logistic import SmoothedLink
 from gpcert.model.multi_output import Outputs
 from gpcert.numerics.arrays import (
@@ -43,6 +42,7 @@ from gpcert.quantities import (
     Share,
     Votes,
 )
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ def _joint_sum(
 
 
 def _model(
-    evaluation: Evaluation, part: Probability, sign: int, geometry: Geometry
+    evaluation: Evaluation, part: Probability, sign: int, geometry: ScaledCells
 ) -> QuadraticLowerModel:
     """A lower model of `sign F`, on a plane with F's slopes at the centre (any would be valid)."""
     member, c = evaluation.output(part.output)

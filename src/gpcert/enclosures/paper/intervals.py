@@ -35,7 +35,8 @@ from gpcert.numerics.arrays import Array, Backend, PerCell, PerCellAndFeature, n
 from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import down
 from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 from gpcert.utils.option_names import VarianceBound
 
 LARGEST_CHUNK = 4.0e6
@@ -133,8 +134,8 @@ class CellIntervals:
         for start in range(0, len(cells), rows):
             checkpoint()
             part = cells.take(np.arange(start, min(start + rows, len(cells))))
-            reach = Reach.of(part, frame)
-            found.append(self.kind(relax(whole or node.at(reach), reach)))
+            geometry = ScaledCells.in_frame(part, frame)
+            found.append(self.kind(relax(whole or node.at(geometry), geometry)))
         return found
 
     @remembered

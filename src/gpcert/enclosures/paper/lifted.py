@@ -206,7 +206,7 @@ def _quadratic(carrier: QuadraticCarrier) -> LiftedCarrier:
 @lift.register
 def _linear(carrier: LinearCarrier) -> LiftedCarrier:
     """Linear already; slopes are known up to `roundings` and underflow."""
-    xp, half = namespace(carrier.values), carrier.reach.half
+    xp, half = namespace(carrier.values), carrier.geometry.half
     slopes = carrier.slopes[None, :, :] + xp.zeros_like(carrier.values)[:, :, None]
     lost = TINY * xp.sum(half, axis=1)[:, None]
     error = carrier.errors + gamma(carrier.roundings) * carrier.spread + lost
@@ -216,7 +216,7 @@ def _linear(carrier: LinearCarrier) -> LiftedCarrier:
         kind="parabola",
         slopes=(slopes, xp.zeros_like(slopes)),
         ranges=(half,),
-        columns=carrier.reach.columns,
+        columns=carrier.geometry.features,
     )
 
 

@@ -33,7 +33,7 @@ from gpcert.kernels.sizes import signed_times
 from gpcert.numerics.arrays import Array, PerCellAndPoint, namespace
 from gpcert.numerics.rounding import TINY, gamma, nonnegative, up
 from gpcert.regions import Cells
-from gpcert.regions.frame import Reach
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,14 +84,13 @@ class Relaxation:
         return xp.maximum(xp.abs(self.low), xp.abs(self.high))
 
 
-def relax(batch: NodeBatch, reach: Reach) -> Relaxation:
-    """Relax a kernel's functions on the cells of `reach`."""
-    assert reach.cells is not None
+def relax(batch: NodeBatch, geometry: ScaledCells) -> Relaxation:
+    """Relax a kernel's functions on the cells."""
     affine_relaxation = batch.affine_relaxation()
     slopes = (*affine_relaxation.under.slopes, *affine_relaxation.over.slopes)
     carriers: dict[int, Carrier] = {id(carrier): carrier for carrier, _ in slopes}
     lifted = {key: lift(carrier) for key, carrier in carriers.items()}
-    box, places = _box(list(lifted.items()), reach, reach.cells)
+    box, places = _box(list(lifted.items()), geometry, geometry.cells)
     shape = affine_relaxation.low.shape
     parts = {key: (each, _placed(each, places[key], box, shape)) for key, each in lifted.items()}
     under = _planes(affine_relaxation.under, parts, box, 1.0)
@@ -101,13 +100,13 @@ def relax(batch: NodeBatch, reach: Reach) -> Relaxation:
 
 
 def _box(
-    lifted: Sequence[tuple[int, LiftedCarrier]], reach: Reach, cells: Cells
+    lifted: Sequence[tuple[int, LiftedCarrier]], geometry: ScaledCells, cells: Cells
 ) -> tuple[LiftedBox, dict[int, np.ndarray]]:
     """The lifted coordinates of all carriers, the features' displacements first; and the numbers of
     each carrier's among those of its kind."""
-    xp, none = namespace(reach.half), reach.half[:, :0]
+    xp, none = namespace(geometry.half), geometry.half[:, :0]
     ranges: dict[str, list[tuple[Array, ...]]] = {
-        "parabola": [(reach.half,)],
+        "parabola": [(geometry.half,)],
         "angle": [(none,)],
         "factor": [(none, none)],
     }
@@ -123,7 +122,7 @@ def _box(
         for kind in ranges.values()
         for part in zip(*kind, strict=True)
     )
-    return LiftedBox(half, spreads, least, most, cells, reach.unit), places
+    return LiftedBox(half, spreads, least, most, cells, geometry.unit), places
 
 
 def _placed(each: LiftedCarrier, place: np.ndarray, box: LiftedBox, shape: tuple) -> Array:

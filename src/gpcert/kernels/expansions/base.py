@@ -1,9 +1,9 @@
 """What the enclosures ask of a kernel inside a region: functions of its space as quadratics.
 
-Coordinates are displacements `d = (x - c) * inverse_length` in the free features (`Geometry`), and
-functions are multiplied by a weight `omega(d) = exp(weight_rate |d|^2)` (rate 1/2 for the squared
-exponential, whose weighted features Psi = omega phi are orthogonal; rate 0, plain Taylor, for all
-others).
+Coordinates are displacements `d = (x - c) * inverse_length` in the free features (`ScaledCells`),
+and functions are multiplied by a weight `omega(d) = exp(weight_rate |d|^2)` (rate 1/2 for the
+squared exponential, whose weighted features Psi = omega phi are orthogonal; rate 0, plain Taylor,
+for all others).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Annotated, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -23,135 +23,15 @@ from gpcert.numerics.arrays import (
     PerCell,
     PerCellAndFeature,
     PerCellMatrix,
-    PerVector,
     Reals,
-    Vectors,
     namespace,
 )
 from gpcert.numerics.compilation import fused
-from gpcert.numerics.rounding import gamma, nonnegative, up
+from gpcert.numerics.rounding import up
 from gpcert.regions import Cells
 from gpcert.regions.frame import Frame
 from gpcert.regions.image import ImageCells
-
-
-class Pullback(NamedTuple):
-    """`g.e + e^T H e / 2` of an image's displacements e as a function of the cell's own, y.
-
-    `gradient.y + y^T hessian y / 2` differs from it by at most `lost` (B,), rounding included;
-    `geometry` is that of the cells in y, and `matrix` (q, f) takes y to e, about.
-    """
-
-    geometry: Geometry
-    gradient: Array
-    hessian: Array
-    lost: Array
-    matrix: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Geometry:
-    """B cells with scaled displacements `d = (x - c) * inverse_length` from their centres.
-
-    For every x in cell b: `|d_j| <= half[b, j]` and `|d|^2 <= rho2[b]`. `inverse_length` is (f,),
-    or (B, f) where every cell has units of its own (`squared_exponential_sections`).
-    """
-
-    cells: Cells
-    inverse_length: Array
-    half: PerCellAndFeature
-    rho2: PerCell
-
-    @staticmethod
-    def of(cells: Cells, inverse_length: Vectors, squared_lengths: Array, unit: Array) -> Geometry:
-        """Scale the half-widths, rounded up; rho2 uses a ball's own radius where it is smaller.
-
-        `squared_lengths` (f,) are upper bounds of `(unit * inverse_length)^2`, unit (f,) powers of
-        two near the lengths, so that the squares are floats whatever the lengths are. All three are
-        (B, f) where every cell has units of its own; the cells are then those of a `Box`.
-        """
-        xp = namespace(cells.half)
-        half = xp.where(cells.half > 0, up(cells.half * inverse_length, 4), cells.half)
-        rho2 = cells.squared_norm_maximum(squared_lengths, unit)
-        return Geometry(cells, inverse_length, half, rho2)
-
-    def take(self, index: Annotated[Array, "i"]) -> Geometry:
-        """The same for some of the cells."""
-        cells = self.cells.take(index)
-        units = self.inverse_length[index] if self.inverse_length.ndim > 1 else self.inverse_length
-        return Geometry(cells, units, self.half[index], self.rho2[index])
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether d are the displacements of the cells themselves, not of an image of them."""
-        return not isinstance(self.cells, ImageCells)
-
-    @property
-    def rho(self) -> PerCell:
-        """Upper bound of |d|."""
-        xp = namespace(self.rho2)
-        return up(xp.sqrt(nonnegative(self.rho2)), 2)
-
-    def split_scores(self) -> Annotated[Array, "B s"]:
-        """(B, f): what halving each axis gains, up to a common factor.
-
-        It lowers rho2 by 3/4 of the axis' squared half-width, and every remainder grows with rho2.
-        Weighing in the relaxation's own loss needed more boxes in the benchmarks.
-        """
-        if isinstance(self.cells, ImageCells):
-            return self.cells.split_scores(self.inverse_length)
-        return self.half**2
-
-    def unscaled(self, d: PerCellAndFeature) -> Annotated[Array, "B s"]:
-        """Displacements in the user's units from scaled ones, in plain floating point."""
-        found = d / self._units(d)
-        return self.cells.displacement(found) if isinstance(self.cells, ImageCells) else found
-
-    def pulled(self, gradient: PerCellAndFeature, hessian: PerCellMatrix) -> Pullback | None:
-        """A quadratic of an image's displacements as one of the cell's; None for plain cells.
-
-        Statement 13.9: with `e = A y + r`, `g.e + e^T H e / 2` is `(A^T g).y + y^T A^T H A y / 2`
-        up to `|g|.|r| + 3/2 |e|^T |H| |r|`, and the products' rounding, at most
-        `gamma (|g|.w + w^T |H| w)` for `|A| |y| <= w`.
-        """
-        if not isinstance(self.cells, ImageCells):
-            return None
-        xp = namespace(gradient)
-        image, source = self.cells.image, self.cells.source
-        q = image.scaled.shape[0]
-        A = self.inverse_length[:, None] * image.scaled
-        product = xp.matrix_transpose(A) @ (hessian @ A)
-        offset = up(image.offset * self.inverse_length, 4)
-        bends = (xp.abs(hessian) @ self.half[:, :, None])[:, :, 0]
-        each = gamma(2 * q + 16) * self.half + offset
-        lost = xp.sum(xp.abs(gradient) * each + 2.0 * bends * each, axis=1)
-        ones = xp.ones_like(image.unit)
-        return Pullback(
-            Geometry.of(source, 1.0 / image.unit, ones, image.unit),
-            gradient @ A,
-            0.5 * product + 0.5 * xp.matrix_transpose(product),
-            up(lost, 2 * q + 8),
-            A,
-        )
-
-    def least(self, slope: Vectors) -> PerVector:
-        """Lower bound of `slope.d` over each cell, slope (B, f) or (B, m, f) to two roundings."""
-        xp = namespace(slope)
-        lower = self.cells.scaled_minimum(slope, self._units(slope))
-        half = self.half[:, None, :] if slope.ndim == 3 else self.half
-        size = xp.sum(xp.abs(slope) * half, axis=-1)
-        return lower - up(gamma(8) * size, slope.shape[-1] + 4)
-
-    def _units(self, like: Array) -> Array:
-        """`inverse_length` for an array (B, ..., f): axes between cells and features are added."""
-        units = self.inverse_length
-        while units.ndim > 1 and units.ndim < like.ndim:
-            units = units[:, None]
-        return units
-
-    def unscaled_gradient(self, gradient: Vectors) -> Array:
-        """Gradient with respect to x from one with respect to d."""
-        return gradient * self._units(gradient)
+from gpcert.regions.scaled import ScaledCells
 
 
 def inverse_lengths(lengths: Annotated[Array, "#"]) -> Annotated[Array, "#"]:
@@ -167,7 +47,7 @@ def inverse_lengths(lengths: Annotated[Array, "#"]) -> Annotated[Array, "#"]:
 
 
 @fused
-def reach(matrix: PerCellMatrix, geometry: Geometry) -> PerCell:
+def reach(matrix: PerCellMatrix, geometry: ScaledCells) -> PerCell:
     """`sum_jk |M_jk| w_j w_k` (B,), w the cells' half-widths."""
     xp, half = namespace(matrix), geometry.half
     return xp.sum(xp.abs(matrix) * (half[:, :, None] * half[:, None, :]), axis=(1, 2))
@@ -176,7 +56,7 @@ def reach(matrix: PerCellMatrix, geometry: Geometry) -> PerCell:
 class Expansion:
     """A kernel at the centres of a batch of cells, shared by mean and variance."""
 
-    geometry: Geometry
+    geometry: ScaledCells
 
     K: Array
     """(B, N): its values."""
@@ -246,7 +126,7 @@ class FunctionModel:
     cubic: CubicPart | None = None
     """Degree 3, where it is known: of omega f, rounding of the coefficients apart."""
 
-    def slope_rounding(self, geometry: Geometry) -> PerCell:
+    def slope_rounding(self, geometry: ScaledCells) -> PerCell:
         """What the errors of gradient and Hessian can cost on the cell, (B,): they meet |d|, |d|^2.
 
         For the polynomial itself the Hessian's error would count half.
@@ -273,7 +153,7 @@ class QuadraticForm:
     matrix: PerCellMatrix
     error: PerCell
 
-    def reach(self, geometry: Geometry) -> PerCell:
+    def reach(self, geometry: ScaledCells) -> PerCell:
         """Upper bound (B,) over the cell."""
         total = reach(self.matrix, geometry)
         return up(total + self.error, self.matrix.shape[-1] ** 2 + 8)
@@ -299,13 +179,12 @@ class SecondDegree:
 
 @dataclass(frozen=True, eq=False)
 class FormFunction:
-    """`b + sum_i t_i k(., z_i) - T k W k`: `weights` t (N,) to sixteen roundings of their `sizes`,
-    W (N, N) symmetric, as stored, or None, `share` T >= 0, `constant` at least |b|."""
+    """`b + sum_i t_i k(., z_i) - k W k`: `weights` t (N,) to sixteen roundings of their `sizes`,
+    W (N, N) symmetric, as stored, or None for 0, `constant` at least |b|."""
 
     weights: Array
     sizes: Array
     W: Array | None = None
-    share: float = 0.0
     constant: float = 0.0
 
 
@@ -334,9 +213,9 @@ class LocalKernel(ABC, Generic[E]):
 
     weight_rate: float
 
-    def geometry(self, cells: Cells) -> Geometry:
+    def geometry(self, cells: Cells) -> ScaledCells:
         """The cells in this kernel's coordinates."""
-        return Geometry.of(cells, self.inverse_length, self.squared_lengths, self.unit)
+        return ScaledCells.of(cells, self.inverse_length, self.squared_lengths, self.unit)
 
     @abstractmethod
     def expand(self, cells: Cells) -> E:
@@ -360,15 +239,15 @@ class LocalKernel(ABC, Generic[E]):
     """Whether `form_polynomial` and `monotone_signs` may be asked."""
 
     def form_polynomial(
-        self, expansion: E, W: Annotated[Array, "N N"], norm: float, sharp: bool
+        self, expansion: E, W: Annotated[Array, "N N"], norm: float
     ) -> tuple[tuple[PerCell, PerCellAndFeature, PerCellMatrix], PerCell]:
         """Value, gradient and Hessian (at d = 0) of a polynomial of degree 2, and by how much it
         may differ (B,) from `omega^2 k(x, Z) W k(Z, x)` on the cells, rounding included.
 
         W (N, N) is symmetric and meant as it is stored; `norm` bounds `sqrt(trace(W K W K))`, K the
-        kernel at the points. If `sharp`, at several times the cost.
+        kernel at the points.
         """
-        raise NotImplementedError(f"{type(self).__name__}: not for {W} {norm} {sharp} {expansion}")
+        raise NotImplementedError(f"{type(self).__name__}: not for {W} {norm} {expansion}")
 
     def monotone_signs(self, expansion: E, function: FormFunction) -> Annotated[Array, "f"]:
         """(f,): 1 where the function, weighted, rises on the one cell of the expansion, -1 where it

@@ -16,10 +16,10 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from gpcert.kernels.expansions.base import Expansion, FunctionModel, Geometry
+from gpcert.kernels.expansions.base import Expansion, FunctionModel
 from gpcert.kernels.nodes.base import CubicPart, DerivativeBounds, LocalNode, NodeBatch
 from gpcert.numerics.arrays import Array, PerCellAndPoint, namespace
-from gpcert.regions.frame import Reach
+from gpcert.regions.scaled import ScaledCells
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
@@ -38,15 +38,16 @@ class TaylorExpansion(Expansion):
     """A kernel's functions of N points at the centres, and how far its features bend over the
     cells."""
 
-    geometry: Geometry
+    geometry: ScaledCells
     node: LocalNode
-    reach: Reach
+    in_frame: ScaledCells
+    """The cells as the node sees them: scaled exactly."""
     count: int
 
     @cached_property
     def batch(self) -> NodeBatch:
         """The functions at the centres; of many cells those of the blocks are used instead."""
-        return self.node.at(self.reach)
+        return self.node.at(self.in_frame)
 
     @cached_property
     def K(self) -> PerCellAndPoint:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -65,7 +66,7 @@ class TaylorExpansion(Expansion):
     @cached_property
     def sizes(self) -> DerivativeBounds:
         """How far the features bend; not asked of single points."""
-        return self.node.derivative_bounds(self.reach)
+        return self.node.derivative_bounds(self.in_frame)
 
     def node_batch(self) -> NodeBatch:
         return self.batch
@@ -93,9 +94,9 @@ class TaylorExpansion(Expansion):
         return [(own, self._part(own)) for own in rows]
 
     def _part(self, rows: slice) -> TaylorExpansion:
-        geometry = self.geometry.take(np.arange(rows.start, rows.stop))
-        reach = self.reach.take(rows, None if self.reach.cells is None else geometry.cells)
-        return TaylorExpansion(geometry, self.node, reach, self.count)
+        index = np.arange(rows.start, rows.stop)
+        in_frame = self.in_frame.take(index)
+        return TaylorExpansion(self.geometry.take(index), self.node, in_frame, self.count)
 
     def gathered(self, compute: Callable[[TaylorExpansion], T]) -> T:
         """A tuple of arrays of all cells, from those of each block."""

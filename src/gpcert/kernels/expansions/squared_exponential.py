@@ -28,7 +28,6 @@ from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
     FunctionModel,
-    Geometry,
     LinearModel,
     LocalKernel,
     QuadraticForm,
@@ -59,13 +58,14 @@ from gpcert.numerics.compilation import fused
 from gpcert.numerics.rounding import gamma, nonnegative, root, up
 from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedExpansion(Expansion):
     """`scaled` (B, f): the centres; `distances` (B, N): their squared distances from the points."""
 
-    geometry: Geometry
+    geometry: ScaledCells
     K: Annotated[Array, "B N"]
     scaled: Annotated[Array, "B f"]
     distances: Annotated[Array, "B N"]
@@ -228,7 +228,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
 
     def _tail_bound(
         self,
-        geometry: Geometry,
+        geometry: ScaledCells,
         squared_norm: float | Array,
         known: Array,
         higher: HigherTerms | None,
@@ -250,7 +250,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return xp.minimum(plain, up(higher.size + beyond, 4))
 
     def _tail_beyond(
-        self, geometry: Geometry, squared_norm: float | Array, known: Array, higher: HigherTerms
+        self, geometry: ScaledCells, squared_norm: float | Array, known: Array, higher: HigherTerms
     ) -> Array:
         """Bound of the terms beyond the known degrees, see `_tail_bound`."""
         left = squared_norm - known - higher.known / self.variance

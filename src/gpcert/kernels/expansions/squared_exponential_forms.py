@@ -47,13 +47,6 @@ from gpcert.numerics.rounding import TINY, gamma, nonnegative, root, up
 if TYPE_CHECKING:
     from gpcert.kernels.expansions.squared_exponential import WeightedExpansion
 
-SHARP_DEGREE, SPECTRAL_DEGREE = 9, 6
-"""Highest degree of a form that is bounded by itself where that is to be sharp, and the highest one
-by spectral norms: a dozen more products of matrices."""
-
-FAINT = 2.0**-900
-"""Added to sums of products of four sizes, which lose less where they underflow."""
-
 LARGEST = 300.0
 """Exponents of the rounding's bound, beyond which a cell is too large for it."""
 
@@ -73,26 +66,21 @@ def form_polynomial(
     expansion: WeightedExpansion,
     W: Annotated[Array, "N N"],
     norm: float,
-    sharp: bool,
 ) -> tuple[tuple[PerCell, PerCellAndFeature, PerCellMatrix], PerCell]:
-    """See `LocalKernel.form_polynomial`: degrees up to 2, the higher ones by their sizes, the tail
-    by Cauchy-Schwarz (Statement 6.8), beyond degree 6 or 9: on large cells the former is less."""
+    """See `LocalKernel.form_polynomial`: degrees up to 2, those to `HIGHEST_DEGREE` by their sizes,
+    the tail by Cauchy-Schwarz (Statement 6.8)."""
     xp, geometry = namespace(W), expansion.geometry
-    degree = SHARP_DEGREE if sharp else HIGHEST_DEGREE
-    parts = [_polynomial(table, expansion, W, b, degree) for b in range(len(expansion.K))]
-    value, gradient, hessian, *lost = (xp.stack(list(part)) for part in zip(*parts, strict=True))
-    errors = []
-    for cut, own in zip((HIGHEST_DEGREE, degree), lost, strict=True):
-        tail = xp.sqrt(exponential_tail(up(2.0 * geometry.rho2, 1), cut))
-        errors.append(up(own + up(norm * table.variance * tail, 8), 4))
-    return (value, gradient, hessian), xp.minimum(*errors)
+    parts = [_polynomial(table, expansion, W, b) for b in range(len(expansion.K))]
+    value, gradient, hessian, lost = (xp.stack(list(part)) for part in zip(*parts, strict=True))
+    tail = xp.sqrt(exponential_tail(up(2.0 * geometry.rho2, 1), HIGHEST_DEGREE))
+    error = up(lost + up(norm * table.variance * tail, 8), 4)
+    return (value, gradient, hessian), error
 
 
 def _polynomial(
-    table: SquaredExponentialTable, expansion: WeightedExpansion, W: Array, b: int, degree: int
-) -> tuple[Array, Array, Array, Array, Array]:
-    """Degrees 0, 1, 2 of one cell, and what they and degrees 3 to `HIGHEST_DEGREE` leave open, or 3
-    to `degree`.
+    table: SquaredExponentialTable, expansion: WeightedExpansion, W: Array, b: int
+) -> tuple[Array, Array, Array, Array]:
+    """Degrees 0, 1, 2 of one cell, and what they and degrees 3 to `HIGHEST_DEGREE` leave open.
 
     Reason for the rounding: every coefficient is a sum of N^2 products `B_ij u_i.. u_j..` with a
     few roundings each, at most `sum_ij |B_ij| (m_i + m_j)^n` in size with m_i >= |z_i| + |c|; over
@@ -118,23 +106,19 @@ def _polynomial(
     metric = box_metric(xp.sum(xp.abs(B), axis=1)[None], points[None], half, rho)
     sizes = xp.abs(table.points) + xp.abs(scaled)
     lengths = metric.lengths(sizes[None])[0]
-    higher = _higher_degrees(B, points / metric.delta, lengths, eta, degree)
-    power = xp.stack([metric.rho[0] ** n for n in range(3, degree + 1)])
-    taken, few = higher * power, HIGHEST_DEGREE - 2
-    lost = [up(xp.sum(each), 64) + UNDERFLOW + total for each in (taken[:few], taken)]
-    return 0.5 * zeroth[0], gradient[0], 0.5 * (H + H.T), *lost
+    higher = _higher_degrees(B, points / metric.delta, lengths, eta)
+    power = xp.stack([metric.rho[0] ** n for n in range(3, HIGHEST_DEGREE + 1)])
+    lost = up(xp.sum(higher * power), 64) + UNDERFLOW + total
+    return 0.5 * zeroth[0], gradient[0], 0.5 * (H + H.T), lost
 
 
-def _higher_degrees(B: Array, points: Array, lengths: Array, eta: Array, degree: int) -> Array:
-    """(degree - 2,): bounds of degrees 3 to `degree` for |d| <= 1, from the points u_i (N, f) of
-    one cell.
+def _higher_degrees(B: Array, points: Array, lengths: Array, eta: Array) -> Array:
+    """Bounds of degrees 3 to `HIGHEST_DEGREE` for |d| <= 1, from the points u_i (N, f) of one cell.
 
     `F_a^2 = sum_ij (B P^a B)_ij P_ij^(n-a)`, P the points' products and powers entry by entry; its
-    error is at most `16 eta (sum_ij |B_ij| m_i^a m_j^(n-a))^2`, m_i >= |u_i|. It is the trace of
-    `M = B P^a B P^(n-a)`, whose eigenvalues are not negative and whose largest is the square of the
-    part's spectral norm: at most `sqrt(trace(M^2))`, with 32 eta times the fourth power.
+    error is at most `16 eta (sum_ij |B_ij| m_i^a m_j^(n-a))^2`, m_i >= |u_i|.
     """
-    xp = namespace(B)
+    xp, degree = namespace(B), HIGHEST_DEGREE
     rows, turned = xp.sum(B, axis=1), B @ points
     P = points @ points.T
     powers = list(accumulate([P] * degree, mul, initial=xp.ones_like(P)))
@@ -148,14 +132,6 @@ def _higher_degrees(B: Array, points: Array, lengths: Array, eta: Array, degree:
             square = xp.sum(joined[a] * powers[n - a])
             most = xp.sum(spread[a] * lengths ** (n - a)) ** 2
             part = xp.sqrt(nonnegative(square + 16.0 * eta * most))
-            if n <= SPECTRAL_DEGREE and degree > HIGHEST_DEGREE:
-                # of sum_i rows_i y_i^n, which has no two factors, any n - e and e of the y_i
-                e = a or n // 2
-                first = joined[a] if a else joined[0] * powers[e]
-                M = first @ powers[n - e]
-                fourth = xp.sum(xp.sum(M * M.T, axis=1)) + 32.0 * eta * most * most + FAINT
-                fourth = xp.where(xp.isnan(fourth), xp.full_like(fourth, math.inf), fourth)
-                part = xp.minimum(part, nonnegative(fourth) ** 0.25)
             times = (1 if 2 * a == n else 2) * math.comb(n, a)
             size = size + times * part / math.factorial(n)
         found.append(size)
@@ -210,14 +186,13 @@ def monotone_signs(
         most = half_square + xp.sum(xp.abs(cell.tilt) * cell.half)
         size = up(function.constant * cell.half * xp.exp(up(most, len(active) + 8)), 16)
         low, high, terms = low - size, high + size, terms + size
-    if function.W is not None and function.share > 0.0:
+    if function.W is not None:
         least, most = _form_slopes(cell, function.W)
         shrink = xp.exp(-half_square) * (1.0 - gamma(32))
         most = xp.where(most > 0, most, most * shrink)
         least = xp.where(least < 0, least, least * shrink)
-        low = low - function.share * most
-        high = high - function.share * least
-        terms = terms + function.share * (xp.abs(most) + xp.abs(least))
+        low, high = low - most, high - least
+        terms = terms + xp.abs(most) + xp.abs(least)
     # what was added may cancel: its rounding is that of the terms
     rounding = up(gamma(16) * terms, 8)
     low, high = low - rounding, high + rounding

@@ -23,7 +23,6 @@ from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import (
     Combination,
     FunctionModel,
-    Geometry,
     LocalKernel,
     QuadraticForm,
     finite_product,
@@ -50,8 +49,9 @@ from gpcert.numerics.arrays import (
 )
 from gpcert.numerics.rounding import down, gamma, nonnegative, up, up_float
 from gpcert.regions import Cells, Region
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
 from gpcert.regions.image import ImageCells
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         """Bound k(x, x) over the region; the node has so many points."""
         backend = frame.backend
         inverse = 1.0 / frame.unit  # exact: powers of two
-        root = node.derivative_bounds(Reach.of(region.root(backend), frame))
+        root = node.derivative_bounds(ScaledCells.in_frame(region.root(backend), frame))
         largest = up_float(float(root.lengths[0][0]) ** 2, 4)
         if not largest <= LARGEST_VARIANCE:
             raise InputError(
@@ -91,8 +91,8 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         )
 
     def expand(self, cells: Cells) -> TaylorExpansion:
-        reach = Reach.of(cells, self.frame)
-        return TaylorExpansion(self.geometry(cells), self.node, reach, self.count)
+        in_frame = ScaledCells.in_frame(cells, self.frame)
+        return TaylorExpansion(self.geometry(cells), self.node, in_frame, self.count)
 
     def model(
         self, expansion: TaylorExpansion, combination: Combination, pointwise: bool
@@ -221,10 +221,8 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
 
     def step_length(self, cells: ImageCells) -> PerCell:
         """R0 of cells as wide as the offsets."""
-        reach = Reach.of(cells, self.frame)
-        half = 0.0 * reach.half + cells.offset / reach.unit
-        small = Reach(reach.center, reach.raw, half, reach.unit)
-        return self.node.derivative_bounds(small).remainder(0)
+        small = Cells.around(cells.region, cells.center, 0.0 * cells.half + cells.offset)
+        return self.node.derivative_bounds(ScaledCells.in_frame(small, self.frame)).remainder(0)
 
     def first_tail(self, expansion: TaylorExpansion) -> PerCell:
         """R1: the features carry no weight."""
@@ -407,7 +405,7 @@ def _weighted(magnitudes: Array, size: Array) -> Array:
 
 
 def step_form(
-    sizes: DerivativeBounds, covariance: QuadraticForm, geometry: Geometry
+    sizes: DerivativeBounds, covariance: QuadraticForm, geometry: ScaledCells
 ) -> QuadraticForm:
     """A quadratic form over `||phi(c+d) - phi(c)||^2`: the better of two, cell by cell.
 

@@ -230,8 +230,6 @@ def _minima(slopes: Sequence[tuple[Carrier, Array]]) -> Iterator[Array]:
         if not isinstance(carrier, LinearCarrier):
             yield carrier.minimum(slope)
         else:
-            cells = carrier.reach.cells
-            key = id(carrier) if cells is None else id(cells)
-            together.setdefault(key, []).append((carrier, slope))
+            together.setdefault(id(carrier.geometry.cells), []).append((carrier, slope))
     for group in together.values():
         yield joint_minimum(group)

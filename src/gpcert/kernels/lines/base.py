@@ -28,7 +28,7 @@ import numpy as np
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndPoint, Reals, namespace
 from gpcert.numerics.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, down, gamma, root, up
 from gpcert.regions.cells import separable_minima
-from gpcert.regions.frame import Reach
+from gpcert.regions.scaled import ScaledCells
 
 
 class Carrier(ABC):
@@ -235,20 +235,20 @@ class LinearCarrier(Carrier):
     """Linear functions, known by their values at the centres and by their slopes.
 
     `values` (B, N) are known up to `errors` (B, N), `slopes` (N, f) up to `gamma(roundings)` times
-    themselves (and up to what underflow takes), in the frame coordinates of `reach`.
+    themselves (and up to what underflow takes), in the frame coordinates of `geometry`.
     """
 
     values: Array
     errors: Array
     slopes: Array
-    reach: Reach
+    geometry: ScaledCells
     roundings: int = 4
 
     @cached_property
     @np.errstate(over="ignore")
     def spread(self) -> PerCellAndPoint:
         """Upper bound (B, N) of `|beta_i.d|` over each cell's box."""
-        half = self.reach.half
+        half = self.geometry.half
         xp, f = namespace(half), half.shape[1]
         total = half @ abs(self.slopes).T
         lost = TINY * xp.sum(half, axis=1)[:, None]
@@ -278,14 +278,14 @@ class LinearCarrier(Carrier):
         most `|a_i| magnitude_i`; their rounding is counted by that size, and so is the rounding
         of a sum of so many forms.
         """
-        xp, half = namespace(coefficients), self.reach.half
+        xp, half = namespace(coefficients), self.geometry.half
         (_, N), f = coefficients.shape, half.shape[1]
         sizes = abs(coefficients)
         count = N + f + self.roundings + summands + 16
         error = xp.sum(sizes * self.errors, axis=1)
         error = error + gamma(count) * xp.sum(sizes * self._magnitude, axis=1)
         # underflow of slopes in either units
-        lost = 1.0 + xp.sum(half * (1.0 + self.reach.unit), axis=1)
+        lost = 1.0 + xp.sum(half * (1.0 + self.geometry.unit), axis=1)
         error = error + (TINY * (1.0 + N)) * lost
         flat = xp.sum(coefficients * self.values, axis=1)
         return flat, coefficients @ self.slopes, up(error, N + 8)
@@ -298,22 +298,17 @@ def joint_minimum(terms: Sequence[tuple[LinearCarrier, Array]]) -> PerCell:
     `sum_m sum_i a_mi phi_m(x, z_i)` with coefficients (B, N), all carriers on the same cells, each
     on some of their features. Exact up to rounding, over parts of balls too.
     """
-    reach = terms[0][0].reach
-    xp = namespace(reach.half)
+    geometry = terms[0][0].geometry
+    xp = namespace(geometry.half)
     forms = [carrier.form(coefficients, len(terms)) for carrier, coefficients in terms]
     flat = reduce(add, [form[0] for form in forms])
     error = reduce(add, [form[2] for form in forms])
-    if reach.cells is None:
-        assert len(terms) == 1, "carriers have cells in common"
-        least = -xp.sum(abs(forms[0][1]) * reach.half, axis=1)
-        error = error + gamma(reach.half.shape[1] + 4) * abs(least)
-    else:
-        slope = xp.zeros_like(reach.cells.lower)
-        for (carrier, _), form in zip(terms, forms, strict=True):
-            index = xp.asarray(carrier.reach.columns, device=slope.device)
-            # in the user's units, exactly: the frame's are powers of two
-            slope[:, index] = slope[:, index] + form[1] / carrier.reach.unit
-        least = reach.cells.linear_minimum(slope)
+    slope = xp.zeros_like(geometry.cells.lower)
+    for (carrier, _), form in zip(terms, forms, strict=True):
+        index = xp.asarray(carrier.geometry.features, device=slope.device)
+        # in the user's units, exactly: the frame's are powers of two
+        slope[:, index] = slope[:, index] + form[1] / carrier.geometry.unit
+    least = geometry.cells.linear_minimum(slope)
     # sums of 2 m + 1 numbers; the errors' own sum is rounded up
     size = abs(least) + reduce(add, [abs(form[0]) for form in forms])
     total = flat + least - up(error + gamma(len(terms) + 2) * size, 2 * len(terms) + 4)

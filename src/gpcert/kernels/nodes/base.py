@@ -32,7 +32,7 @@ from gpcert.kernels.sizes import (
 )
 from gpcert.numerics.arrays import Array, Index, PerCell, PerCellAndPoint, PerCellMatrix, namespace
 from gpcert.numerics.rounding import gamma, up, up_float
-from gpcert.regions.frame import Reach
+from gpcert.regions.scaled import ScaledCells
 
 if TYPE_CHECKING:
     from gpcert.kernels.nodes.radial_bins import BinnedSums
@@ -358,9 +358,9 @@ class LocalNode(ABC):
     """Whether its batches may have sums by bins of distances (`NodeBatch.binned`)."""
 
     @abstractmethod
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """How far the feature map bends over each cell."""
 
     @abstractmethod
-    def at(self, reach: Reach) -> NodeBatch:
+    def at(self, geometry: ScaledCells) -> NodeBatch:
         """The functions k(., z_i) on each cell."""

@@ -28,7 +28,7 @@ from gpcert.kernels.nodes.base import (
 from gpcert.kernels.sizes import frobenius, leibniz, raised, scaled, total
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndPoint, PerCellMatrix, Reals, namespace
 from gpcert.numerics.rounding import gamma
-from gpcert.regions.frame import Reach
+from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +38,15 @@ class SumNode(LocalNode):
     parts: tuple[LocalNode, ...]
 
     @np.errstate(over="ignore")
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """The feature space is the direct sum of the parts'."""
-        return reduce(DerivativeBounds.plus, [part.derivative_bounds(reach) for part in self.parts])
+        return reduce(
+            DerivativeBounds.plus, [part.derivative_bounds(geometry) for part in self.parts]
+        )
 
-    def at(self, reach: Reach) -> NodeBatch:
-        batches = tuple(part.at(reach) for part in self.parts)
-        return batches[0] if len(batches) == 1 else SumBatch.of(batches, reach.half.shape[1])
+    def at(self, geometry: ScaledCells) -> NodeBatch:
+        batches = tuple(part.at(geometry) for part in self.parts)
+        return batches[0] if len(batches) == 1 else SumBatch.of(batches, geometry.half.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,12 +142,12 @@ class ScaleNode(LocalNode):
     factor: float
 
     @np.errstate(over="ignore")
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """The feature map grows by the factor's root."""
-        return self.part.derivative_bounds(reach).scaled(self.factor)
+        return self.part.derivative_bounds(geometry).scaled(self.factor)
 
-    def at(self, reach: Reach) -> ScaleBatch:
-        part = self.part.at(reach)
+    def at(self, geometry: ScaledCells) -> ScaleBatch:
+        part = self.part.at(geometry)
         return ScaleBatch(
             self.factor * part.value,
             _scaled(part.sizes, self.factor),
@@ -224,14 +226,16 @@ class ProductNode(LocalNode):
     parts: tuple[LocalNode, ...]
 
     @np.errstate(over="ignore")
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """The feature space is the tensor product of the parts'."""
-        return reduce(DerivativeBounds.times, each_answer(self.parts, "derivative_bounds", reach))
+        return reduce(
+            DerivativeBounds.times, each_answer(self.parts, "derivative_bounds", geometry)
+        )
 
-    def at(self, reach: Reach) -> NodeBatch:
+    def at(self, geometry: ScaledCells) -> NodeBatch:
         """One batch a part, multiplied from the left."""
-        product = partial(ProductBatch.of, features=reach.half.shape[1])
-        return reduce(product, each_answer(self.parts, "at", reach))
+        product = partial(ProductBatch.of, features=geometry.half.shape[1])
+        return reduce(product, each_answer(self.parts, "at", geometry))
 
 
 def each_answer(parts: Sequence[Any], method: str, *arguments: Any) -> list[Any]:

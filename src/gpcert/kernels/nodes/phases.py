@@ -17,7 +17,8 @@ import numpy as np
 from gpcert.kernels.nodes.base import Jet, NodeBatch
 from gpcert.numerics.arrays import Array, Derivatives, PerCell, PerFeature, Points, Reals, namespace
 from gpcert.numerics.rounding import SIN_COS_ULPS, gamma, nonnegative, up
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 LARGEST_CLOSED = 100.0
 """From this u on, `|e^{iu}| + |polynomial|` is as good as the closed form."""
@@ -41,25 +42,25 @@ def length_above(vector: PerFeature) -> float:
 
 
 @np.errstate(over="ignore")
-def phase_reach(reach: Reach, frequency: Annotated[Array, "f"]) -> PerCell:
+def phase_reach(geometry: ScaledCells, frequency: Annotated[Array, "f"]) -> PerCell:
     """Upper bound (B,) of `|sum_j W_j d_j|` over each cell, W (f,) in frame coordinates.
 
     `sum |W_j| |d_j|` for the box; by Cauchy-Schwarz `|W / unit| |unit d|`, lengths in one unit
     for all features, where a ball makes the latter smaller.
     """
-    xp = namespace(reach.half)
-    box = reach.length(xp.abs(frequency))
-    if reach.cells is None or reach.cells.ball is None:
+    xp = namespace(geometry.half)
+    box = geometry.length(xp.abs(frequency))
+    if geometry.cells.ball is None:
         return box
     if not len(frequency):
         return box
-    relative = reach.unit / xp.max(reach.unit)
+    relative = geometry.unit / xp.max(geometry.unit)
     slope = frequency / relative
     largest = xp.max(xp.abs(slope))
     if not 0.0 < float(largest) < math.inf:
         return box
     size = largest * xp.sqrt(xp.sum((slope / largest) ** 2))  # no square underflows for good
-    ball = size * xp.sqrt(reach.squared_norm(up(relative**2, 1)))
+    ball = size * xp.sqrt(geometry.squared_norm(up(relative**2, 1)))
     return xp.minimum(box, up(ball, len(frequency) + 16))
 
 
@@ -151,9 +152,9 @@ class AffinePhase:
             len(slope),
         )
 
-    def at(self, reach: Reach) -> tuple[PerCell, PerCell]:
+    def at(self, geometry: ScaledCells) -> tuple[PerCell, PerCell]:
         """Values (B,) at the exact floats of the centres and bounds of their errors."""
-        return _affine(reach.raw, self.slope, self.constant, (self.size, self.features))
+        return _affine(geometry.exact_center, self.slope, self.constant, (self.size, self.features))
 
     @staticmethod
     def of_points(

@@ -38,7 +38,8 @@ from gpcert.numerics.arrays import (
     namespace,
 )
 from gpcert.numerics.rounding import TINY, U, gamma, nonnegative, root, up, up_float
-from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.frame import Frame
+from gpcert.regions.scaled import ScaledCells
 
 LARGEST_EXTENT = 1e60
 """Scaled coordinates beyond this are refused: their powers leave float64."""
@@ -131,10 +132,10 @@ class LocalRadial(LocalNode):
         """Distances of many features are found by expanding the square."""
         return self.scale.shape[0] > MAX_SUBTRACTED_FEATURES
 
-    def derivative_bounds(self, reach: Reach) -> DerivativeBounds:
+    def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """By Bochner: `E u^(2n) = (1, 3, 15) F_n(0) rho^(2n)`; the remainders of the profile."""
         with np.errstate(over="ignore"):
-            rho2 = reach.squared_norm(self.metric)
+            rho2 = geometry.squared_norm(self.metric)
             xp = namespace(rho2)
             zero = xp.zeros_like(rho2)
             moments = [self.variance + zero]
@@ -163,8 +164,8 @@ class LocalRadial(LocalNode):
             return part
         return infinite_beyond_zero(rho2)
 
-    def at(self, reach: Reach) -> RadialBatch:
-        return RadialBatch(self, reach)
+    def at(self, geometry: ScaledCells) -> RadialBatch:
+        return RadialBatch(self, geometry)
 
     def jet(self, value: PerCell, slope: PerCell, gradient: Array, hessian: Array) -> Jet:
         """From the moments of `a s F_1` (degree 0 and 1) and of `a s F_2` (degree 2)."""

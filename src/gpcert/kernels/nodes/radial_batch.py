@@ -38,7 +38,7 @@ from gpcert.numerics.arrays import (
 )
 from gpcert.numerics.rounding import TINY, U, gamma, nonnegative, up
 from gpcert.regions.cells import squared_distance_ranges
-from gpcert.regions.frame import Reach
+from gpcert.regions.scaled import ScaledCells
 
 if TYPE_CHECKING:
     from gpcert.kernels.nodes.radial import Accuracy, LocalRadial
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 class RadialBatch(NodeBatch):
     """See `NodeBatch`."""
 
-    def __init__(self, node: LocalRadial, reach: Reach) -> None:
-        self.node, self.reach = node, reach
-        self.centers = reach.center * node.scale
+    def __init__(self, node: LocalRadial, geometry: ScaledCells) -> None:
+        self.node, self.geometry = node, geometry
+        self.centers = geometry.center * node.scale
         self.r = node.distances(self.centers)
 
     def _terms(self, *pairs: tuple[int, int]) -> list[PerCellAndPoint]:
@@ -143,13 +143,13 @@ class RadialBatch(NodeBatch):
     @cached_property
     def half(self) -> PerCellAndFeature:
         """Scaled half-widths (B, f), rounded up."""
-        return up(self.reach.half * self.node.scale, 4)
+        return up(self.geometry.half * self.node.scale, 4)
 
     @cached_property
     def rho(self) -> PerCell:
         """(B,): upper bound of the scaled displacement."""
         with np.errstate(over="ignore"):
-            rho2 = self.reach.squared_norm(self.node.metric)
+            rho2 = self.geometry.squared_norm(self.node.metric)
         xp = namespace(rho2)
         return xp.where(rho2 > 0, up(xp.sqrt(rho2), 2), xp.zeros_like(rho2))
 
@@ -282,7 +282,7 @@ def _lines(batch: RadialBatch) -> AffineRelaxation:
         node.extents,
         largest,
         node.scale,
-        batch.reach.columns,
+        batch.geometry.features,
     )
     return AffineRelaxation(
         least, most, Affine(under, ((carrier, tangent),)), Affine(over, ((carrier, chord),))

@@ -101,6 +101,12 @@ class RadialProfile(ABC):
         """`a F_0(sqrt(r2))`, a new array; without the root where none is needed."""
         return self.weighted(np.sqrt(r2), np.asarray(a), 0)[0]
 
+    def errors_at_squares(self, r2: Reals, roundings: int) -> Reals:
+        """Relative errors of `at_squares` where the squares carry so many relative roundings; may
+        be infinite. The root carries one more, of its own (Statement 16.7)."""
+        r = np.sqrt(r2)
+        return self.relative_errors(0, (r, r), gamma(roundings + 1) * r)
+
     def growth(self, n: int, r: Reals) -> Reals:
         """`w_n(r)`, n <= 5, for 0 <= r <= 1e140; relative rounding like that of `terms`."""
         return r * (r * self.ratio(n, r))
