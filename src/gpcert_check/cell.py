@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from flint import arb, arb_mat
 
+from gpcert_check.balls import dot, largest, root, square, total
 from gpcert_check.region import Region
 from gpcert_check.tree import middle
 
@@ -28,7 +29,7 @@ class Frame:
         self.slopes = arb_mat([[arb(row[j]) for j in self.free] for row in matrix])
         still = [j for j in range(d) if j not in set(self.free)]
         self.fixed = [
-            sum((arb(row[j]) * arb(region.center[j]) for j in still), arb(b))
+            total(arb(row[j]) * arb(region.center[j]) for j in still) + arb(b)
             for row, b in zip(matrix, shift, strict=True)
         ]
 
@@ -54,16 +55,12 @@ class Cell:
             self.spans = [place.get(j, arb(0)) for j in range(frame.region.dim)]
         else:
             rows = frame.slopes.tolist()
-            self.spans = [
-                sum((abs(s) * w for s, w in zip(row, self.widths, strict=True)), arb(0))
-                for row in rows
-            ]
+            self.spans = [dot(map(abs, row), self.widths) for row in rows]
         """How far each linear feature can be from its value at the centre."""
 
     def reach(self, weights: list[arb], dims: list[int]) -> arb:
         """Upper bound of `(sum_j weights_j (z_j(x) - z_j(center))^2)^(1/2)` over the cell."""
-        box = sum((w * self.spans[j] ** 2 for w, j in zip(weights, dims, strict=True)), arb(0))
-        found = box.sqrt()
+        found = root(dot(weights, (square(self.spans[j]) for j in dims)))
         region = self.frame.region
         if region.round and self.frame.plain:
             # |x - c| <= |x - b| + |b - c|, b the ball's centre; p <= 2, so |x - b|_w <= max r w
@@ -71,14 +68,14 @@ class Cell:
             for w, j in zip(weights, dims, strict=True):
                 if j in self.frame.free:
                     own = self.center[self.frame.free.index(j)]
-                    apart += w * (arb(own) - arb(region.center[j])) ** 2
-                    most = most.max(w.sqrt() * arb(region.radii[j]))
-            found = found.min(apart.sqrt() + most)
+                    apart += w * square(arb(own) - arb(region.center[j]))
+                    most = most.max(root(w) * arb(region.radii[j]))
+            found = found.min(root(apart) + most)
         return found
 
     def linear_minimum(self, slopes: list[arb]) -> arb:
         """Lower bound of `slopes . (x - center)` over the cell."""
-        found = -sum((abs(s) * w for s, w in zip(slopes, self.widths, strict=True)), arb(0))
+        found = -dot(map(abs, slopes), self.widths)
         region = self.frame.region
         if region.round:
             # over the ball: minus the dual norm of the slopes, from the ball's own centre
@@ -86,12 +83,7 @@ class Cell:
             for s, c, j in zip(slopes, self.center, self.frame.free, strict=True):
                 shift += s * (arb(region.center[j]) - arb(c))
                 sizes.append(abs(s) * arb(region.radii[j]))
-            if region.p == 1.0:
-                dual = arb(0)
-                for size in sizes:
-                    dual = dual.max(size)
-            else:
-                dual = sum((size**2 for size in sizes), arb(0)).sqrt()
+            dual = largest(sizes) if region.p == 1.0 else root(dot(sizes, sizes))
             found = found.max(shift - dual)
         return found
 

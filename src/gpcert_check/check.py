@@ -160,7 +160,9 @@ class Certificate:
     def _axis(self, cell: Cell) -> int:
         """The axis along which the kernel's features change most."""
         metric = self.model.kernel.gram(cell.z)
-        sizes = [float(metric[1 + j, 1 + j].mid() * w.mid() ** 2) for j, w in enumerate(cell.widths)]
+        sizes = [
+            float(metric[1 + j, 1 + j].mid() * w.mid() ** 2) for j, w in enumerate(cell.widths)
+        ]
         if max(sizes) <= 0:
             sizes = [float(w.mid()) for w in cell.widths]
         axis = sizes.index(max(sizes))
@@ -278,7 +280,9 @@ def _fraction(value: Any) -> Fraction:
 def sha256(header: dict[str, Any], arrays: dict[str, Numbers]) -> str:
     """The full SHA-256 of a model: of what its kernel, likelihood and labels are, as sorted JSON,
     and of every array's name, shape and bytes, in the order of the names."""
-    parts = {key: header.get(key) for key in ("kernel", "likelihood", "classes", "coupled", "levels")}
+    parts = {
+        key: header.get(key) for key in ("kernel", "likelihood", "classes", "coupled", "levels")
+    }
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     for key in sorted(arrays):
         shape = ",".join(map(str, arrays[key].shape))

@@ -22,7 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("gpcert-check", description=__doc__)
     parser.add_argument("file")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
-    parser.add_argument("--splits", type=int, default=10**6, help="cells beyond the leaves, at most")
+    parser.add_argument(
+        "--splits", type=int, default=10**6, help="cells beyond the leaves, at most"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress")
     options = parser.parse_args(arguments)
     try:

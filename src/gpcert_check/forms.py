@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from flint import arb, arb_mat
 
+from gpcert_check.balls import dot, square, total
 from gpcert_check.cell import Cell
 
 DESCENTS = 30
@@ -49,10 +50,7 @@ class Quadratic:
             cell.linear_minimum([-a for a in self.slopes])
         )
         f, entries, w = len(cell.widths), self.matrix.entries(), cell.widths
-        bent = arb(0)
-        for i in range(f):
-            row = sum((abs(entries[i * f + j]) * w[j] for j in range(f)), arb(0))
-            bent += row * w[i]
+        bent = total(w[i] * dot(map(abs, entries[i * f : i * f + f]), w) for i in range(f))
         return bent / 2 - linear
 
     def minimum(self, cell: Cell, wanted: bool = True) -> arb:
@@ -66,8 +64,8 @@ class Quadratic:
         f, w = len(cell.widths), cell.widths
         entries = self.matrix.entries()
         H = [[entries[i * f + j] * w[i] * w[j] for j in range(f)] for i in range(f)]
-        apart = sum((abs(H[i][j]) for i in range(f) for j in range(f) if i != j), arb(0))
-        apart += sum(((-H[i][i]).nonnegative_part() for i in range(f)), arb(0))
+        apart = total(abs(H[i][j]) for i in range(f) for j in range(f) if i != j)
+        apart += total((-H[i][i]).nonnegative_part() for i in range(f))
         simple = self.value + cell.linear_minimum(self.slopes) - apart / 2
         if simple > 0 or not wanted or f == 0:
             return simple
@@ -78,13 +76,12 @@ class Quadratic:
         b = [float(s.mid() * v.mid()) for s, v in zip(self.slopes, w, strict=True)]
         p = list(map(arb, _descend([[float(v.mid()) for v in row] for row in M], b)))
         Mp = (arb_mat(M) * arb_mat(f, 1, p)).entries()
-        pMp = sum((x * y for x, y in zip(p, Mp, strict=True)), arb(0))
         # (M p).y = (M p / w).d; a width of 0 leaves y = 0
         slopes = [
             s + (v / width if width > 0 else 0)
             for s, v, width in zip(self.slopes, Mp, w, strict=True)
         ]
-        bound = self.value - pMp / 2 + cell.linear_minimum(slopes) + shift * _most(cell) / 2
+        bound = self.value - dot(p, Mp) / 2 + cell.linear_minimum(slopes) + shift * _most(cell) / 2
         return simple.max(bound)
 
 
@@ -92,8 +89,8 @@ def _most(cell: Cell) -> arb:
     """Upper bound of `sum (d_j / w_j)^2` on the cell."""
     if not cell.frame.region.round or not cell.frame.plain:
         return arb(len(cell.widths))
-    weights = [1 / w**2 if w > 0 else arb(0) for w in cell.widths]
-    return cell.reach(weights, cell.frame.free) ** 2
+    weights = [1 / square(w) if w > 0 else arb(0) for w in cell.widths]
+    return square(cell.reach(weights, cell.frame.free))
 
 
 def _shift(H: list[list[arb]]) -> arb:
@@ -125,9 +122,8 @@ def positive_definite(matrix: list[list[arb]]) -> bool:
         row: list[arb] = []
         for j in range(i):
             other = rows[j]
-            total = sum((a * b for a, b in zip(row, other, strict=False)), arb(0))
-            row.append((matrix[i][j] - total) / other[j])
-        pivot = matrix[i][i] - sum((a * a for a in row), arb(0))
+            row.append((matrix[i][j] - dot(row, other[:j])) / other[j])
+        pivot = matrix[i][i] - dot(row, row)
         if not pivot > 0:
             return False
         row.append(pivot.sqrt())

@@ -13,11 +13,10 @@ from typing import Any
 
 from flint import arb, arb_mat, fmpq
 
+from gpcert_check.balls import dot, power, root, square, total
 from gpcert_check.cell import Cell
 from gpcert_check.forms import Quadratic
 from gpcert_check.jets import Expansion
-from gpcert_check.kernels import Scale
-from gpcert_check.lengths import root
 from gpcert_check.posterior import Posterior, column_rows
 from gpcert_check.stationary import SquaredExponential
 from gpcert_check.verdicts import BadFile, NotCovered
@@ -53,7 +52,10 @@ def read_goal(record: dict[str, Any], model: Posterior) -> Goal:
         raise BadFile(f"goal: expected a sign and an output of the model, got {record!r}")
     if kind == "probability" and model.likelihood[0] != "probit":
         raise NotCovered(f"probabilities of the likelihood {model.likelihood[0]!r}")
-    if kind in ("variance", "std", "probability") and model.likelihood[0] in ("mean_only", "sign_only"):
+    if kind in ("variance", "std", "probability") and model.likelihood[0] in (
+        "mean_only",
+        "sign_only",
+    ):
         raise BadFile("goal: the model has no variance")
     return Goal(kind, output, sign, beta)
 
@@ -117,7 +119,7 @@ class Bounds:
         model, c = self.model, goal.output
         degree = min(self.degree, model.kernel.degree)
         jets, t = self.expansion(degree), model.weights[c]
-        value = sum((a * b for a, b in zip(t, jets.jet.value, strict=True)), arb(0))
+        value = dot(t, jets.jet.value)
         f = len(self.cell.widths)
         slopes = jets.gradient(t) if degree > 0 else [arb(0)] * f
         matrix = jets.hessian(t) if degree > 1 else arb_mat(f, f)
@@ -135,9 +137,8 @@ class Bounds:
     def _trend(self, c: int) -> Quadratic:
         """`slope.z`."""
         z, slope = self.cell.z, self.model.slope[c]
-        value = sum((a * b for a, b in zip(slope, z, strict=True)), arb(0))
         along = (arb_mat(1, len(slope), slope) * self.model.frame.slopes).entries()
-        return Quadratic(value, along, arb_mat(len(along), len(along)))
+        return Quadratic(dot(slope, z), along, arb_mat(len(along), len(along)))
 
     def _weighted(
         self,
@@ -156,20 +157,19 @@ class Bounds:
         """
         cell = self.cell
         rho = cell.reach(kernel.weights, kernel.dims).upper()
-        most = rho**2 / 2
+        most = square(rho) / 2
         steep = most.exp()
         metric, variance = kernel.metric, kernel.variance
         form = known
         if degree > 1:
             form = Quadratic(known.value, known.slopes, known.matrix + metric * known.value)
-        energy = known.value**2 / variance
+        energy = square(known.value) / variance
         if cell.frame.plain and degree > 0:
             energy += self._energy(kernel, form, degree) / variance
-        left = root(norm**2 - energy.lower().nonnegative_part())
-        beyond = sum((rho ** (2 * m) / arb.fac_ui(m) for m in range(degree + 1, degree + 4)), arb(0))
-        # (n + 4 + k)! >= (n + 4)! k!
-        beyond += rho ** (2 * degree + 8) / arb.fac_ui(degree + 4) * (rho**2).exp()
-        tail = variance.sqrt() * left * beyond.sqrt()
+        left = root(square(norm) - energy.lower().nonnegative_part())
+        parts = [power(rho, 2 * m) / arb.fac_ui(m) for m in range(degree + 1, degree + 5)]
+        parts[-1] *= square(rho).exp()  # (n + 4 + k)! >= (n + 4)! k!
+        tail = root(variance) * left * root(total(parts))
         # exp(y) (a + u(d)) with |u| <= size: a exp(y) from below, and u + [-1, 1] size (exp(Y) - 1)
         a = rest.value
         chord = (steep - 1) / most if most > 0 else arb(1)
@@ -180,21 +180,21 @@ class Bounds:
         )
         change = arb(0) if constant else varying.size(cell) * (steep - 1)
         bent = Quadratic(a, [arb(0)] * len(cell.widths), metric * (a * by))
-        total = form.times(factor).plus(bent).plus(varying)
-        return total.minimum(cell) - abs(factor) * tail - change
+        whole = form.times(factor).plus(bent).plus(varying)
+        return whole.minimum(cell) - abs(factor) * tail - change
 
     def _energy(self, kernel: SquaredExponential, form: Quadratic, degree: int) -> arb:
         """`variance sum_(0 < |a| <= n) w_a^2` over the free features."""
         place = dict(zip(kernel.dims, kernel.weights, strict=True))
-        lengths = [1 / place[j].sqrt() if j in place else arb(0) for j in self.cell.frame.free]
-        total = sum(((s * v) ** 2 for s, v in zip(form.slopes, lengths, strict=True)), arb(0))
+        lengths = [1 / root(place[j]) if j in place else arb(0) for j in self.cell.frame.free]
+        found = total(square(s * v) for s, v in zip(form.slopes, lengths, strict=True))
         if degree > 1:
             f, entries = len(lengths), form.matrix.entries()
-            squares = (
-                (entries[i * f + j] * lengths[i] * lengths[j]) ** 2 for i in range(f) for j in range(f)
+            pairs = ((i, j) for i in range(f) for j in range(f))
+            found += (
+                total(square(entries[i * f + j] * lengths[i] * lengths[j]) for i, j in pairs) / 2
             )
-            total += sum(squares, arb(0)) / 2
-        return total
+        return found
 
     # the variance
 
@@ -224,15 +224,15 @@ class Bounds:
         if not rest > 0:
             return lower, upper
         e = rest / (size + rest)  # in (0, 1]
-        slack = rest**2 / e
-        below = lower.plus(length.times(-e)).shifted(-slack - precision.least * rest**2)
-        above = upper.plus(length.times(e)).shifted(slack + precision.most * rest**2)
+        slack = square(rest) / e
+        below = lower.plus(length.times(-e)).shifted(-slack - precision.least * square(rest))
+        above = upper.plus(length.times(e)).shifted(slack + precision.most * square(rest))
         return below, above
 
     def total(self, form: Quadratic, output: int, extra: arb) -> Quadratic:
         """`scale^2 v + noise + extra`."""
         scale, noise = self.model.scale[output], self.model.noise[output]
-        return form.times(scale**2).shifted(noise + extra)
+        return form.times(square(scale)).shifted(noise + extra)
 
     def variance_margin(self, goal: Goal, level: arb) -> arb:
         """Of `sign V >= level` or `sign sqrt(V) >= level`."""
@@ -240,7 +240,7 @@ class Bounds:
         if bound < 0:
             return arb(goal.sign)  # V >= 0
         if goal.kind == "std":
-            bound = bound**2
+            bound = square(bound)
         below, above = self.variance_forms(goal.output)
         if goal.sign > 0:
             if bound <= noise:
@@ -256,7 +256,8 @@ class Bounds:
         [a^2, b^2] it lies above its chord, `sqrt(W) >= a + (W - a^2) / (a + b)`.
         """
         return self._once(
-            ("root", output, beta.str(40), extra.str(20)), lambda: self._root_line(output, beta, extra)
+            ("root", output, beta.str(40), extra.str(20)),
+            lambda: self._root_line(output, beta, extra),
         )
 
     def _root_line(self, output: int, beta: arb, extra: arb) -> Quadratic:
@@ -270,7 +271,7 @@ class Bounds:
         if beta > 0:
             r = root(high.value).mid()
             if not r > 0:
-                r = arb(2) ** -200
+                r = arb(2.0**-200)
             return high.times(1 / r).shifted(r).times(beta / 2)
         low = self.total(below, output, extra)
         a2 = low.minimum(self.cell).max(base).lower().nonnegative_part()
@@ -284,6 +285,10 @@ class Bounds:
 def _form(matrix: arb_mat) -> Quadratic:
     """`(1, d)^T matrix (1, d)` as a quadratic."""
     f = matrix.nrows() - 1
-    inner = arb_mat([[matrix[1 + i, 1 + j] for j in range(f)] for i in range(f)]) if f else arb_mat(0, 0)
+    inner = (
+        arb_mat([[matrix[1 + i, 1 + j] for j in range(f)] for i in range(f)])
+        if f
+        else arb_mat(0, 0)
+    )
     slopes = [2 * matrix[0, 1 + j] for j in range(f)]
     return Quadratic(matrix[0, 0], slopes, inner * arb(2))

@@ -10,9 +10,10 @@ from typing import Any
 
 from flint import arb, arb_mat
 
+from gpcert_check.balls import dot, root, square
 from gpcert_check.cell import Cell, Frame
 from gpcert_check.jets import Column, Expansion, Inner, Jet
-from gpcert_check.lengths import Lengths, root
+from gpcert_check.lengths import Lengths
 from gpcert_check.verdicts import BadFile, NotCovered
 
 
@@ -61,7 +62,7 @@ class Constant(Kernel):
         return Jet([self.variance] * self.count)
 
     def lengths(self, cell: Cell, degree: int) -> Lengths:
-        size = self.variance.sqrt()
+        size = root(self.variance)
         return Lengths([size] + [arb(0)] * degree, arb(0), size)
 
     def gram(self, z: Column) -> arb_mat:
@@ -95,16 +96,15 @@ class Linear(Kernel):
         return Jet(values, {number: [arb(1)] * count}, second)
 
     def lengths(self, cell: Cell, degree: int) -> Lengths:
-        each = zip(self.weights, self.center, self.dims, strict=True)
-        size = sum((w * (cell.z[j] - c) ** 2 for w, c, j in each), arb(0))
-        size, step = root(size), cell.reach(self.weights, self.dims)
+        moved = (square(cell.z[j] - c) for j, c in zip(self.dims, self.center, strict=True))
+        size, step = root(dot(self.weights, moved)), cell.reach(self.weights, self.dims)
         if degree == 0:
             return Lengths([size], step, size + step)
         return Lengths([size, step] + [arb(0)] * (degree - 1), arb(0), size + step)
 
     def gram(self, z: Column) -> arb_mat:
         each = list(zip(self.weights, self.center, self.dims, strict=True))
-        columns = [[z[j] - c for _, c, j in each]] + self.slopes.transpose().tolist()
+        columns = [[z[j] - c for _, c, j in each], *self.slopes.transpose().tolist()]
         features = arb_mat(columns)
         weighted = [[w * v for (w, _, _), v in zip(each, row, strict=True)] for row in columns]
         return features * arb_mat(weighted).transpose()
@@ -154,7 +154,7 @@ class Product(Sum):
         return a.times(b)
 
     def joined_gram(self, a: arb_mat, b: arb_mat) -> arb_mat:
-        """`<e_j, e_k>` with `e_j = a_j (x) b_0 + a_0 (x) b_j` for derivatives, `e_0 = a_0 (x) b_0`."""
+        """Of `e_0 = a_0 (x) b_0` and the derivatives `e_j = a_j (x) b_0 + a_0 (x) b_j`."""
         found = a * b[0, 0] + b * a[0, 0]
         for j in range(a.nrows()):
             for k in range(a.nrows()):
@@ -193,7 +193,7 @@ def read_kernel(described: Any, dims: list[int]) -> Kernel:
         raise BadFile(f"kernel: expected [name, parameters], got {error!r}") from error
 
 
-def _read(name: str, config: dict[str, Any], dims: list[int]) -> Kernel:
+def _read(name: str, config: dict[str, Any], dims: list[int]) -> Kernel:  # noqa: PLR0911
     from gpcert_check.stationary import STATIONARY
 
     if name in STATIONARY:

@@ -8,9 +8,10 @@ lengths <= `terms[j]`. Sums of kernels are orthogonal sums of features, products
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
 from flint import arb
+
+from gpcert_check.balls import root, square, total
 
 
 @dataclass(frozen=True)
@@ -23,31 +24,22 @@ class Lengths:
 
     def plus(self, other: Lengths) -> Lengths:
         """Of a sum of kernels: features side by side."""
-        terms = [root(a**2 + b**2) for a, b in zip(self.terms, other.terms, strict=True)]
-        rest = root(self.rest**2 + other.rest**2)
-        return Lengths(terms, rest, root(self.whole**2 + other.whole**2))
+        terms = [root(a * a + b * b) for a, b in zip(self.terms, other.terms, strict=True)]
+        rest = root(square(self.rest) + square(other.rest))
+        return Lengths(terms, rest, root(square(self.whole) + square(other.whole)))
 
     def times(self, other: Lengths) -> Lengths:
         """Of a product: with `phi = T + r` in both factors, `phi phi' = r phi' + T r' + T T'`."""
         n = len(self.terms)
         pairs = [(i, j) for i in range(n) for j in range(n)]
         terms = [
-            sum((self.terms[i] * other.terms[j] for i, j in pairs if i + j == m), arb(0))
-            for m in range(n)
+            total(self.terms[i] * other.terms[j] for i, j in pairs if i + j == m) for m in range(n)
         ]
-        beyond = sum((self.terms[i] * other.terms[j] for i, j in pairs if i + j >= n), arb(0))
-        polynomial = reduce(arb.__add__, self.terms)
-        rest = self.rest * other.whole + polynomial * other.rest + beyond
+        beyond = total(self.terms[i] * other.terms[j] for i, j in pairs if i + j >= n)
+        rest = self.rest * other.whole + total(self.terms) * other.rest + beyond
         return Lengths(terms, rest, self.whole * other.whole)
 
     def scaled(self, factor: arb) -> Lengths:
         """Of a multiple of the kernel."""
-        by = factor.sqrt()
+        by = root(factor)
         return Lengths([by * a for a in self.terms], by * self.rest, by * self.whole)
-
-
-def root(square: arb) -> arb:
-    """The root of a number that is not negative, though its ball may reach below 0."""
-    if square >= 0:
-        return square.sqrt()
-    return arb(0).union(square.upper().nonnegative_part().sqrt())

@@ -14,11 +14,11 @@ from typing import Any
 
 from flint import arb, arb_mat
 
+from gpcert_check.balls import root, square, total
 from gpcert_check.cell import Frame
 from gpcert_check.container import Numbers
 from gpcert_check.jets import Column
 from gpcert_check.kernels import Kernel, read_kernel
-from gpcert_check.lengths import root
 from gpcert_check.region import Region
 from gpcert_check.verdicts import BadFile, NotCovered
 
@@ -63,7 +63,9 @@ class Posterior:
         if not all(s > 0 for s in self.scale) or not all(v >= 0 for v in self.noise):
             raise BadFile("model: expected scale > 0 and noise >= 0")
         slopes = arrays.get("slope")
-        self.slope = [[arb(0)] * q] * m if slopes is None else [list(map(arb, r)) for r in slopes.rows()]
+        self.slope = (
+            [[arb(0)] * q] * m if slopes is None else [list(map(arb, r)) for r in slopes.rows()]
+        )
         if len(self.slope) != m or any(len(row) != q for row in self.slope):
             raise BadFile("model: expected a slope for every output")
         self.has_trend = slopes is not None
@@ -110,7 +112,9 @@ class Precision:
             return part.part(output if part.shape[0] > 1 else 0)
 
         self.gram = model.gram
-        self.factor = arb_mat([list(map(arb, r)) for r in row(factors).rows()] or [[0] * len(model.points)])
+        self.factor = arb_mat(
+            [list(map(arb, r)) for r in row(factors).rows()] or [[0] * len(model.points)]
+        )
         self.noise = None if noises is None else list(row(noises).values)
         if self.noise is not None and not all(v > 0 for v in self.noise):
             raise BadFile("model: expected training noise > 0")
@@ -148,7 +152,9 @@ class Precision:
         keep = [v != float("inf") for v in self.noise]
         N, m = columns.nrows(), columns.ncols()
         entries = weights.entries()
-        weights = arb_mat(N, m, [entries[i * m + j] if keep[i] else 0 for i in range(N) for j in range(m)])
+        weights = arb_mat(
+            N, m, [entries[i * m + j] if keep[i] else 0 for i in range(N) for j in range(m)]
+        )
         product, own = self.gram * weights, weights.entries()
         noisy = [arb(v) if k else arb(0) for v, k in zip(self.noise, keep, strict=True)]
         product += arb_mat(N, m, [noisy[i] * own[i * m + j] for i in range(N) for j in range(m)])
@@ -156,7 +162,9 @@ class Precision:
         upper = prior - cross - cross.transpose() + weights.transpose() * product
         rest = (product - columns).entries()
         scaled = [
-            rest[i * m + j] / noisy[i].sqrt() if keep[i] else arb(0) for i in range(N) for j in range(m)
+            rest[i * m + j] / noisy[i].sqrt() if keep[i] else arb(0)
+            for i in range(N)
+            for j in range(m)
         ]
         residual = arb_mat(N, m, scaled)
         return upper - residual.transpose() * residual, upper, upper
@@ -165,11 +173,12 @@ class Precision:
 def largest_eigenvalue(matrix: arb_mat) -> arb:
     """Upper bound of the largest eigenvalue of a symmetric positive semi-definite matrix: the
     Frobenius norm of a power of it, and its root."""
-    power = 1
     for _ in range(SQUARINGS):
-        matrix, power = matrix * matrix, 2 * power
-    total = sum((v * v for v in matrix.entries()), arb(0))
-    return root(total) ** (arb(1) / power)
+        matrix = matrix * matrix
+    found = total(map(square, matrix.entries())).upper().nonnegative_part()
+    for _ in range(SQUARINGS + 1):
+        found = found.sqrt()
+    return found
 
 
 def column_rows(values: Column, gradients: arb_mat) -> arb_mat:

@@ -48,7 +48,9 @@ class Region:
             return False
         if not self.round:
             return True
-        parts = [abs(point[j] - Fraction(self.center[j])) / Fraction(self.radii[j]) for j in self.free]
+        parts = [
+            abs(point[j] - Fraction(self.center[j])) / Fraction(self.radii[j]) for j in self.free
+        ]
         return sum(part ** int(self.p) for part in parts) <= 1
 
     def misses(self, low: list[float], high: list[float]) -> bool:
@@ -57,7 +59,9 @@ class Region:
             return False
         total = Fraction(0)
         for j, a, b in zip(self.free, low, high, strict=True):
-            gap = max(Fraction(a) - Fraction(self.center[j]), Fraction(self.center[j]) - Fraction(b))
+            gap = max(
+                Fraction(a) - Fraction(self.center[j]), Fraction(self.center[j]) - Fraction(b)
+            )
             total += (max(gap, Fraction(0)) / Fraction(self.radii[j])) ** int(self.p)
         return total > 1
 

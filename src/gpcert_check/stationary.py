@@ -7,10 +7,11 @@ from typing import Any
 
 from flint import arb, arb_mat, ctx
 
+from gpcert_check.balls import dot, power, root, square, total
 from gpcert_check.cell import Cell, Frame
 from gpcert_check.jets import Column, Inner, Jet
 from gpcert_check.kernels import Kernel, positive, vector
-from gpcert_check.lengths import Lengths, root
+from gpcert_check.lengths import Lengths
 from gpcert_check.verdicts import BadFile, NotCovered
 
 
@@ -25,7 +26,7 @@ class Radial(Kernel):
         lengths = vector(config["length_scale"], dims)
         if not all(length > 0 for length in lengths):
             raise BadFile("kernel: expected length-scales > 0")
-        self.weights = [1 / length**2 for length in lengths]
+        self.weights = [1 / square(length) for length in lengths]
 
     def profile(self, s: arb, degree: int) -> list[arb]:
         """f and its derivatives up to a degree."""
@@ -36,27 +37,23 @@ class Radial(Kernel):
         self.points = arb_mat([[arb(z[j]) for j in dims] for z in points])
         doubled = [[2 * w * arb(z[j]) for w, j in zip(weights, dims, strict=True)] for z in points]
         self.doubled = arb_mat(doubled)
-        self.squares = [
-            sum((w * arb(z[j]) ** 2 for w, j in zip(weights, dims, strict=True)), arb(0))
-            for z in points
-        ]
+        self.squares = [dot(weights, (square(arb(z[j])) for j in dims)) for z in points]
         rows = frame.slopes.tolist()
         self.slopes = arb_mat([rows[j] for j in dims])
         self.columns = self.doubled * self.slopes
-        weighted = [[w * v for v in row] for w, row in zip(weights, self.slopes.tolist(), strict=True)]
+        weighted = [
+            [w * v for v in row] for w, row in zip(weights, self.slopes.tolist(), strict=True)
+        ]
         self.metric = self.slopes.transpose() * arb_mat(weighted)
         self.weighted = arb_mat(weighted)
         self.ones = arb_mat(len(points), 1, [1] * len(points))
 
     def jet(self, z: Column, degree: int, inner: list[Inner]) -> Jet:
         own = [z[j] for j in self.dims]
-        square = sum((w * v**2 for w, v in zip(self.weights, own, strict=True)), arb(0))
+        size2 = dot(self.weights, map(square, own))
         cross = (self.doubled * arb_mat(len(own), 1, own)).entries()
         each = zip(self.squares, cross, strict=True)
-        profiles = [
-            self.profile(square + own_square - c, degree)
-            for own_square, c in each
-        ]
+        profiles = [self.profile(size2 + own_square - c, degree) for own_square, c in each]
         size = self.variance
         columns = [[size * v for v in values] for values in zip(*profiles, strict=True)]
         if degree == 0:
@@ -72,21 +69,21 @@ class Radial(Kernel):
         `rest_0^2 = 2 kappa(0) - 2 kappa(rho)`,
         `rest_1^2 = rest_0^2 + 2 rho kappa'(rho) + m_2 rho^2`,
         `rest_2^2 = rest_0^2 + 2 rho kappa'(rho) - rho^2 kappa''(rho) + m_4 rho^4 / 4`."""
-        rho, size = cell.reach(self.weights, self.dims), self.variance.sqrt()
+        rho, size = cell.reach(self.weights, self.dims), root(self.variance)
         with ctx.workprec(4 * ctx.prec):
-            s = rho.upper() ** 2  # every rest increases with rho
+            s = square(rho.upper())  # every rest increases with rho
             f = self.profile(s, degree)
-            square = 2 - 2 * f[0]
+            left = 2 - 2 * f[0]
             if degree > 0:
-                square += 4 * s * f[1]
+                left += 4 * s * f[1]
             if degree == 1:
-                square += self.moments[0] * s
+                left += self.moments[0] * s
             if degree == 2:
-                square += self.moments[1] * s**2 / 4 - 2 * s * f[1] - 4 * s**2 * f[2]
-            rest = root(square)
+                left += s * s * self.moments[1] / 4 - 2 * s * f[1] - 4 * s * s * f[2]
+            rest = root(left)
         terms = [size]
         for j in range(degree):
-            terms.append(size * self.moments[j].sqrt() * rho ** (j + 1) / (j + 1))
+            terms.append(size * root(self.moments[j]) * power(rho, j + 1) / (j + 1))
         return Lengths(terms, size * rest, size)
 
     def gram(self, z: Column) -> arb_mat:
@@ -146,7 +143,7 @@ class Matern(Radial):
             freedom = arb(2 * p + 1)
             self.moments = [freedom / (2 * p - 1)] if p > 0 else []
             if p > 1:
-                self.moments.append(3 * freedom**2 / ((2 * p - 1) * (2 * p - 3)))
+                self.moments.append(3 * freedom * freedom / ((2 * p - 1) * (2 * p - 3)))
             self.coefficients = [_bessel(q) for q in range(p + 1)]
 
     def profile(self, s: arb, degree: int) -> list[arb]:
@@ -168,7 +165,7 @@ def _bessel(p: int) -> list[arb]:
     found = []
     for i in range(p + 1):
         weight = arb.fac_ui(p) * arb.fac_ui(p + i) / (arb.fac_ui(2 * p) * arb.fac_ui(i))
-        found.append(weight / arb.fac_ui(p - i) * arb(2) ** (p - i))
+        found.append(weight / arb.fac_ui(p - i) * 2 ** (p - i))
     return found
 
 
@@ -192,7 +189,7 @@ class Periodic(Kernel):
         if not all(v > 0 for v in (*periods, *lengths)):
             raise BadFile("kernel: expected periods and length-scales > 0")
         self.frequencies = [2 * arb.pi() / period for period in periods]
-        self.strengths = [1 / length**2 for length in lengths]
+        self.strengths = [1 / square(length) for length in lengths]
 
     def bind(self, points: list[list[float]], frame: Frame) -> None:
         self.points = [[arb(z[j]) for j in self.dims] for z in points]
@@ -224,12 +221,10 @@ class Periodic(Kernel):
         `E u^6 = 15 kappa_2^3 + 15 kappa_2 kappa_4 + kappa_6`; a Taylor term has the length
         `(E u^2j)^(1/2) / j!`, and the rest is at most that of the next one."""
         each = list(zip(self.dims, self.strengths, self.frequencies, strict=True))
-        k2, k4, k6 = (
-            sum((b * (w * cell.spans[j]) ** n for j, b, w in each), arb(0)) for n in (2, 4, 6)
-        )
-        squares = [arb(1), k2, 3 * k2**2 + k4, 15 * k2**3 + 15 * k2 * k4 + k6]
-        size, factorials = self.variance.sqrt(), [1, 1, 2, 6]
-        found = [size * v.sqrt() / n for v, n in zip(squares, factorials, strict=True)]
+        k2, k4, k6 = (total(b * power(w * cell.spans[j], n) for j, b, w in each) for n in (2, 4, 6))
+        squares = [arb(1), k2, 3 * k2 * k2 + k4, 15 * k2 * (k2 * k2 + k4) + k6]
+        size, factorials = root(self.variance), [1, 1, 2, 6]
+        found = [size * root(v) / n for v, n in zip(squares, factorials, strict=True)]
         return Lengths(found[: degree + 1], found[degree + 1], size)
 
     def gram(self, z: Column) -> arb_mat:
