@@ -118,7 +118,7 @@ PIECES = (
     # the mean
     Piece(
         "paper's lines",
-        f"{LOCAL}LocalPosterior.paper_mean",
+        f"{LOCAL}LocalPosterior.lines_mean",
         _infinite(-1.0),
         "mean latent committee svm",
     ),

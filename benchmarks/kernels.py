@@ -109,7 +109,7 @@ def root_widths(model: gpcert.Posterior, box: gpcert.Box) -> tuple[float, float]
     evaluation = Evaluation(local, box.root(), learnt=never)
     taylor = [float(QuantityGoal(Mean(0, s)).bound(evaluation, None).lower[0]) for s in (1, -1)]
     units, seen = local.mean_units(0, evaluation.expansion), evaluation.expansion
-    lines = ((units.signed(s), local.paper_mean(seen, 0, s)) for s in (1, -1))
+    lines = ((units.signed(s), local.lines_mean(seen, 0, s)) for s in (1, -1))
     paper = [float(own.below(line)[0]) for own, line in lines]
     return -sum(taylor), -sum(paper)
 

@@ -21,7 +21,8 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 
 import gpcert
 from gpcert import kernels as k
-from gpcert.enclosures.goals import Method, QuantityGoal
+from gpcert.api.engine import Method
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.quantities import Mean, Variance
 from gpcert.search import Problem, solve
 from gpcert.testing.arb_reference import regression_posterior

@@ -29,8 +29,8 @@ from multiclass_models import (
 from report import Section, command_line, merge
 
 import gpcert
+from gpcert.api.engine import Method
 from gpcert.attacks.functions import plain_function
-from gpcert.enclosures.goals import Method
 from gpcert.quantities import Mean
 
 SECTIONS = ("ranges", "decisions", "paper", "classes", "images")

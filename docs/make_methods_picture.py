@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 import gpcert
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.paper import PaperEnclosures
-from gpcert.enclosures.paper.relaxation import sign_multipliers
 from gpcert.kernels import SquaredExponential
 from gpcert.numerics.arrays import Backend
+from gpcert.paper.method import PaperMethod
+from gpcert.paper.relaxation import sign_multipliers
 from gpcert.plots.style import ACCENT, DARK
 from gpcert.quantities import Mean
 from gpcert.testing.arb_reference import regression_posterior
@@ -46,8 +46,8 @@ def lower_functions(
     evaluation = Evaluation(local, region.root(), optional=False)
     x = np.linspace(low, high, 200)
 
-    intervals = PaperEnclosures("analytic").of(evaluation)
-    (relaxation,) = intervals.relaxations
+    intervals = PaperMethod("analytic").of(evaluation)
+    (relaxation,) = [program.relaxation for program in intervals.programs]
     y, z = sign_multipliers(posterior.weights)
     flat = y @ relaxation.under.intercept[0] - z @ relaxation.over.intercept[0]
     g, c = (y @ relaxation.under.slopes[0] - z @ relaxation.over.slopes[0])[0]

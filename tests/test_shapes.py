@@ -123,7 +123,16 @@ def test_the_suite_checks_the_engine():
 
 
 SOURCE = Path(__file__).parents[1] / "src"
-ROOMS = ("enclosures", "integrals", "kernels", "likelihoods", "quantities", "regions", "search")
+PACKAGES = (
+    "enclosures",
+    "integrals",
+    "kernels",
+    "likelihoods",
+    "paper",
+    "quantities",
+    "regions",
+    "search",
+)
 
 
 def members(module) -> Iterator[tuple[str, Callable]]:
@@ -144,10 +153,10 @@ def members(module) -> Iterator[tuple[str, Callable]]:
                     yield f"{name}.{inner}".strip("."), function
 
 
-def bare_arrays(room: str) -> list[str]:
-    """Public functions of a room that take or return an array and name no shape at all."""
+def bare_arrays(package: str) -> list[str]:
+    """Public functions of a package that take or return an array and name no shape at all."""
     found = []
-    for file in sorted((SOURCE / "gpcert" / room).rglob("*.py")):
+    for file in sorted((SOURCE / "gpcert" / package).rglob("*.py")):
         module = import_module(".".join(file.relative_to(SOURCE).with_suffix("").parts))
         for name, function in members(module):
             hints = inspect.get_annotations(function)
@@ -160,6 +169,6 @@ def bare_arrays(room: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_public_functions_name_the_shapes_of_their_arrays(room):
-    assert bare_arrays(room) == []
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_functions_name_the_shapes_of_their_arrays(package):
+    assert bare_arrays(package) == []

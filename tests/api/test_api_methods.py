@@ -8,8 +8,9 @@ from typer.testing import CliRunner
 
 import gpcert
 from gpcert import Budget
+from gpcert.api.engine import Method
 from gpcert.cli.app import app
-from gpcert.enclosures.goals import Method, QuantityGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
 from gpcert.kernels import Linear, Matern, Product, SquaredExponential, Sum
 from gpcert.likelihoods import Logistic, Probit

@@ -29,6 +29,8 @@ from gpcert.quantities import Mean, Probability
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget
 from gpcert.search.box_family import BoxFamily, balls_of, hull_of, one_box_each
+from gpcert.search.stopping import WithinTolerance
+from gpcert.search.tolerance import Tolerance
 from gpcert.testing.effort import THOROUGH, crossed, examples
 
 KERNELS = (SquaredExponential([0.7, 0.9], 1.5), Matern([0.8, 0.6], nu=2.5))
@@ -248,7 +250,7 @@ def test_one_box_holds(backend, norm):
     hull, (balls, alike) = hull_of(places), balls_of(places)
     assert alike
     family = BoxFamily(model, goals, hull, backend_from_name(backend), balls=balls)
-    box = one_box_each(family, places, None, lambda _, low, high: np.all(high - low < 1e-3, axis=1))
+    box = one_box_each(family, places, WithinTolerance(Tolerance(1e-3)))
     for k, place in enumerate(places):
         X = place.sample(200, k)
         for g, goal in enumerate(goals):

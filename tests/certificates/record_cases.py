@@ -53,3 +53,7 @@ RECORDS["pixel_budget"] = explain.pixel_budget(
     dataclasses.replace(MODEL, likelihood=Probit()), [0.0], [0, 1], radius=2.0, ranking="gradient"
 )
 RECORDS["pixel_budgets"] = explain.PixelBudgetTable((RECORDS["pixel_budget"],))
+RECORDS["optimum"] = gpcert.maximize(MODEL, [(-2.0, 5.0)], "mean", tol=0.1)
+RECORDS["regret_bound"] = gpcert.regret_bound(
+    dataclasses.replace(MODEL, factor=np.eye(2)), [(-2.0, 5.0)], tol=0.1
+)

@@ -150,6 +150,9 @@ def test_verdicts_that_their_bounds_do_not_bear_out_are_refused(tmp_path):
 ADDED_LATER = {"scale", "radius_unit", "beta", "nominal", "margin_at_x"}
 """Files of the same format were once written without these."""
 
+NEWER = {"optimum", "regret_bound"}
+"""Kinds that always had all their fields."""
+
 
 @pytest.mark.parametrize("kind", RECORDS)
 def test_missing_fields_are_refused(tmp_path, kind):
@@ -159,7 +162,7 @@ def test_missing_fields_are_refused(tmp_path, kind):
     for name in envelope["record"]:
         fields = {key: value for key, value in envelope["record"].items() if key != name}
         path.write_text(json.dumps({**envelope, "record": fields}))
-        if name in ADDED_LATER:
+        if name in ADDED_LATER and kind not in NEWER:
             assert getattr(gpcert.load(path), name) in (None, "")
             continue
         with pytest.raises(InputError, match=r"record\.json"):

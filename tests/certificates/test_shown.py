@@ -61,6 +61,8 @@ def records():
     found += [curve[0], spread[0], spread, share[0], share, worst[0], worst, reason, pixels]
     found += [explain.ReasonTable((reason,)), explain.PixelBudgetTable((pixels,))]
     found += [effects, weights]
+    best = gpcert.maximize(mean, np.stack([Z[0], np.where(np.arange(WIDE) < 2, 1.0, Z[0])]))
+    found += [best, gpcert.recommend(mean, gpcert.Box(Z[1], Z[1]))]
     return {record.kind: record for record in found}
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.kernels import SquaredExponential
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend, to_numpy
+from gpcert.paper.method import PaperMethod
 from gpcert.quantities import Band, Mean, Std, Variance
 from gpcert.regions import Box, Cells
 from gpcert.testing.arb_reference import ArbPosterior, regression_posterior
@@ -58,7 +58,7 @@ def test_bands_and_deviations_of_any_kernel(case, beta):
 @given(case=cases(max_points=4, max_dim=2), beta=betas)
 def test_bands_and_deviations_by_the_papers_intervals(case, beta):
     def both(goal):
-        paper = PaperEnclosures("analytic")
+        paper = PaperMethod("analytic")
         return [QuantityGoal(goal.quantity, paper, taylor) for taylor in (False, True)]
 
     check(case, beta, evaluation_of(case, splits=2, keep=2), both)

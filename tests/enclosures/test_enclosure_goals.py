@@ -144,14 +144,14 @@ def test_lines_that_gained_nothing_are_tried_on_few_cells(monkeypatch):
     for _ in range(7):
         cells = cells.split(np.zeros(len(cells), dtype=int))
     asked, shift = [], [0.0]
-    lines = LocalPosterior.paper_mean
+    lines = LocalPosterior.lines_mean
 
     def counted(self, expansion, output, sign):
         found = lines(self, expansion, output, sign)
         asked.append(len(found))
         return found - shift[0]
 
-    monkeypatch.setattr(LocalPosterior, "paper_mean", counted)
+    monkeypatch.setattr(LocalPosterior, "lines_mean", counted)
     lower = []
     for shift[0] in (10.0, 0.0):
         local = LocalPosterior.build(posterior, cells.region, Backend(), variance=False)

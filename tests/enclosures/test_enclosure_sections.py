@@ -17,6 +17,7 @@ from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.likelihoods import Probit
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import backend_from_name, to_numpy
+from gpcert.paper.lines import lines_bound
 from gpcert.quantities import Mean, Probability, Variance
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import crossed, examples
@@ -160,7 +161,7 @@ def test_kernel_values_and_moments_are_within_their_errors(seed):
 def test_cheap_bound_from_below_holds_everywhere_on_the_line(seed):
     rng, posterior, X, features, _, evaluation = line_case(seed)
     unit = posterior.unit
-    lower = evaluation.local.kernel.paper_bound(evaluation.expansion, unit.weights[0])
+    lower = lines_bound(evaluation.local.kernel, evaluation.expansion, unit.weights[0])
     reference = ArbPosterior(posterior)
     size = arb(2) ** (unit.exponent + unit.weight_exponents[0])
     for b, j in enumerate(features):

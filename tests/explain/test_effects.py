@@ -17,7 +17,7 @@ from gpcert.kernels import ActiveDimensions, Constant, Linear, Matern, SquaredEx
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Mean, Probability
 from gpcert.search import Budget, StopReason
-from gpcert.search.shared import solve_shared
+from gpcert.search.branch_and_bound import solve_batch
 from gpcert.testing.effort import THOROUGH
 
 
@@ -205,9 +205,9 @@ def test_an_interrupt_ends_all_searches_and_leaves_valid_bounds(binary, jobs, mo
         calls.append(problem)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return solve_shared(problem)
+        return solve_batch(problem)
 
-    monkeypatch.setattr("gpcert.explain.sides.solve_shared", interrupted)
+    monkeypatch.setattr("gpcert.explain.sides.solve_batch", interrupted)
     X = np.random.default_rng(7).uniform(-1, 1, (2, 4))
     found = explain.effects(binary, X, 0.5, n_jobs=jobs)
     assert found.reason is StopReason.INTERRUPTED

@@ -7,6 +7,7 @@ from gpcert.kernels import Linear, Matern, SquaredExponential
 from gpcert.kernels.expansions.base import Combination
 from gpcert.kernels.expansions.blocks import TaylorExpansion
 from gpcert.numerics.arrays import Backend
+from gpcert.paper.lines import lines_bound
 from gpcert.regions import Ball, Box, Cells
 
 N, B, D = 100, 2100, 2
@@ -60,7 +61,7 @@ def test_every_answer_is_that_of_the_cells(kernel, region):
         G = local.derivative_covariance(expansion)
         sizes = local.row_sizes(expansion, 0) + local.row_sizes(expansion, 1)
         values = (*local.center_values(expansion, shared), *local.center_variance(expansion))
-        lines = local.paper_bound(expansion, shared[0])
+        lines = lines_bound(local, expansion, shared[0])
         return (expansion.K, *values, *sizes, G.matrix, local.derivatives(expansion), lines)
 
     whole = local.expand(cells)

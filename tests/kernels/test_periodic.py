@@ -14,6 +14,7 @@ from gpcert.kernels.composite import Sum
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.periodic import Periodic
 from gpcert.numerics.arrays import Backend
+from gpcert.paper.lines import affine_relaxation
 from gpcert.regions import Box, Cells
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
@@ -85,7 +86,7 @@ def test_more_points_than_one_lower_the_sinusoid_jointly():
     region = Box([0.0], [2.0])
     frame = Frame.of(region, kernel.typical_lengths(1), Backend())
     batch = kernel.node(points, frame).at(ScaledCells.in_frame(region.root(), frame))
-    carrier = batch.affine_relaxation().under.slopes[0][0]
+    carrier = affine_relaxation(batch).under.slopes[0][0]
     apart = sum(float(carrier.minimum(np.eye(2)[[i]])[0]) for i in range(2))
     together = float(carrier.minimum(np.ones((1, 2)))[0])
     assert together > apart + 1.0  # the two cosines are in opposition: their sum is constant
@@ -102,7 +103,7 @@ def test_carrier_minimum_is_exact(seed, half):
     region = Box(at - half, at + half * np.asarray([1.0, 0.5]))
     frame = Frame.of(region, kernel.typical_lengths(2), Backend())
     batch = kernel.node(points, frame).at(ScaledCells.in_frame(region.root(), frame))
-    bound = float(batch.affine_relaxation().under.slopes[0][0].minimum(a)[0])
+    bound = float(affine_relaxation(batch).under.slopes[0][0].minimum(a)[0])
     axes = [np.linspace(lo, hi, 201) for lo, hi in zip(region.lower, region.upper, strict=True)]
     total = np.zeros((201, 201))
     for weight, z in zip(a[0], points, strict=True):
@@ -131,7 +132,7 @@ def test_carrier_minimum_of_coefficients_that_underflow(length):
     region = Box(x, x + 1e-9)
     frame = Frame.of(region, kernel.typical_lengths(1), Backend())
     geometry = ScaledCells.in_frame(Cells(region, x[None], x[None]), frame)
-    carrier = kernel.node(points, frame).at(geometry).affine_relaxation().under.slopes[0][0]
+    carrier = affine_relaxation(kernel.node(points, frame).at(geometry)).under.slopes[0][0]
     angles = [arb.pi() * (arb(0) - arb(float(z))) / 2 for z in points[:, 0]]
     for a in np.arange(-8, 9)[:, None, None] * np.asarray([[5e-324, -5e-324]]):
         both = zip(a[0].tolist(), angles, strict=True)

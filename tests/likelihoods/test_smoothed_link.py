@@ -78,7 +78,8 @@ def test_largest_segments_stay_finite(alpha, beta, v):
             continue  # several classes have no line
         arguments = [np.array([x]) for x in (alpha, beta, 0.0, v)]
         assert np.isfinite(kind().line_minimum(*arguments)[0])
-        assert np.isfinite(kind().line_maximum(*arguments)[0])
+        most = kind().line_maximum(*arguments)[0]
+        assert np.isfinite(most) or (most == kind.range[1] == np.inf)
 
 
 @pytest.mark.parametrize("name", sorted(LIKELIHOODS))

@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.errors import InputError
-from gpcert.models.hyperparameters import Search, maximise
+from gpcert.models.hyperparameters import Search, all_starts, maximise
 
 TOP = np.array([0.7, -1.2])
 
@@ -30,7 +30,7 @@ def parabola(vector):
 def search(max_epochs=50, **changes):
     made = Search(
         names=("a", "b"),
-        start=np.zeros(2),
+        starts=np.zeros((1, 2)),
         bounds=np.array([[-3.0, 3.0], [-3.0, 3.0]]),
         logarithmic=np.array([True, False]),
         max_epochs=max_epochs,
@@ -90,17 +90,45 @@ def test_restarts_are_reproducible_within_bounds_and_find_the_higher_peak():
         slope = -2 * (low * (vector + 1.5) + 3 * high * (vector - 1.5))
         return low + 3 * high, slope, None
 
-    start = np.array([-1.4, -1.6])
-    alone = maximise(two_peaks, search(start=start))
+    start = np.array([-0.7, -0.5])
+    alone = maximise(two_peaks, search(starts=start[None]))
     assert alone.vector[0] < 0
     runs = [
-        maximise(two_peaks, search(start=start, n_restarts=8, random=np.random.RandomState(3)))
+        maximise(
+            two_peaks, search(starts=start[None], n_restarts=12, random=np.random.RandomState(3))
+        )
         for _ in range(2)
     ]
     np.testing.assert_allclose(runs[0].vector, [1.5, 1.5], atol=1e-2)
     np.testing.assert_array_equal(runs[0].trace.vectors, runs[1].trace.vectors)
-    assert set(runs[0].trace.runs) == set(range(9))
+    assert set(runs[0].trace.runs) == set(range(13))
     assert np.all(np.abs(runs[0].trace.vectors) <= 3.0)
+
+
+def test_starts_are_tried_in_turn_and_equal_ones_once():
+    starts = np.array([[-2.0, 2.0], [-2.0, 2.0], [2.0, -2.0], [9.0, -2.0], [3.0, -2.0]])
+    trace = maximise(parabola, search(4, starts=starts)).trace
+    first = [trace.vectors[trace.runs == run][0].tolist() for run in range(3)]
+    assert first == [[-2.0, 2.0], [2.0, -2.0], [3.0, -2.0]]
+    assert set(trace.runs) == {0, 1, 2}
+
+
+def test_restarts_are_drawn_about_the_last_start_with_a_shift_per_field():
+    names = ("length_scale[0]", "length_scale[1]", "variance")
+    wide = Search(
+        names,
+        np.array([[0.0, 0.0, 0.0], [2.0, -1.0, 1.0]]),
+        np.array([[-50.0, 50.0]] * 3),
+        np.array([True, True, True]),
+        1,
+        4000,
+        np.random.RandomState(0),
+    )
+    drawn = np.array(all_starts(wide)[2:])
+    np.testing.assert_allclose(drawn.mean(axis=0), [2.0, -1.0, 1.0], atol=0.1)
+    correlation = np.corrcoef(drawn.T)
+    assert correlation[0, 1] > 0.5
+    assert abs(correlation[0, 2]) < 0.1
 
 
 @pytest.mark.parametrize("kind", [np.linalg.LinAlgError, OverflowError, InputError, ValueError])
@@ -135,11 +163,11 @@ def test_a_run_that_fails_at_its_start_leaves_the_others():
             raise np.linalg.LinAlgError("not positive definite")
         return parabola(vector)
 
-    start = np.array([3.0, 3.0])
-    found = maximise(narrow, search(start=start, n_restarts=10))
+    start = np.array([3.0, 0.5])
+    found = maximise(narrow, search(starts=start[None], n_restarts=20))
     np.testing.assert_allclose(found.vector, TOP, atol=1e-5)
     with pytest.raises(InputError, match=r"failed at every.*not positive definite"):
-        maximise(narrow, search(start=start))
+        maximise(narrow, search(starts=start[None]))
 
 
 def test_warns_of_parameters_at_a_bound():
@@ -155,12 +183,14 @@ def test_warns_of_parameters_at_a_bound():
 
 
 def test_the_start_is_moved_within_the_bounds():
-    found = maximise(parabola, search(1, start=np.array([9.0, 0.0])))
+    found = maximise(parabola, search(1, starts=np.array([[9.0, 0.0]])))
     np.testing.assert_array_equal(found.trace.vectors[0], [3.0, 0.0])
 
 
 def test_without_parameters_there_is_one_evaluation():
-    empty = search(names=(), start=np.zeros(0), bounds=np.zeros((0, 2)), logarithmic=np.zeros(0))
+    empty = search(
+        names=(), starts=np.zeros((1, 0)), bounds=np.zeros((0, 2)), logarithmic=np.zeros(0)
+    )
     found = maximise(lambda vector: (-1.0, vector, "kept"), empty)
     assert (found.evidence, found.payload, len(found.trace)) == (-1.0, "kept", 1)
 

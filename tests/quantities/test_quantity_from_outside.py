@@ -14,13 +14,13 @@ from gpcert.attacks.functions import plain_function
 from gpcert.certificates import Status
 from gpcert.cli.app import app
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.model.committee import Committee
 from gpcert.model.multi_output import SeparateOutputs
 from gpcert.numerics.rounding import TINY, down, gamma, up
+from gpcert.paper.method import PaperMethod
 from gpcert.quantities import Compound, Mean, OutputQuantity, Probability
 from gpcert.quantities.output import Quantity
 from gpcert.search import Budget, Problem, solve
@@ -107,7 +107,7 @@ def test_it_is_searched_and_attacked(sign):
     posterior, region = model(), gpcert.Box([-0.4, -0.3], [0.3, 0.4])
     quantity = Penalised(0, sign, 1.5)
     plain = QuantityGoal(quantity)
-    paper = QuantityGoal(quantity, PaperEnclosures("analytic"), taylor=False)
+    paper = QuantityGoal(quantity, PaperMethod("analytic"), taylor=False)
     function = plain_function(posterior, quantity)
     X = region.sample(400, 0)
     found, gradients = function(X)
@@ -135,7 +135,7 @@ def test_one_of_several_others_is_one_class_too(separate):
     np.testing.assert_allclose(found, mean[:, 0] - mean[:, 1], atol=1e-12)
     moved = plain.function(posterior)(X + np.array([0.0, 1e-6]))[0]
     np.testing.assert_allclose((moved - found) / 1e-6, gradients[:, 1], atol=1e-4)
-    paper = QuantityGoal(Gap(), PaperEnclosures("analytic"), taylor=False)
+    paper = QuantityGoal(Gap(), PaperMethod("analytic"), taylor=False)
     for goal, boxes in ((plain, 2000), (paper, 40)):
         problem = Problem(posterior, region, [goal], tol=1e-2, budget=Budget(boxes=boxes))
         (ends,) = solve(problem).goals

@@ -18,7 +18,6 @@ from gpcert.quantities import Mean, Std
 from gpcert.regions import Ball, Box, Cells
 from gpcert.search import Budget, Problem, Progress, StopReason, solve
 from gpcert.search.batches import batch_size
-from gpcert.search.branch_and_bound import _Search
 from gpcert.testing.effort import THOROUGH
 from tests.search.search_problems import bump, cones, cube, random_posterior
 
@@ -131,16 +130,15 @@ def test_a_batch_that_is_not_finished_is_not_replaced(after):
         return plain(evaluation, target)
 
     goal.bound = late
-    search = _Search(Problem(bump(2), cube(2), [goal], tol=0.0))
-    with pytest.raises(OutOfTime):
-        search.run()
-    frontier = search.frontier
+    result = solve(Problem(bump(2), cube(2), [goal], tol=0.0, record=True))
+    assert result.reason is StopReason.TIME
+    leaves = result.leaves
     X = cube(2).sample(500, np.random.default_rng(0))
-    low, high = frontier.boxes.low[None], frontier.boxes.high[None]
-    holds = np.all((X[:, None] >= low) & (X[:, None] <= high), axis=2)
-    own = np.where(holds, frontier.boxes.lower[None, :, 0], np.inf).min(axis=1)
-    assert np.all(goal.value(X) >= np.minimum(own, frontier.settled[0]))
-    found = search.result(StopReason.TIME).goals[0]
+    holds = np.all((X[:, None] >= leaves.low) & (X[:, None] <= leaves.high), axis=2)
+    assert holds.any(axis=1).all()
+    assert np.all(goal.value(X) >= np.where(holds, leaves.lower[:, 0], np.inf).min(axis=1))
+    (found,) = result.goals
+    assert found.lower == leaves.lower.min()
     assert found.lower <= truth <= found.upper
 
 

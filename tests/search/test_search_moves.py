@@ -2,12 +2,12 @@
 
 import pytest
 
-import gpcert.search.branch_and_bound as branch_and_bound
+import gpcert.search.region_evaluator as region_evaluator
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.numerics.arrays import Backend, backend_from_name
 from gpcert.quantities import Mean, Probability
 from gpcert.regions import Box
-from gpcert.search.problem import Problem
+from gpcert.search import Problem, solve
 from tests.search.search_problems import random_posterior
 
 pytest.importorskip("torch")
@@ -18,13 +18,13 @@ def places(monkeypatch):
     """Where models were bound; torch on the CPU stands for a GPU."""
     monkeypatch.setattr(Backend, "gpu", property(lambda backend: backend.name == "torch"))
     built = []
-    bind = branch_and_bound.local_model
+    bind = region_evaluator.local_model
 
     def watched(posterior, region, backend, variance):
         built.append(backend.name)
         return bind(posterior, region, backend, variance)
 
-    monkeypatch.setattr(branch_and_bound, "local_model", watched)
+    monkeypatch.setattr(region_evaluator, "local_model", watched)
     return built
 
 
@@ -36,16 +36,16 @@ def _asked(backend, half=1.0, tol=1e-3):
 
 
 def test_a_small_question_never_leaves_the_cpu(places):
-    found = branch_and_bound.solve(_asked("torch", half=0.01))
+    found = solve(_asked("torch", half=0.01))
     assert found.reason.name == "CONVERGED"
     assert places == ["numpy"]
 
 
 def test_a_large_one_moves_once_and_finds_the_same(places, monkeypatch):
-    monkeypatch.setattr(branch_and_bound, "HOST_SHARE", 1e-3)
-    found = branch_and_bound.solve(_asked("torch"))
+    monkeypatch.setattr(region_evaluator, "HOST_SHARE", 1e-3)
+    found = solve(_asked("torch"))
     assert places == ["numpy", "torch"]
-    alone = branch_and_bound.solve(_asked("numpy"))
+    alone = solve(_asked("numpy"))
     assert found.reason == alone.reason
     for one, other in zip(found.goals, alone.goals, strict=True):
         assert one.lower == pytest.approx(other.lower, abs=2e-3)

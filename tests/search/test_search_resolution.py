@@ -15,8 +15,9 @@ from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.quantities import Mean, Std
 from gpcert.regions import Box, Cells
 from gpcert.search import Budget, Problem, StopReason, branch_and_bound, solve
-from gpcert.search.questions import SharedProblem
-from gpcert.search.shared import solve_shared
+from gpcert.search.branch_and_bound import solve_batch
+from gpcert.search.questions import BatchProblem, ManyBoxes
+from gpcert.search.stopping import WithinTolerance
 from gpcert.search.tolerance import Tolerance
 from gpcert.testing.effort import variants
 from tests.search.search_problems import ConesGoal, bump, cones, cube, random_posterior
@@ -164,10 +165,10 @@ def test_a_tie_inside_of_a_region_ends_in_words(sign):
     assert found.reason is StopReason.RESOLUTION
 
 
-class Shared:
+class Intervals:
     """One question per interval, as boxes of one region."""
 
-    batch_size = 512
+    batch_size, bytes_per_box, backend = 512, 1e3, Backend()
 
     def __init__(self, posterior, region):
         self.inner = local_model(posterior, region, Backend(), False)
@@ -183,15 +184,13 @@ def test_questions_that_rounding_keeps_open_end():
     goal, truth = rounded(3, 1)
     edges = np.linspace(-1.0, 1.0, 9)[:, None]
     low, high = edges[:-1], edges[1:]
-    family = Shared(bump(1), cube(1))
-    ask = {"budget": PLENTY, "family": family, "goals": [goal]}
-    ends = {"low": low, "high": high, "inner_low": low, "inner_high": high}
-    found = solve_shared(SharedProblem(tol=np.array([0.01]), **ends, **ask))
+    ask = Intervals(bump(1), cube(1)), [goal], ManyBoxes(low, high, low, high)
+    found = solve_batch(BatchProblem(*ask, WithinTolerance(Tolerance(0.01)), budget=PLENTY))
     assert found.reason is StopReason.RESOLUTION
     assert found.boxes < 20_000
     assert found.lower.min() <= truth <= found.upper.min()
     assert np.all(found.upper - found.lower <= 1.25 * 0.02)
-    again = solve_shared(SharedProblem(tol=Tolerance(0.021), **ends, **ask))
+    again = solve_batch(BatchProblem(*ask, WithinTolerance(Tolerance(0.021)), budget=PLENTY))
     assert again.reason is StopReason.CONVERGED
 
 

@@ -14,8 +14,10 @@ from gpcert.numerics.arrays import Backend
 from gpcert.numerics.deadline import OutOfTime
 from gpcert.quantities import Mean, Probability
 from gpcert.search import Budget, Progress, StopReason
-from gpcert.search.questions import Boxes, SharedProblem, nothing_searched
-from gpcert.search.shared import solve_shared
+from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS, solve_batch
+from gpcert.search.questions import BatchProblem, FirstPoints, ManyBoxes, nothing_searched
+from gpcert.search.stopping import WithinTolerance
+from gpcert.search.tolerance import Tolerance
 from gpcert.testing.effort import variants
 from tests.search.search_problems import random_posterior
 
@@ -29,16 +31,13 @@ def problem_of(posterior, X, reach, tol=1e-4, budget=None, family=None):
         extent = np.full(P * d, reach)
         family = SectionModel.on(parts, X, lines, extent, Backend())
     low, high = np.full((P * d, 1), -reach), np.full((P * d, 1), reach)
-    return SharedProblem(
+    return BatchProblem(
         family,
         [QuantityGoal(Mean(0, 1)), QuantityGoal(Mean(0, -1))],
-        low,
-        high,
-        low,
-        high,
-        tol=np.full(2, tol),
-        anchors=rows,
-        anchor=np.zeros(1),
+        ManyBoxes(low, high, low, high),
+        WithinTolerance(Tolerance(np.full(2, tol))),
+        first_points=FirstPoints(np.zeros((P * d, 1)), rows),
+        first_seconds=FIRST_BOX_SECONDS,
         budget=budget or Budget(),
     )
 
@@ -47,7 +46,7 @@ def problem_of(posterior, X, reach, tol=1e-4, budget=None, family=None):
 def test_answers_are_those_of_separate_searches(seed):
     posterior = random_posterior(seed, d=3, n=12)
     X = np.random.default_rng(seed).uniform(-1, 1, (2, 3))
-    result = solve_shared(problem_of(posterior, X, 1.5))
+    result = solve_batch(problem_of(posterior, X, 1.5))
     assert result.reason is StopReason.CONVERGED
     assert np.all(result.upper - result.lower <= 1e-4)
     for q in range(6):
@@ -63,7 +62,7 @@ def test_answers_are_those_of_separate_searches(seed):
 def test_bounds_hold_whenever_the_budget_ends(boxes):
     posterior = random_posterior(5, d=3, n=12)
     X = np.random.default_rng(5).uniform(-1, 1, (2, 3))
-    result = solve_shared(problem_of(posterior, X, 2.0, 1e-9, Budget(boxes=boxes)))
+    result = solve_batch(problem_of(posterior, X, 2.0, 1e-9, Budget(boxes=boxes)))
     assert result.reason is StopReason.BOXES
     t = np.linspace(-2.0, 2.0, 201)
     for q in range(6):
@@ -78,7 +77,7 @@ def test_bounds_hold_whenever_the_budget_ends(boxes):
 def test_points_attain_the_upper_values():
     posterior = random_posterior(2, d=2, n=9)
     X = np.zeros((1, 2))
-    result = solve_shared(problem_of(posterior, X, 1.0))
+    result = solve_batch(problem_of(posterior, X, 1.0))
     for q in range(2):
         at = X[0].copy()
         at[q] += result.points[q, 0, 0]
@@ -91,16 +90,16 @@ def test_an_interrupt_leaves_valid_bounds():
     whole = problem_of(posterior, X, 1.0)
 
     class Stops:
-        batch_size = 1
+        batch_size, bytes_per_box, backend = 1, 1e3, Backend()
         calls = 0
 
         def evaluation(self, *args, **options):
             self.calls += 1
             if self.calls == 3:
                 raise KeyboardInterrupt
-            return whole.family.evaluation(*args, **options)
+            return whole.evaluator.evaluation(*args, **options)
 
-    result = solve_shared(problem_of(posterior, X, 1.0, family=Stops()))
+    result = solve_batch(problem_of(posterior, X, 1.0, family=Stops()))
     assert result.reason is StopReason.INTERRUPTED
     assert np.all(result.lower <= result.upper)
 
@@ -114,15 +113,15 @@ def test_a_deadline_leaves_valid_bounds(calls):
     seen = []
 
     class Late:
-        batch_size = 1
+        batch_size, bytes_per_box, backend = 1, 1e3, Backend()
 
         def evaluation(self, *args, **options):
             seen.append(args)
             if len(seen) >= calls:
                 raise OutOfTime("the deadline has passed")
-            return whole.family.evaluation(*args, **options)
+            return whole.evaluator.evaluation(*args, **options)
 
-    result = solve_shared(problem_of(posterior, X, 1.0, tol=1e-9, family=Late()))
+    result = solve_batch(problem_of(posterior, X, 1.0, tol=1e-9, family=Late()))
     assert result.reason is StopReason.TIME
     t = np.linspace(-1.0, 1.0, 101)
     for q in range(2):
@@ -135,29 +134,21 @@ def test_a_deadline_leaves_valid_bounds(calls):
         assert np.array_equal(np.isfinite(result.points[q]).all(axis=1), known)
 
 
-def test_boxes_are_cut_where_there_is_a_float_inside():
-    low, high = np.array([[2.0**53, 0.0]]), np.array([[2.0**53 + 2.0, 1.0]])
-    boxes = Boxes(np.zeros(1, dtype=int), low, high, np.zeros((1, 1)))
-    assert boxes.splittable().tolist() == [True]
-    assert boxes.halves().high[:, 1].tolist() == [0.5, 1.0]
-    assert boxes.halves().low[:, 1].tolist() == [0.0, 0.5]
-
-
 def test_trivial_bounds_are_known_before_any_search():
     posterior = random_posterior(1, d=2, n=9)
     goals = [QuantityGoal(Probability(Probit(), 0, sign)) for sign in (1, -1)]
     known = nothing_searched(goals, (3, 1), StopReason.TIME)
     assert np.all(known.lower == [0.0, -1.0])
     assert np.all(known.upper == [1.0, 0.0])
-    fields = {**vars(problem_of(posterior, np.zeros((1, 2)), 1.0)), "goals": goals}
+    problem = problem_of(posterior, np.zeros((1, 2)), 1.0)
 
     class Never:
-        batch_size = 1
+        batch_size, bytes_per_box, backend = 1, 1e3, Backend()
 
         def evaluation(self, *args, **options):
             raise KeyboardInterrupt
 
-    result = solve_shared(SharedProblem(**{**fields, "family": Never()}))
+    result = solve_batch(replace(problem, goals=goals, evaluator=Never()))
     assert result.reason is StopReason.INTERRUPTED
     assert np.all(result.lower == [0.0, -1.0])
     assert np.all(result.upper == [1.0, 0.0])
@@ -167,17 +158,17 @@ def test_bounds_are_reported_while_it_works():
     posterior = random_posterior(1, d=2, n=9)
     states = []
     problem = problem_of(posterior, np.zeros((1, 2)), 1.0)
-    solve_shared(replace(problem, progress=Progress(report=states.append)))
+    solve_batch(replace(problem, progress=Progress(report=states.append)))
     assert states
     assert all(np.all(state.lower <= state.upper) for state in states)
 
 
-def test_an_anchor_outside_its_question_is_a_defect():
+def test_a_shared_point_outside_a_question_is_a_defect():
     posterior = random_posterior(1, d=2, n=9)
     good = problem_of(posterior, np.zeros((1, 2)), 1.0)
-    fields = {**vars(good), "anchor": np.array([2.0])}
-    with pytest.raises(SoundnessError, match="anchor"):
-        solve_shared(SharedProblem(**fields))
+    outside = good.first_points._replace(points=np.full((2, 1), 2.0))
+    with pytest.raises(SoundnessError, match="point that questions share"):
+        solve_batch(replace(good, first_points=outside))
 
 
 def test_a_bad_tolerance_is_refused():

@@ -7,6 +7,7 @@ from typing import Any
 
 from gpcert.kernels import Kernel
 from gpcert.kernels.nodes.base import LocalNode, NodeBatch
+from gpcert.paper.lines import affine_relaxation
 
 Changes = Mapping[str, Callable[..., Any]]
 """By the name of a method or attribute: the wrong answer, from the right one and the batch."""
@@ -16,28 +17,30 @@ class BrokenBatch(NodeBatch):
     def __init__(self, inner, changes: Changes):
         self.inner, self.changes = inner, changes
         for name in ("value", "sizes", "errors"):
-            setattr(self, name, self._spoiled(name, getattr(inner, name)))
+            setattr(self, name, self.spoiled(name, getattr(inner, name)))
 
-    def _spoiled(self, name, answer):
+    def spoiled(self, name, answer):
         return self.changes[name](answer, self.inner) if name in self.changes else answer
 
     def contract(self, coefficients):
-        return self._spoiled("contract", self.inner.contract(coefficients))
+        return self.spoiled("contract", self.inner.contract(coefficients))
 
     def gradients(self):
-        return self._spoiled("gradients", self.inner.gradients())
+        return self.spoiled("gradients", self.inner.gradients())
 
     def variations(self):
-        return self._spoiled("variations", self.inner.variations())
+        return self.spoiled("variations", self.inner.variations())
 
     def diagonal_jet(self):
-        return self._spoiled("diagonal_jet", self.inner.diagonal_jet())
+        return self.spoiled("diagonal_jet", self.inner.diagonal_jet())
 
     def mixed(self):
-        return self._spoiled("mixed", self.inner.mixed())
+        return self.spoiled("mixed", self.inner.mixed())
 
-    def affine_relaxation(self):
-        return self._spoiled("affine_relaxation", self.inner.affine_relaxation())
+
+@affine_relaxation.register
+def _(batch: BrokenBatch):
+    return batch.spoiled("affine_relaxation", affine_relaxation(batch.inner))
 
 
 class BrokenNode(LocalNode):

@@ -12,7 +12,6 @@ import gpcert
 from gpcert.enclosures import Evaluation, LocalPosterior, local_model
 from gpcert.enclosures.evaluation import evaluation_at
 from gpcert.enclosures.goals import QuantityGoal, deviation_around
-from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Probit
@@ -20,6 +19,7 @@ from gpcert.model.posterior import Posterior
 from gpcert.model.unit_form import slope_exponent
 from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.numerics.rounding import exact_dot
+from gpcert.paper.method import PaperMethod
 from gpcert.quantities import Band, Mean, Probability
 from gpcert.regions import Ball, Box, LinearMap
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses
@@ -68,7 +68,7 @@ def test_least_means(case, paper):
         evaluation = evaluation_of(case, variance=False, splits=4, keep=3)
     reference = ArbPosterior(case.posterior)
     for sign in (1, -1):
-        how = (PaperEnclosures("analytic"), False) if paper else ()
+        how = (PaperMethod("analytic"), False) if paper else ()
         goal = QuantityGoal(Mean(0, sign), *how)
         check_goal(case, goal, lambda x, s=sign: s * reference.mean(x, 0), evaluation)
 
@@ -241,7 +241,7 @@ def test_the_papers_lines_run_with_the_trend_or_against_it(weight, sign):
     model = Posterior(SquaredExponential(1.0), [[0.0]], [weight], slope=[2.0])
     region = Box([0.2], [1.2])
     evaluation = Evaluation(local_model(model, region, Backend(), False), region.root())
-    goal = QuantityGoal(Mean(0, sign), PaperEnclosures("analytic"), taylor=False)
+    goal = QuantityGoal(Mean(0, sign), PaperMethod("analytic"), taylor=False)
     lower = float(goal.bound(evaluation, None).lower[0])
     least = goal.function(model)(np.linspace(0.2, 1.2, 201)[:, None])[0].min()
     assert least - 0.3 <= lower <= least

@@ -3,6 +3,7 @@
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.certify import certify
 from gpcert.api.many import certified_radius_many, certify_many, prediction_range_many
+from gpcert.api.optimum import maximize, minimize, recommend, regret_bound
 from gpcert.api.radius import certified_radius
 from gpcert.api.ranges import prediction_range, prediction_ranges
 
@@ -12,7 +13,11 @@ __all__ = [
     "certify_many",
     "certified_radius",
     "certified_radius_many",
+    "maximize",
+    "minimize",
     "prediction_range",
     "prediction_range_many",
     "prediction_ranges",
+    "recommend",
+    "regret_bound",
 ]

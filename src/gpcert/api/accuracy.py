@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpcert.api.options import read_tolerance
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.model.committee import Committee
 from gpcert.model.multi_output import Outputs
 from gpcert.model.posterior import Posterior
+from gpcert.quantities import Compound, OutputQuantity
 from gpcert.search.tolerance import Tolerance
 
 if TYPE_CHECKING:
@@ -78,6 +80,10 @@ class Accuracy:
 def usual(question: RangeQuestion, outputs: Sequence[int]) -> Tolerance:
     """The default for goals that are of these outputs."""
     name, model = question.quantity, question.model
+    if name == "response":
+        return Tolerance(NEGLIGIBLE * value_spreads(question, outputs), USUAL)
+    if isinstance(question.given, OutputQuantity | Compound):
+        return Tolerance(USUAL * value_spreads(question, outputs))
     if name not in {*IN_OUTPUT_UNITS, "std", "variance"} or isinstance(model, Committee):
         return Tolerance(USUAL)
     spread = spreads(model)[list(outputs)]
@@ -87,6 +93,18 @@ def usual(question: RangeQuestion, outputs: Sequence[int]) -> Tolerance:
     with np.errstate(over="ignore", under="ignore"):
         negligible = np.minimum((NEGLIGIBLE * spread) ** power, np.finfo(float).max)
     return Tolerance(negligible, USUAL)
+
+
+def value_spreads(question: RangeQuestion, outputs: Sequence[int]) -> np.ndarray:
+    """For each output about the standard deviation of its quantity's values over the model's own
+    points, as `spreads` are of means."""
+    X = np.concatenate([_some_places(member) for member in question.model.members])
+    known = {}
+    for output in set(outputs):
+        values = QuantityGoal(question.asked(output, 1)).plain_values(question.model, X)
+        finite = np.array([value for value in values if value is not None])
+        known[output] = _spread_of(finite[:, None])[0] if len(finite) else 1.0
+    return np.array([known[output] for output in outputs])
 
 
 def spreads(model: Outputs) -> np.ndarray:
@@ -102,12 +120,20 @@ def spreads(model: Outputs) -> np.ndarray:
 
 
 def _spread(member: Posterior) -> np.ndarray:
-    places = member.places
-    some = places[np.linspace(0, len(places) - 1, min(MAX_PLACES, len(places))).astype(int)]
     with np.errstate(all="ignore"):  # extreme models overflow
-        means = member.mean(some)
-        found = [np.std(means, axis=0), np.max(np.abs(means), axis=0)]
-    spread, size = (np.where(np.isfinite(each), each, 0.0) for each in found)
+        return _spread_of(member.mean(_some_places(member)))
+
+
+def _some_places(member: Posterior) -> np.ndarray:
+    places = member.places
+    return places[np.linspace(0, len(places) - 1, min(MAX_PLACES, len(places))).astype(int)]
+
+
+def _spread_of(values: np.ndarray) -> np.ndarray:
+    """(m,) the standard deviation of values (n, m); where they are all the same, their size."""
+    with np.errstate(all="ignore"):
+        both = np.std(values, axis=0), np.max(np.abs(values), axis=0)
+    spread, size = (np.where(np.isfinite(each), each, 0.0) for each in both)
     largest = np.where(size > 0, size, 1.0)
     return np.where(spread > 1e-9 * largest, spread, largest)
 

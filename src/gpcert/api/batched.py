@@ -13,7 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from gpcert.certificates import Certificate, PredictionRange, Radius
 from gpcert.enclosures.goals import QuantityGoal, deviations_at
 from gpcert.errors import InputError
 from gpcert.model.committee import Committee, Model
-from gpcert.numerics.arrays import to_numpy
+from gpcert.numerics.arrays import Reals, to_numpy
 from gpcert.numerics.deadline import OutOfTime, until
 from gpcert.numerics.rounding import difference_down
 from gpcert.quantities import Quantity
@@ -37,6 +37,7 @@ from gpcert.regions import Box, Region
 from gpcert.search import GoalResult, SearchResult, StopReason
 from gpcert.search.box_family import BoxFamily, OneBox, balls_of, hull_of, one_box_each
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
+from gpcert.search.stopping import DecidedLevel, WithinTolerance
 
 POINTS_PER_BATCH = 256
 """Points of one piece of work: what Ctrl-C may lose, and one process's share."""
@@ -87,15 +88,12 @@ def ranges_batched(
     if family is None or means.method.name != "taylor":
         return {}
 
-    def converged(_: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        return np.all(lower >= near.needed(upper), axis=1)
-
     box = None
     with in_time(start, means, len(work)):
-        box = one_box_each(family, regions, None, converged)
+        box = one_box_each(family, regions, WithinTolerance(near))
     if box is None:
         return {}
-    done = np.flatnonzero(converged(np.empty(0), box.lower, box.upper))
+    done = np.flatnonzero(np.all(box.lower >= near.needed(box.upper), axis=1))
     nominal = ranges.nominal(regions)
     seconds, found = (time.perf_counter() - start) / len(work), {}
     for k in map(int, done):
@@ -147,11 +145,7 @@ def decided_boxes(rule: Rule, places: Sequence[Region], means: SearchSettings) -
     """One box each, tried until the rule's goal is on one side of its level; None where the places
     share no coordinates."""
     family = family_of(rule.model, [rule.quantity], places, means)
-
-    def answered(_: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        return (lower[:, 0] > rule.target) | (upper[:, 0] < rule.target)
-
-    return None if family is None else one_box_each(family, places, rule.target, answered)
+    return None if family is None else one_box_each(family, places, DecidedLevel(rule.target))
 
 
 def _decided(
@@ -195,12 +189,7 @@ def _undeviating(
     for evaluation in family.at_points(X, optional=False):
         asked += deviations_at(evaluation, model, options.output_norm)
     rules = [deviation_rule(model, x, own, options) for x, own in zip(X, asked, strict=True)]
-
-    def answered(rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        low, high, _ = deviations([asked[k] for k in rows], lower, upper)
-        return (low > rules[0].target) | (high < rules[0].target)
-
-    box = one_box_each(family, regions, None, answered)
+    box = one_box_each(family, regions, DecidedDeviations(asked, rules[0].target))
     low, high, which = deviations(asked, box.lower, box.upper)
     found = {}
     for k, rule in enumerate(rules):
@@ -209,6 +198,23 @@ def _undeviating(
             about = (regions[k], rule, means, margin, StopReason.DECIDED, (1, 0.0))
             found[k] = certificate_of(*about, box.points[k, which[k]])
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class DecidedDeviations:
+    """A stopping rule: the deviations from the means at x are on one side of a level. The goals are
+    the means and their negatives."""
+
+    asked: Sequence[Deviation]
+    level: float
+    target = None
+    reason = StopReason.DECIDED
+
+    def needed(self, lower: Reals, upper: Reals) -> Reals:
+        """All or nothing: whether a deviation is decided depends on the ranges of all means."""
+        low, high, _ = deviations(self.asked, lower, upper)
+        decided = (low > self.level) | (high < self.level)
+        return np.where(decided[:, None], -np.inf, np.full(lower.shape, np.inf))
 
 
 def proved_at_x(candidates: Sequence[Candidates], means: SearchSettings) -> np.ndarray:

@@ -13,7 +13,8 @@ from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.attacks import Comparison, Decision
 from gpcert.certificates import Unit
 from gpcert.errors import InputError
-from gpcert.model.committee import Model, is_classifier
+from gpcert.likelihoods import ResponseLikelihood
+from gpcert.model.committee import Committee, Model, is_classifier
 from gpcert.numerics.arrays import finite_array
 from gpcert.regions.shapes import check_norm
 
@@ -38,6 +39,8 @@ def read_decision(words: Mapping[str, Any], model: Model) -> Decision:
         )
     given = {name: words[name] for name in COMPARED if words.get(name) is not None}
     compared = None
+    if threshold is not None and not given and has_response(model):
+        compared = comparison(model, threshold, QuantityRequest())
     if given:
         name = next(iter(given))
         others = [other for other in ("class_weight", "delta") if words[other] is not None]
@@ -54,6 +57,14 @@ def read_decision(words: Mapping[str, Any], model: Model) -> Decision:
         asked = QuantityRequest(given.get("quantity"), given.get("beta"))
         compared = comparison(model, threshold, asked, given.get("output"))
     return Decision(threshold, weights, delta, norm, compared)
+
+
+def has_response(model: Model) -> bool:
+    """Whether the mean of a target is another function than the latent mean: of one output it is
+    what a threshold is compared with by default."""
+    if isinstance(model, Committee) or model.outputs != 1:
+        return False
+    return isinstance(model.likelihood, ResponseLikelihood)
 
 
 def comparison(
@@ -100,4 +111,5 @@ def _unit(model: Model, question: RangeQuestion) -> Unit:
         return Unit.PROBABILITY
     if is_classifier(model):
         return Unit.LATENT if question.quantity == "mean" else Unit.VALUE
-    return Unit.TARGET if question.quantity in {"mean", "std", "lcb", "ucb"} else Unit.VALUE
+    in_targets = question.quantity in {"mean", "std", "lcb", "ucb", "response"}
+    return Unit.TARGET if in_targets else Unit.VALUE

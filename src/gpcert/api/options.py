@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 
-from gpcert.enclosures.goals import Method
+from gpcert.api.engine import Method
 from gpcert.errors import InputError, UnknownArgumentError
 from gpcert.inputs.tabular import read_point
 from gpcert.model.committee import Model

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpcert.api.options import QuantityLike, QuantityRequest, one_of
 from gpcert.errors import InputError
-from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
+from gpcert.likelihoods import ClassLikelihood, ResponseLikelihood, ScalarLikelihood
 from gpcert.model.class_layout import class_layout
 from gpcert.model.committee import Committee, Model
 from gpcert.model.multi_output import Outputs
@@ -28,6 +28,7 @@ from gpcert.quantities import (
     OutputQuantity,
     Probability,
     Quantity,
+    Response,
     Share,
     Std,
     Variance,
@@ -173,9 +174,18 @@ def _question(model: Model, quantity: QuantityName | None, beta: float | None) -
     likelihood = model.likelihood
     classifies = likelihood.classifies
     probable = classifies and likelihood.has_variance
-    name: QuantityName = quantity or ("probability" if probable else "mean")
+    responds = isinstance(likelihood, ResponseLikelihood)
+    usual: QuantityName = "probability" if probable else "response" if responds else "mean"
+    name = quantity or usual
     if name != "mean":
         model.check_has_variance(f"quantity {name!r}")
+    if name == "response":
+        if not isinstance(likelihood, ResponseLikelihood):
+            raise InputError(
+                "quantity: 'response' is the mean of a target behind a positive link (ExpLink, "
+                f"SoftplusLink), got the likelihood {likelihood!r}; use {usual!r}"
+            )
+        return _response(model, likelihood)
     if name != "probability":
         return _latent(model, name, beta)
     if isinstance(likelihood, ClassLikelihood):
@@ -188,7 +198,7 @@ def _question(model: Model, quantity: QuantityName | None, beta: float | None) -
         return _probabilities(model, searched, asked)
     if not classifies:
         raise InputError(
-            f"quantity: a regression model has no probability; use 'mean'{likelihood.advice}"
+            f"quantity: a regression model has no probability; use {usual!r}{likelihood.advice}"
         )
     assert isinstance(likelihood, ScalarLikelihood)
     question = _probabilities(model, model, lambda _, sign: Probability(likelihood, 0, sign))
@@ -200,6 +210,18 @@ def _probabilities(
 ) -> RangeQuestion:
     meanings = tuple(f"probability of class {label}" for label in model.labels)
     return RangeQuestion(searched, "probability", model.labels, asked, meanings, meanings, None)
+
+
+def _response(model: Outputs, likelihood: ScalarLikelihood) -> RangeQuestion:
+    """The mean of every target; the model's noise term is in the latent variance."""
+
+    def asked(output: int, sign: int) -> Quantity:
+        return Response(likelihood, output, sign)
+
+    owners, link = _owners(model), type(likelihood).__name__
+    meanings = tuple(f"mean response E[link(f)] {own.owner}, {link}" for own in owners)
+    names, labels = tuple(f"response{own.whose}" for own in owners), range(len(owners))
+    return RangeQuestion(model, "response", tuple(labels), asked, meanings, names)
 
 
 def _latent(model: Outputs, name: QuantityName, beta: float | None) -> RangeQuestion:

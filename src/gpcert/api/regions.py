@@ -330,7 +330,9 @@ def _scale(model: Model, scale: Any) -> np.ndarray | None:
     wanted = f"scale: expected 'std' or {model.dim} positive numbers, one per feature, got "
     if found.shape != (model.dim,):
         raise InputError(f"{wanted}shape {found.shape}")
-    given = slice(None) if named is None else [_feature(model, "scale", label) for label in named]
+    given = (
+        slice(None) if named is None else [feature_number(model, "scale", label) for label in named]
+    )
     if np.any(found[given] <= 0):
         raise InputError(f"{wanted}{scale!r}; a feature is kept fixed by a radius of 0")
     return found
@@ -348,7 +350,7 @@ def _numbered(model: Model, name: str, labels: Iterable[Any]) -> dict[int, Any]:
     """Labels by the numbers of their features; an `InputError` where two mean the same one."""
     found: dict[int, Any] = {}
     for label in labels:
-        j = _feature(model, name, label)
+        j = feature_number(model, name, label)
         if j in found:
             raise InputError(
                 f"{name}: expected every feature once, got {found[j]!r} and {label!r} for the same"
@@ -371,7 +373,7 @@ def _features(model: Model, features: Any) -> np.ndarray | None:
     except TypeError as error:
         raise InputError(wanted) from error
     if any(isinstance(label, str) for label in labels):
-        labels = [_feature(model, "features", label) for label in labels]
+        labels = [feature_number(model, "features", label) for label in labels]
     return check_features(labels, model.dim)
 
 
@@ -401,7 +403,7 @@ def _mapping(name: str, value: Any) -> Mapping[Any, Any] | None:
     return None
 
 
-def _feature(model: Model, name: str, label: Any) -> int:
+def feature_number(model: Model, name: str, label: Any) -> int:
     """The number of a feature, from its name or its number."""
     names = model.feature_names
     if isinstance(label, str):

@@ -12,13 +12,21 @@ import numpy as np
 
 from gpcert.attacks.class_means import class_means
 from gpcert.errors import InputError
-from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
+from gpcert.likelihoods import ClassLikelihood, ResponseLikelihood, ScalarLikelihood
 from gpcert.model.class_layout import ClassLayout, class_layout
 from gpcert.model.committee import Committee, Model, pair_weights
 from gpcert.model.differences import LazyDifferences
 from gpcert.model.multi_output import ModelCollection
 from gpcert.model.posterior import Posterior
-from gpcert.quantities import ClassSums, Compound, OutputQuantity, Probability, Quantity, Share
+from gpcert.quantities import (
+    ClassSums,
+    Compound,
+    OutputQuantity,
+    Probability,
+    Quantity,
+    Response,
+    Share,
+)
 from gpcert.quantities.committee import member_probabilities
 
 ValuesAndGradients = tuple[np.ndarray, np.ndarray]
@@ -319,6 +327,12 @@ def _block(model: Model, X: np.ndarray, quantity: str | None) -> ValuesAndGradie
         if quantity == "probability":
             advice = model.likelihood.advice
             raise InputError(f"quantity: a regression model has no probability; use 'mean'{advice}")
+        likelihood = model.likelihood
+        if quantity is None and isinstance(likelihood, ResponseLikelihood):
+            parts = [Response(likelihood, c, 1) for c in range(model.outputs)]
+            found = zip(*(plain_function(model, part)(X) for part in parts), strict=True)
+            values, gradients = (np.stack(each, axis=1) for each in found)
+            return values, gradients
         return means_and_gradients(model, X, model.outputs)
     if isinstance(model.likelihood, ClassLikelihood):
         layout, searched = class_layout(model)

@@ -2,6 +2,7 @@
 
 from gpcert.certificates.boxes import BoxBounds
 from gpcert.certificates.io import Record, load
+from gpcert.certificates.optimum import Optimum, RegretBound
 from gpcert.certificates.record import (
     Certificate,
     CertificateTable,
@@ -17,11 +18,13 @@ __all__ = [
     "Certificate",
     "CertificateTable",
     "Interval",
+    "Optimum",
     "PredictionRange",
     "Radius",
     "RadiusTable",
     "RangeTable",
     "Record",
+    "RegretBound",
     "Status",
     "Unit",
     "load",

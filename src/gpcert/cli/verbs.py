@@ -80,7 +80,8 @@ def ranges(
     quantity: Annotated[
         str | None,
         option(
-            "mean, variance, std, band, lcb, ucb or probability (the default of classifiers); "
+            "mean, variance, std, band, lcb, ucb, response (the default of positive links) or "
+            "probability (that of classifiers); "
             "module:NAME, a Quantity object of your own"
         ),
     ] = None,

@@ -310,3 +310,8 @@ class SectionModel:
         """As many as leave the derivatives' covariance cheap."""
         largest = max(len(part.posterior.points) for part in self.members)
         return int(np.clip(CHEAP_WORK / largest**2, 16, MAX_CELLS))
+
+    @property
+    def bytes_per_box(self) -> float:
+        """Memory of one interval while it is bounded, about."""
+        return 8.0 * 24 * sum(len(part.posterior.points) for part in self.members)

@@ -34,6 +34,7 @@ from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Array, Backend, PerCell, PerCellAndClass, namespace
 from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import down, gamma, up, up_float
+from gpcert.paper.lines import lines_bound
 from gpcert.regions import Cells, Region
 from gpcert.regions.frame import widths_as_units
 from gpcert.regions.image import Image
@@ -269,14 +270,14 @@ class LocalPosterior:
             return self.kernel, expansion, weights
         return part, expansion.restricted_to(index, part), weights[index]
 
-    def paper_mean(self, expansion: Expansion, output: int, sign: int) -> PerCell:
-        """The paper's lower bound of `sign * g_c` over every cell; lines and trend together."""
+    def lines_mean(self, expansion: Expansion, output: int, sign: int) -> PerCell | None:
+        """The paper's lower bound of `sign * g_c` over every cell, lines and trend together; None
+        where the kernel has no lines."""
         kernel, seen, weights = self._seen_by(output, expansion)
         trend = self.cell_trend(expansion, output)
-        if trend is None:
-            return kernel.paper_bound(seen, sign * weights)
-        lower = kernel.paper_bound(seen, sign * weights, sign * trend.gradient)
-        return down(lower - trend.error, 1)
+        slope = None if trend is None else sign * trend.gradient
+        lower = lines_bound(kernel, seen, sign * weights, slope)
+        return lower if lower is None or trend is None else down(lower - trend.error, 1)
 
     def variance(
         self, expansion: Expansion, output: int, options: VarianceOptions

@@ -1,6 +1,6 @@
 """Proved ranges over the one-sided intervals `[x, x + r e_j]` and `[x - r e_j, x]`.
 
-For squared exponentials all intervals of all points share batches (`gpcert.search.shared`); any
+For squared exponentials all intervals of all points share batches; any
 other kernel or method is asked interval by interval through `gpcert.prediction_ranges`.
 
 Proofs: docs/mathematics.md, statement 15.1.
@@ -29,8 +29,16 @@ from gpcert.numerics.deadline import deadline, until
 from gpcert.numerics.rounding import down, up
 from gpcert.regions import Ball
 from gpcert.search import Budget, Progress, SearchState, StopReason
-from gpcert.search.questions import SharedProblem, SharedResult, nothing_searched
-from gpcert.search.shared import solve_shared
+from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS, solve_batch
+from gpcert.search.questions import (
+    BatchProblem,
+    BatchResult,
+    FirstPoints,
+    ManyBoxes,
+    nothing_searched,
+)
+from gpcert.search.stopping import WithinTolerance
+from gpcert.search.tolerance import Tolerance
 
 NUMBERS_PER_BATCH = 800_000
 """Lines times points of one chunk, the work of one thread: fewer cost more calls per line."""
@@ -147,7 +155,7 @@ def one_sided_ranges(
 
 def _by_sections(
     question: RangeQuestion, goals: Sequence[Goal], intervals: Intervals, effort: Effort, line: Line
-) -> list[SharedResult]:
+) -> list[BatchResult]:
     variance = any(goal.needs_variance for goal in goals)
     parts = SectionModel.parts_of(question.model, effort.means.backend, variance)
     P, F = len(intervals.X), len(intervals.features)
@@ -157,24 +165,25 @@ def _by_sections(
     upward = np.tile([True, False], P * F)[:, None]
     ends = [np.where(upward, 0.0, -outer), np.where(upward, outer, 0.0)]
     ends += [np.where(upward, 0.0, -inner), np.where(upward, inner, 0.0)]
+    stop = WithinTolerance(Tolerance(np.repeat(effort.tol, 2)))
 
-    def solved(chunk: slice, report: Callable[[SearchState], None]) -> SharedResult:
+    def solved(chunk: slice, report: Callable[[SearchState], None]) -> BatchResult:
         lines = (rows[chunk], features[chunk]), outer[chunk, 0]
         family = SectionModel.on(parts, intervals.X, *lines, effort.means.backend)
-        return solve_shared(
-            SharedProblem(
+        return solve_batch(
+            BatchProblem(
                 family,
                 goals,
-                *(end[chunk] for end in ends),
-                tol=np.repeat(effort.tol, 2),
-                anchors=rows[chunk],
-                anchor=np.zeros(1),
+                ManyBoxes(ends[0][chunk], ends[1][chunk], ends[2][chunk], ends[3][chunk]),
+                stop,
+                first_points=FirstPoints(np.zeros((len(rows[chunk]), 1)), rows[chunk]),
+                first_seconds=FIRST_BOX_SECONDS,
                 budget=effort.share(len(rows[chunk]), len(rows)),
                 progress=Progress(report=report),
             )
         )
 
-    def unsolved(chunk: slice, reason: StopReason) -> SharedResult:
+    def unsolved(chunk: slice, reason: StopReason) -> BatchResult:
         return nothing_searched(goals, (len(rows[chunk]), 1), reason)
 
     largest = max(len(member.points) for member in question.model.members)
@@ -185,11 +194,11 @@ def _by_sections(
 
 def _all(
     pieces: Sequence[T],
-    solved: Callable[[T, Callable[[SearchState], None]], SharedResult],
-    unsolved: Callable[[T, StopReason], SharedResult],
+    solved: Callable[[T, Callable[[SearchState], None]], BatchResult],
+    unsolved: Callable[[T, StopReason], BatchResult],
     effort: Effort,
     line: Line,
-) -> list[SharedResult]:
+) -> list[BatchResult]:
     """The answers to all pieces, in order; `unsolved` once time is up, or after Ctrl-C.
 
     In threads: the work is in products and long arrays, which let go of the interpreter. Ctrl-C is
@@ -197,14 +206,14 @@ def _all(
     piece is begun however late it is.
     """
     stopped, end = Event(), effort.end
-    done: dict[int, SharedResult] = {}
+    done: dict[int, BatchResult] = {}
 
     def report(state: SearchState) -> None:
         if stopped.is_set():
             raise KeyboardInterrupt
         line.show(f"effects: {len(done)} of {len(pieces)} parts done; {ranges_text(state)}")
 
-    def answer(index: int) -> SharedResult:
+    def answer(index: int) -> BatchResult:
         if stopped.is_set():
             return unsolved(pieces[index], StopReason.INTERRUPTED)
         if index and time.perf_counter() >= end:
@@ -241,22 +250,22 @@ def _by_regions(
     intervals: Intervals,
     effort: Effort,
     line: Line,
-) -> list[SharedResult]:
+) -> list[BatchResult]:
     balls = list(_balls(intervals))
     words: dict[str, Any] = {**effort.words, "budget": effort.share(1, len(balls) or 1)}
     words |= {"tol": float(effort.tol.min()), "progress": False}
     asked: dict[str, Any] = {"quantity": question.given, "beta": question.beta}
 
-    def solved(ball: Ball, _: Callable[[SearchState], None]) -> SharedResult:
+    def solved(ball: Ball, _: Callable[[SearchState], None]) -> BatchResult:
         ranges = prediction_ranges(model, ball, **asked, **words)
         own = ranges[-question.searched :]  # of two classes the second
         lower = [end for r in own for end in (r.minimum.lower, -r.maximum.upper)]
         upper = [end for r in own for end in (r.minimum.upper, -r.maximum.lower)]
         first, points = ranges[0], np.full((1, len(goals), 1), np.nan)
         both = np.array([lower]), np.array([upper])
-        return SharedResult(*both, points, first.reason, first.boxes, first.seconds)
+        return BatchResult(*both, points, first.reason, first.boxes, first.seconds)
 
-    def unsolved(_: Ball, reason: StopReason) -> SharedResult:
+    def unsolved(_: Ball, reason: StopReason) -> BatchResult:
         return nothing_searched(goals, (1, 1), reason)
 
     return _all(balls, solved, unsolved, effort, line)

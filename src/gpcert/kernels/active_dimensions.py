@@ -13,7 +13,6 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import checked_kernel
-from gpcert.kernels.lines.base import AffineRelaxation
 from gpcert.kernels.nodes.base import (
     DerivativeBounds,
     Jet,
@@ -199,7 +198,3 @@ class ActiveBatch(KnownBatch):
         jet, _ = self.part.diagonal_jet()
         matrix, error = self.part.mixed()
         return self._placed(Jet(jet.value, jet.gradient, matrix)).hessian, error
-
-    def affine_relaxation(self) -> AffineRelaxation:
-        """That of k: its carriers' minima over the cell are those over the cell's shadow."""
-        return self.part.affine_relaxation()

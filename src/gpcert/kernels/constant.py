@@ -11,7 +11,6 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.lines.base import Affine, AffineRelaxation
 from gpcert.kernels.nodes.base import DerivativeBounds, Jet, KnownBatch, LocalNode, Triple
 from gpcert.kernels.parameters import NONNEGATIVE, POSITIVE, Parameter
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
@@ -152,8 +151,3 @@ class ConstantBatch(KnownBatch):
     def mixed(self) -> tuple[Annotated[Array, "B f f"], Annotated[Array, "B"]]:
         """Zero: phi does not move."""
         return self._zeros(self.features, self.features), self._zeros()
-
-    def affine_relaxation(self) -> AffineRelaxation:
-        """A line of slope zero without any carrier."""
-        line = Affine(self.value, ())
-        return AffineRelaxation(self.value, self.value, line, line)

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.lines.base import Affine, AffineRelaxation, SinusoidCarrier, sinusoid_minimum
 from gpcert.kernels.nodes.base import DerivativeBounds, Jet, LocalNode, Triple, spectral_gram
 from gpcert.kernels.nodes.phases import (
     PhaseBatch,
@@ -21,8 +20,8 @@ from gpcert.kernels.nodes.phases import (
     swing,
 )
 from gpcert.kernels.parameters import FREQUENCIES, POSITIVE, Parameter
-from gpcert.numerics.arrays import Array, Inputs, PerCell, PerCellAndPoint, Points, namespace
-from gpcert.numerics.rounding import SIN_COS_ULPS, TINY, U, down, gamma, up
+from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, Points, namespace
+from gpcert.numerics.rounding import SIN_COS_ULPS, TINY, U, gamma, up
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -174,41 +173,3 @@ class CosineBatch(PhaseBatch):
         jet = self._jet(v, [zero], [-v])
         size = self.node.variance * self.node.length**2
         return jet, (zero, zero, zero + float(up(4.0 * U * size, 4)) + TINY)
-
-    def affine_relaxation(self) -> AffineRelaxation:
-        """The kernel is its own carrier: a weighted sum of cosines of one phase is one sinusoid.
-
-        So the bound of a mean by "lines" is its exact minimum; lines under and over every cosine
-        (the paper's choice) are never better.
-        """
-        node, xp = self.node, namespace(self.value)
-        errors = xp.minimum(node.phase_errors, xp.full_like(node.phase_errors, 2.0))
-        carrier, low, high = one_phase(
-            (self.cosine, self.sine),
-            errors[None, :] + xp.zeros_like(self.value),
-            node.variance,
-            phase_reach(self.geometry, node.frequency),
-        )
-        line = Affine(xp.zeros_like(self.value), ((carrier, xp.ones_like(self.value)),))
-        return AffineRelaxation(low, high, line, line)
-
-
-def one_phase(
-    circle: tuple[Array, Array], errors: Array, amplitude: float, reach: PerCell
-) -> tuple[SinusoidCarrier, Array, Array]:
-    """`amplitude (C cos e - S sin e)`, |e| <= reach (B,), as a carrier, and its range (B, N).
-
-    `circle` is (C, S), each (B, N) and at most 1 in size, within `errors` and a few roundings.
-    """
-    C, S = circle
-    xp = namespace(C)
-    zeros = xp.zeros_like(C[0, :])
-    one = xp.asarray([amplitude], dtype=C.dtype, device=C.device)
-    carrier = SinusoidCarrier(
-        zeros, zeros, one, C[:, None, :], S[:, None, :], errors[:, None, :], reach[:, None]
-    )
-    slack = up(2.0 * (errors + gamma(4 * SIN_COS_ULPS + 32)), 4)
-    spread = reach[:, None] + xp.zeros_like(C)
-    low = sinusoid_minimum(C, S, spread, slack)
-    high = -sinusoid_minimum(-C, -S, spread, slack)
-    return carrier, down(amplitude * low, 2), up(amplitude * high, 2)

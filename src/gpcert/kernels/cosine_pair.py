@@ -21,8 +21,6 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.cosine import one_phase
-from gpcert.kernels.lines.base import Affine, AffineRelaxation
 from gpcert.kernels.nodes.base import DerivativeBounds, Jet, LocalNode, Triple
 from gpcert.kernels.nodes.phases import (
     AffinePhase,
@@ -34,7 +32,7 @@ from gpcert.kernels.nodes.phases import (
 from gpcert.kernels.parameters import FREQUENCIES, Parameter, numbers
 from gpcert.kernels.sizes import times
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
-from gpcert.numerics.rounding import SIN_COS_ULPS, down, gamma, root, up
+from gpcert.numerics.rounding import SIN_COS_ULPS, gamma, root, up
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -182,11 +180,11 @@ class CosinePairBatch(PhaseBatch):
         self.circle = [(xp.cos(alpha), xp.sin(alpha)) for alpha, _ in self.centers]
         self.even, self.first = self._parts(node.real[None, :], node.imaginary[None, :])
         self.value = self.even[0] + self.even[1]
-        self._part_errors = [
+        self.part_errors = [
             self._part_error(error[:, None], node.point_errors[None, :])
             for _, error in self.centers
         ]
-        self.errors: Triple = self._sums(self._part_errors)
+        self.errors: Triple = self._sums(self.part_errors)
         length = up(root(node.real**2 + node.imaginary**2), 4)
         error = xp.minimum(node.point_errors, xp.full_like(length, LARGEST_ERROR))
         self.length = xp.minimum(up(length + error + ROUNDING, 2), xp.full_like(length, 2.0))
@@ -241,7 +239,7 @@ class CosinePairBatch(PhaseBatch):
                 for n in range(4):
                     mine, other = (self.even, self.first) if n % 2 == 0 else (self.first, self.even)
                     moved = xp.abs(mine[a]) + turn * xp.abs(other[a])
-                    error = 2.0 * self._part_errors[a]
+                    error = 2.0 * self.part_errors[a]
                     most = xp.minimum(up(moved + error, 4), self.length + xp.zeros_like(moved))
                     size = most if n == 0 else xp.where(u > 0, u**n * most, xp.zeros_like(most))
                     total[n] = total[n] + size
@@ -269,23 +267,3 @@ class CosinePairBatch(PhaseBatch):
         L1, L2 = (phase.length for phase in self.node.phases)
         error = up(self._own_errors[0] * (2.0 * L1 * L2) + gamma(16) * (L1 + L2) ** 2, 8)
         return matrix, error
-
-    def affine_relaxation(self) -> AffineRelaxation:
-        """Two carriers, `sum_b cos(alpha_a(x) - beta_b)`, a = 1, 2: their sum is the kernel.
-
-        Over a cell each turns into `E_a cos e + O_a sin e`, so its weighted sums over the points
-        are one sinusoid of one phase, with an exact minimum. The paper's eight products of sines
-        and cosines are never better.
-        """
-        xp = namespace(self.value)
-        found = []
-        for a, phase in enumerate(self.node.phases):
-            circle = (0.5 * self.even[a], -0.5 * self.first[a])
-            errors = 0.5 * self._part_errors[a]
-            found.append(
-                one_phase(circle, errors, 2.0, phase_reach(self.geometry, phase.frequency))
-            )
-        (first, low1, high1), (second, low2, high2) = found
-        ones = xp.ones_like(self.value)
-        line = Affine(xp.zeros_like(self.value), ((first, ones), (second, ones)))
-        return AffineRelaxation(down(low1 + low2, 1), up(high1 + high2, 1), line, line)

@@ -13,7 +13,6 @@ import numpy as np
 
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.exponentials import LARGEST_EXPONENT_ERROR, exponential_tail
-from gpcert.kernels.lines.base import Affine, AffineRelaxation, ExponentialCarrier
 from gpcert.kernels.nodes.base import DerivativeBounds, Jet, LocalNode, Triple
 from gpcert.kernels.nodes.phases import AffinePhase, PhaseBatch, phase_reach
 from gpcert.kernels.parameters import FREQUENCIES, Parameter, number
@@ -27,7 +26,7 @@ from gpcert.numerics.arrays import (
     Reals,
     namespace,
 )
-from gpcert.numerics.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
+from gpcert.numerics.rounding import EXP_ULPS, down, gamma, up
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -167,7 +166,7 @@ class ExponentialTiltBatch(PhaseBatch):
         value = namespace(coefficients).sum(coefficients * self.value, axis=1)
         return self._jet(value, [value], [value])
 
-    def _range(self) -> tuple[Array, Array]:
+    def exponent_range(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
         """Certified ends (B, N) of the exponent over each cell."""
         u = phase_reach(self.geometry, self.node.phase.frequency)[:, None]
         with np.errstate(over="ignore"):
@@ -178,7 +177,7 @@ class ExponentialTiltBatch(PhaseBatch):
         """`sup k` times u^n, u the reach of theta.d."""
         u = phase_reach(self.geometry, self.node.phase.frequency)[:, None]
         xp = namespace(u)
-        most = exponential_above(self._range()[1])
+        most = exponential_above(self.exponent_range()[1])
         with np.errstate(over="ignore"):
             powers = [xp.where(u > 0, up(u**n, n + 1), xp.zeros_like(u)) for n in (1, 2, 3)]
             return most, *(times(most, power) for power in powers)
@@ -196,18 +195,3 @@ class ExponentialTiltBatch(PhaseBatch):
         """The same matrix `k T T^T`: the kernel is a product of functions of x and of z."""
         jet, errors = self.diagonal_jet()
         return jet.hessian, errors[2]
-
-    def affine_relaxation(self) -> AffineRelaxation:
-        """The kernel is its own carrier: weighted sums of it are one exponential of theta.x.
-
-        So the bound of a mean by "lines" is its exact minimum; tangents and chords of every
-        exponential (the paper's choice) are never better.
-        """
-        xp = namespace(self.value)
-        low, high = self._range()
-        most = exponential_above(high)
-        reach = phase_reach(self.geometry, self.node.phase.frequency)
-        carrier = ExponentialCarrier(self.value, self.errors[0], most, reach)
-        line = Affine(xp.zeros_like(self.value), ((carrier, xp.ones_like(self.value)),))
-        floor = xp.exp(xp.minimum(low, xp.full_like(low, LARGEST_EXPONENT)))
-        return AffineRelaxation(nonnegative(down(floor, EXP_ULPS + 2) - TINY), most, line, line)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,6 @@ import numpy as np
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Expressed, Product, Sum
 from gpcert.kernels.constant import Constant
-from gpcert.kernels.lines.base import Affine, AffineRelaxation, LinearCarrier
 from gpcert.kernels.nodes.base import DerivativeBounds, Jet, KnownBatch, LocalNode, Triple
 from gpcert.kernels.parameters import (
     NONNEGATIVE,
@@ -32,7 +32,7 @@ from gpcert.kernels.parameters import (
 )
 from gpcert.kernels.sizes import euclidean, times
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
-from gpcert.numerics.rounding import TINY, down, gamma, up
+from gpcert.numerics.rounding import TINY, gamma, up
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -196,7 +196,6 @@ class LinearNode(LocalNode):
             errors=(error, slope_error, none),
             node=self,
             geometry=geometry,
-            carrier=LinearCarrier(value, error, self.slopes, geometry),
         )
 
 
@@ -206,7 +205,20 @@ class LinearBatch(KnownBatch):
 
     node: LinearNode
     geometry: ScaledCells
-    carrier: LinearCarrier
+
+    @cached_property
+    @np.errstate(over="ignore")
+    def spread(self) -> PerCellAndPoint:
+        """Upper bound (B, N) of `|slope_i.d|` over each cell's box; slopes carry two roundings."""
+        half, slopes = self.geometry.half, self.node.slopes
+        xp, f = namespace(half), half.shape[1]
+        total = half @ abs(slopes).T
+        lost = TINY * xp.sum(half, axis=1)[:, None]
+        return xp.where(
+            xp.any(half > 0, axis=1)[:, None],
+            up(total, f + 8) + lost,
+            xp.zeros_like(total),
+        )
 
     def _flat(self) -> Array:
         """A Hessian of zeros (B, f, f)."""
@@ -231,7 +243,7 @@ class LinearBatch(KnownBatch):
         geometry, node = self.geometry, self.node
         distance2 = geometry.squared_norm(xp.ones_like(node.metric))
         distance = xp.where(distance2 > 0, up(xp.sqrt(distance2), 2), xp.zeros_like(distance2))
-        first = xp.minimum(self.carrier.spread, times(self.sizes[1], distance[:, None]))
+        first = xp.minimum(self.spread, times(self.sizes[1], distance[:, None]))
         none = xp.zeros_like(first)
         return up(self.sizes[0] + first, 2), first, none, none
 
@@ -257,15 +269,6 @@ class LinearBatch(KnownBatch):
         largest = xp.max(metric) if len(metric) else 0.0
         error = up(one * (gamma(2) * largest), 2)
         return one[:, None, None] * (same * metric), error
-
-    def affine_relaxation(self) -> AffineRelaxation:
-        """The function itself, on both sides."""
-        xp = namespace(self.value)
-        _, first, _, _ = self.variations()
-        wide = up(first + self.errors[0], 2)
-        one, none = xp.ones_like(self.value), xp.zeros_like(self.value)
-        line = Affine(none, ((self.carrier, one),))
-        return AffineRelaxation(down(self.value - wide, 1), up(self.value + wide, 1), line, line)
 
 
 HIGHEST_DEGREE = 6

@@ -20,8 +20,7 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.exponentials import LARGEST_EXPONENT_ERROR, exponential_lines
-from gpcert.kernels.lines.base import Affine, AffineRelaxation, SinusoidCarrier
+from gpcert.kernels.exponentials import LARGEST_EXPONENT_ERROR
 from gpcert.kernels.nodes.base import (
     DerivativeBounds,
     Jet,
@@ -274,7 +273,8 @@ class PeriodicBatch(NodeBatch):
         return -(node.frequency * node.weight) * (2.0 * angles.sine * angles.cosine)
 
     @cached_property
-    def _double_cosine(self) -> Array:
+    def double_cosine(self) -> Annotated[Array, "B f N"]:
+        """`cos 2t`."""
         s, c = self.angles.sine, self.angles.cosine
         return (c - s) * (c + s)
 
@@ -282,7 +282,7 @@ class PeriodicBatch(NodeBatch):
     def second(self) -> Annotated[Array, "B f N"]:
         """(B, f, N): L2."""
         node = self.node
-        return -(node.frequency**2 * node.weight) * self._double_cosine
+        return -(node.frequency**2 * node.weight) * self.double_cosine
 
     def _bounds(self) -> tuple[Triple, Triple]:
         """Sizes and errors: `fl(k) fl(L) - k L = fl(k) (fl(L) - L) + (fl(k) - k) L`, and the same
@@ -324,7 +324,7 @@ class PeriodicBatch(NodeBatch):
         return self.value[:, None, :] * self.first
 
     @cached_property
-    def _swings(self) -> tuple[Array, Array, Array]:
+    def swings(self) -> tuple[Annotated[Array, "B f _"], Annotated[Array, "B f _"], Array]:
         """Over each cell, (B, f, N): inf and sup of |sin t|, and the reach of the angle 2t."""
         with np.errstate(over="ignore"):
             half = self.geometry.half[:, :, None]
@@ -333,10 +333,10 @@ class PeriodicBatch(NodeBatch):
         low, high = swing(self.angles.sine, self.angles.cosine, spread)
         return low, high, reach
 
-    def _exponent_range(self) -> tuple[Array, Array]:
+    def exponent_range(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
         """Certified ends (B, N) of `2 sum_j q_j sin^2` over each cell."""
         xp = namespace(self.value)
-        node, (low, high, _) = self.node, self._swings
+        node, (low, high, _) = self.node, self.swings
         n = low.shape[1] + 16
         least = down(xp.sum(2.0 * node.weight * low**2, axis=1), n) + node.fixed_exponents
         most = up(xp.sum(2.0 * node.weight * high**2, axis=1), n) + node.fixed_exponents
@@ -353,15 +353,15 @@ class PeriodicBatch(NodeBatch):
         """
         xp = namespace(self.value)
         node, angles = self.node, self.angles
-        reach = self._swings[2]
+        reach = self.swings[2]
         f = reach.shape[1]
-        least, _ = self._exponent_range()
+        least, _ = self.exponent_range()
         most = up(node.variance * xp.exp(-least), EXP_ULPS + 4) + node.variance * TINY
         with np.errstate(over="ignore"):
             spread = up(reach + 2.0 * angles.error, 2)
             double = 2.0 * angles.sine * angles.cosine
-            sine = swing(double, self._double_cosine, spread)[1]
-            cosine = swing(self._double_cosine, double, spread)[1]
+            sine = swing(double, self.double_cosine, spread)[1]
+            cosine = swing(self.double_cosine, double, spread)[1]
             q = node.weight
             A1 = xp.sum(q * reach * sine, axis=1)
             A2 = xp.sum(q * reach**2 * cosine, axis=1)
@@ -384,33 +384,6 @@ class PeriodicBatch(NodeBatch):
         jet = Jet(node.variance + zero, xp.zeros_like(self.geometry.half), hessian)
         largest = xp.max(xp.abs(curve)) if len(curve) else xp.sum(xp.abs(curve))
         return jet, (zero, zero, zero + up(16.0 * U * largest, 4))
-
-    def affine_relaxation(self) -> AffineRelaxation:
-        """`v exp(phi)`, `phi = -X = sum_j q_j (cos(w_j t_j) - 1) - (fixed)`: convex in phi."""
-        node, angles = self.node, self.angles
-        xp = namespace(self.value)
-        least, most = self._exponent_range()
-        free = xp.sum(node.weight)
-        constants = -(node.fixed_exponents + free)
-        errors = node.fixed_errors + gamma(len(node.weight) + 8) * xp.abs(constants)
-        carrier = SinusoidCarrier(
-            constants,
-            up(errors, 4),
-            node.weight[:, 0],
-            self._double_cosine,
-            2.0 * angles.sine * angles.cosine,
-            up(2.0 * angles.error, 1),
-            self._swings[2][:, :, 0],
-        )
-        low, high = -most, -least
-        lines = exponential_lines(node.variance, low, high)
-        ends = [node.variance * xp.exp(end) for end in (low, high)]
-        return AffineRelaxation(
-            nonnegative(down(ends[0], EXP_ULPS + 4)),
-            up(ends[1], EXP_ULPS + 4),
-            Affine(lines.intercept_under, ((carrier, lines.slope_under),)),
-            Affine(lines.intercept_over, ((carrier, lines.slope_over),)),
-        )
 
 
 def _diagonal(rows: Array) -> Array:

@@ -9,11 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpcert.likelihoods.base import BinaryLikelihood, ClassLikelihood, Likelihood, ScalarLikelihood
+from gpcert.likelihoods.base import (
+    BinaryLikelihood,
+    ClassLikelihood,
+    Likelihood,
+    ResponseLikelihood,
+    ScalarLikelihood,
+)
 from gpcert.likelihoods.discretised import Discretised
 from gpcert.likelihoods.gaussian import Gaussian, MeanOnly, SignOnly
 from gpcert.likelihoods.logistic import Logistic, SklearnLogistic
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
+from gpcert.likelihoods.positive_links import ExpLink, SoftplusLink
 from gpcert.likelihoods.probit import LapseProbit, Probit
 from gpcert.likelihoods.softmax import Softmax
 from gpcert.utils.registry import Registry
@@ -22,6 +29,7 @@ __all__ = [
     "BinaryLikelihood",
     "ClassLikelihood",
     "Discretised",
+    "ExpLink",
     "Gaussian",
     "LIKELIHOODS",
     "LapseProbit",
@@ -30,10 +38,12 @@ __all__ = [
     "MeanOnly",
     "MultinomialProbit",
     "Probit",
+    "ResponseLikelihood",
     "ScalarLikelihood",
     "SignOnly",
     "SklearnLogistic",
     "Softmax",
+    "SoftplusLink",
     "likelihood_from_config",
     "register",
 ]
@@ -51,6 +61,8 @@ LIKELIHOODS: Registry[type[Likelihood]] = Registry(
         MultinomialProbit,
         MeanOnly,
         SignOnly,
+        ExpLink,
+        SoftplusLink,
     ),
 )
 """Every likelihood by the name that saved posteriors carry; `Discretised` holds a function, which

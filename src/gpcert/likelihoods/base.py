@@ -13,6 +13,7 @@ Proofs: docs/mathematics.md, statements 8.2, 8.6 and 9.1.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Annotated, Any, ClassVar
 
@@ -55,6 +56,9 @@ class ScalarLikelihood(Likelihood):
     One that `classifies` has two classes, and F is the probability of the second.
     """
 
+    range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    """Bounds of F for all mu and v."""
+
     symmetric: ClassVar[bool] = False
     """Whether `F(mu, v) + F(-mu, v)` is the same for all mu and v: by default classes are then
     decided by the sign of mu, as scikit-learn's `predict` does. See `fair` for what F says."""
@@ -93,6 +97,11 @@ class ScalarLikelihood(Likelihood):
         """Certified upper bound of `max F(alpha + beta v, v)` over `v_low <= v <= v_high`."""
 
 
+class ResponseLikelihood(ScalarLikelihood):
+    """A regression whose prediction F(mu, v), the mean of the target, is another function than mu:
+    verbs ask for it (`quantity="response"`) by default. `range` bounds it for all mu and v."""
+
+
 class BinaryLikelihood(ScalarLikelihood):
     """Probability of the positive class for a link with `link(-f) = total - link(f)`.
 
@@ -101,6 +110,7 @@ class BinaryLikelihood(ScalarLikelihood):
     """
 
     classifies: ClassVar[bool] = True
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     symmetric: ClassVar[bool] = True
 
     total: ClassVar[float] = 1.0

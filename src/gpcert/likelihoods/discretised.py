@@ -74,6 +74,7 @@ class Discretised(ScalarLikelihood):
 
     name: ClassVar[str] = "discretised"
     classifies: ClassVar[bool] = True
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         for name in ("link", "inverse"):

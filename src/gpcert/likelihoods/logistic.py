@@ -95,13 +95,8 @@ class SmoothedLink(BinaryLikelihood):
         xp = namespace(v)
         mean = mean_lower(alpha[:, None], beta[:, None], v)
         ends, _ = self.enclose(mean, v)
-        first, second = ends[..., :-1], ends[..., 1:]
         half_bend = self._half_bend(beta[:, None], v, mean)
-        gap = nonnegative(half_bend - down(abs(second - first)))
-        # gap <= half_bend (1 + U), so the quotient cannot overflow; roundings: 2 in the gap, twice,
-        # and 3 here. TINY keeps 0 / 0 away where the piece is a point.
-        loss = up(gap * (gap / (4.0 * half_bend + TINY)), 8)
-        pieces = down(xp.minimum(first, second) - up(loss))
+        pieces = least_on_chords(ends, half_bend)
         return xp.min(pieces, axis=-1), xp.max(half_bend, axis=-1)
 
     def _half_bend(self, beta: Array, v: Array, mean: Array) -> Array:
@@ -166,6 +161,20 @@ class SmoothedLink(BinaryLikelihood):
             by_variance = by_variance - term * (mu / q)
         scale = xp.exp(-xp.clip(slowest, None, _LARGEST_EXPONENT))
         return by_mu * scale, by_variance * scale
+
+
+def least_on_chords(
+    ends: Annotated[Array, "B ends"], half_bend: Annotated[Array, "B pieces"]
+) -> Annotated[Array, "B pieces"]:
+    """The bound of Statement 8.4 on pieces between neighbours, from lower bounds of G at their ends
+    and upper bounds of P; see `SmoothedLink.line_minimum`."""
+    xp, first, second = namespace(ends), ends[..., :-1], ends[..., 1:]
+    gap = nonnegative(half_bend - down(abs(second - first)))
+    # gap <= half_bend (1 + U), so the quotient cannot overflow; roundings: 2 in the gap, twice,
+    # and 3 here. TINY keeps 0 / 0 away where the piece is a point.
+    loss = up(gap * (gap / (4.0 * half_bend + TINY)), 8)
+    pieces = down(xp.minimum(first, second) - up(loss))
+    return pieces
 
 
 def split_segment(v_low: PerCell, v_high: PerCell) -> Annotated[Array, "B pieces"]:

@@ -123,7 +123,8 @@ class GPClassifier(ClassifierMixin, Trainable):
     Parameters
     ----------
     kernel : a kernel of `gpcert.kernels`, whose parameters are where training starts; default a
-        `SquaredExponential` with one length-scale per feature and variance 1.
+        `SquaredExponential` with one length-scale per feature, all 1, and variance 1 (with
+        `max_epochs=0`: at the scale of the data, see `scaled_start`).
     likelihood : "probit" or "logistic" for two classes, "softmax" for two or more.
     inference : "laplace" (Rasmussen & Williams 2006, Alg. 3.1, 5.1; softmax: 3.3) or "ep"
         (expectation propagation, Alg. 3.5, 5.2).
@@ -131,7 +132,10 @@ class GPClassifier(ClassifierMixin, Trainable):
     n_inducing : number of inducing points, at most that of the training points.
     inducing : how they are chosen: "random" (a subset of the training points) or "kmeans".
     max_epochs : evaluations of evidence and gradient in a run; 0 keeps all parameters as given.
-    n_restarts : further runs, from parameters drawn log-uniformly within their bounds.
+    n_restarts : further runs, from parameters drawn about those at the scale of the data.
+    scaled_start : train a second time from parameters at the scale of the data (length-scales of
+        `sqrt(d)` standard deviations of their features), and keep the run of the largest
+        evidence. A run costs `max_epochs` evaluations at most, so this doubles the cost.
     parameter_bounds : (low, high) of every positive parameter of the kernel (frequencies and other
         parameters with a sign: between -high and high), or "fixed".
     random_state : seed of the inducing points and the restarts.
@@ -170,6 +174,7 @@ class GPClassifier(ClassifierMixin, Trainable):
         inducing: str = "random",
         max_epochs: int = 100,
         n_restarts: int = 0,
+        scaled_start: bool = True,
         parameter_bounds: Any = (1e-5, 1e5),
         random_state: Any = None,
         verbose: bool = False,
@@ -182,6 +187,7 @@ class GPClassifier(ClassifierMixin, Trainable):
         self.inducing = inducing
         self.max_epochs = max_epochs
         self.n_restarts = n_restarts
+        self.scaled_start = scaled_start
         self.parameter_bounds = parameter_bounds
         self.random_state = random_state
         self.verbose = verbose

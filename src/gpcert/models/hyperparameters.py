@@ -31,6 +31,10 @@ MAX_NAMED = 5
 FIRST_STEP = 1.0
 """Length of a run's first step, at most: a factor e in one parameter."""
 
+TOGETHER, EACH = 1.0, 0.7
+"""Standard deviations of the logarithms of a random start about the last given one: of a shift that
+the entries of one field (all length-scales) share, and of each entry's own."""
+
 FAILURES = (np.linalg.LinAlgError, ArithmeticError, ValueError)
 """What inference or a kernel may raise at extreme parameters (an InputError is a ValueError, and
 SciPy raises one for infinities)."""
@@ -38,7 +42,7 @@ SciPy raises one for infinities)."""
 
 @dataclass(frozen=True, eq=False)
 class Epoch:
-    """One evaluation: number from 1 on, run (0: from the user's parameters), evidence, vector."""
+    """One evaluation: number from 1 on, run (0: from the kernel as given), evidence, vector."""
 
     epoch: int
     run: int
@@ -67,7 +71,8 @@ class Trace:
 
     @property
     def runs(self) -> np.ndarray:
-        """(n,) the run of each evaluation: 0 from the user's parameters, then the restarts."""
+        """(n,) the run of each evaluation: 0 from the kernel as given, then that from the scale of
+        the data, if any, then the restarts."""
         return np.array([one.run for one in self.evaluations], dtype=int)
 
     @property
@@ -84,14 +89,14 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Where to search: start, bounds (p, 2), which entries are logarithms, and how long.
+    """Where to search: starts (s, p), bounds (p, 2), which entries are logarithms, and how long.
 
-    `random` draws the starts of `n_restarts` more runs; `report(evidence)` is called after every
-    evaluation (a progress bar).
+    `random` draws the starts of `n_restarts` more runs about the last of the starts;
+    `report(evidence)` is called after every evaluation (a progress bar).
     """
 
     names: tuple[str, ...]
-    start: np.ndarray
+    starts: np.ndarray
     bounds: np.ndarray
     logarithmic: np.ndarray
     max_epochs: int
@@ -115,15 +120,13 @@ Evidence = Callable[[np.ndarray], tuple[float, np.ndarray, Any]]
 
 
 def maximise(evidence: Evidence, search: Search) -> Optimum:
-    """Maximise by L-BFGS-B from the start and from `n_restarts` random vectors.
+    """Maximise by L-BFGS-B from each start and from `n_restarts` random vectors.
 
-    Every run has `max_epochs` evaluations of its own, at least one.
+    Every run has `max_epochs` evaluations of its own, at least one. Starts that are equal within
+    the bounds are one.
     """
     ledger = _Ledger(evidence, search)
-    low, high = search.bounds.T
-    starts = [np.clip(search.start, low, high)]
-    starts += [_random_start(search) for _ in range(search.n_restarts)]
-    for run, start in enumerate(starts):
+    for run, start in enumerate(all_starts(search)):
         ledger.minimise_from(run, start)
     optimum = ledger.optimum()
     _warn_of_bounds(search, optimum.vector)
@@ -230,14 +233,26 @@ class _Ledger:
         return Optimum(vector, value, payload, trace)
 
 
-def _random_start(search: Search) -> np.ndarray:
-    """Uniform in the logarithm within the bounds; entries with a sign: random sign and size."""
+def all_starts(search: Search) -> list[np.ndarray]:
+    """Where the runs start: the given vectors, moved within the bounds, and the random ones."""
     low, high = search.bounds.T
-    size = np.where(search.logarithmic, 1.0, np.maximum(np.abs(low), np.abs(high)))
-    drawn = search.random.uniform(size=(2, len(low)))
-    uniform = low + (high - low) * drawn[0]
-    signed = np.where(drawn[1] < 0.5, -1.0, 1.0) * np.exp(np.log(size) * (2.0 * drawn[0] - 1.0))
-    return np.clip(np.where(search.logarithmic, uniform, signed), low, high)
+    given = np.clip(search.starts, low, high)
+    starts = [v for i, v in enumerate(given) if not any(np.array_equal(v, w) for w in given[:i])]
+    return starts + [_random_start(search, given[-1]) for _ in range(search.n_restarts)]
+
+
+def _random_start(search: Search, centre: np.ndarray) -> np.ndarray:
+    """Normal about the centre: logarithms with a shift that the entries of a field share; entries
+    with a sign in units of the larger of their size and 1."""
+    low, high = search.bounds.T
+    fields = [name.partition("[")[0] for name in search.names]
+    _, field = np.unique(fields, return_inverse=True)
+    count = len(centre)
+    shared = search.random.standard_normal(count)[field] if count else np.zeros(0)
+    each = search.random.standard_normal(count)
+    logs = centre + TOGETHER * shared + EACH * each
+    signed = centre + np.maximum(np.abs(centre), 1.0) * each
+    return np.clip(np.where(search.logarithmic, logs, signed), low, high)
 
 
 def _warn_of_bounds(search: Search, vector: np.ndarray) -> None:

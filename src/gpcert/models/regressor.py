@@ -28,10 +28,15 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
     Parameters
     ----------
     kernel : a kernel of `gpcert.kernels`, whose parameters are where training starts; default a
-        `SquaredExponential` with one length-scale per feature and variance 1.
+        `SquaredExponential` with one length-scale per feature, all 1, and variance 1 (with
+        `max_epochs=0`: at the scale of the data, see `scaled_start`).
     noise : variance of the noise, where training starts; 0 stays 0.
     max_epochs : evaluations of evidence and gradient in a run; 0 keeps all parameters as given.
-    n_restarts : further runs, from parameters drawn log-uniformly within their bounds.
+    n_restarts : further runs, from parameters drawn about those at the scale of the data.
+    scaled_start : train a second time from parameters at the scale of the data (length-scales of
+        `sqrt(d)` standard deviations of their features, the kernel's variance the mean square of
+        the targets, the noise a tenth of it), and keep the run of the largest evidence. A run
+        costs `max_epochs` evaluations at most, so this doubles the cost.
     parameter_bounds : (low, high) of every positive parameter of the kernel (frequencies and other
         parameters with a sign: between -high and high), or "fixed".
     noise_bounds : (low, high) of the noise, or "fixed".
@@ -65,6 +70,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
         noise: float = 0.1,
         max_epochs: int = 100,
         n_restarts: int = 0,
+        scaled_start: bool = True,
         parameter_bounds: Any = (1e-5, 1e5),
         noise_bounds: Any = (1e-8, 1e5),
         normalize_y: bool = False,
@@ -75,6 +81,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
         self.noise = noise
         self.max_epochs = max_epochs
         self.n_restarts = n_restarts
+        self.scaled_start = scaled_start
         self.parameter_bounds = parameter_bounds
         self.noise_bounds = noise_bounds
         self.normalize_y = normalize_y
@@ -95,11 +102,10 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
         noise = float(finite_array("noise", self.noise, ndim=0))
         if noise < 0.0:
             raise InputError(f"noise: expected a number >= 0, got {self.noise!r}")
-        random, kernel = (
-            training.checked_random(self.random_state),
-            training.starting_kernel(self.kernel, X),
-        )
-        trained = self._train(X, None, kernel, infer, random, noise, self.noise_bounds)
+        random = training.checked_random(self.random_state)
+        kernel = training.starting_kernel(self.kernel, X)
+        size = float(np.mean(targets**2))  # the prior's mean is 0
+        trained = self._train(X, None, kernel, infer, random, noise, self.noise_bounds, size)
         assert trained is not None
         self.noise_ = trained
         white = training.white_noise(self.kernel_, X)

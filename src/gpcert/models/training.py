@@ -21,6 +21,7 @@ from gpcert.model.posterior import Posterior
 from gpcert.models.hyperparameters import Epoch, Search, Trace, maximise
 from gpcert.models.inference import EvidenceGradient, Fit
 from gpcert.models.kernel_gradients import LogParameters
+from gpcert.models.starts import kernel_at_data_scale
 from gpcert.numerics.arrays import finite_array, whole_number
 
 WHITE_TOLERANCE = 1e-9
@@ -28,6 +29,9 @@ WHITE_TOLERANCE = 1e-9
 
 MAX_CHECKED = 500
 """Inputs at which white noise is compared before training (at all of them afterwards)."""
+
+NOISE_SHARE = 0.1
+"""Of the targets' mean square that the start at the scale of the data gives to the noise."""
 
 Infer = Callable[["Covariances", float | None, Any, bool], Fit]
 """`infer(covariances, noise, start, final)`: the fit; its factor is needed where `final`."""
@@ -67,24 +71,33 @@ class Covariances:
         return total + parameters.diagonal_gradient(self.X, of.diagonal)
 
 
-def _search(
-    kernel: LogParameters, bounds: Any, noise: float | None, noise_bounds: Any, **options: Any
-) -> Search:
+@dataclass(frozen=True)
+class Start:
+    """A kernel and the noise variance to start from (None: no noise is trained)."""
+
+    kernel: Kernel
+    noise: float | None = None
+
+
+def _search(starts: list[Start], bounds: Any, noise_bounds: Any, **options: Any) -> Search:
     """Where to search; the bounds are of the parameters themselves, and noise of exactly 0 stays 0,
     like noise whose bounds are "fixed"."""
-    names, start, logarithmic = kernel.names, kernel.values, kernel.logarithmic
-    lower = upper = start
+    parameters = [LogParameters.of(start.kernel) for start in starts]
+    names, logarithmic = parameters[0].names, parameters[0].logarithmic
+    vectors = np.stack([each.values for each in parameters])
+    lower = upper = vectors[0]
     of_noise = _interval("noise_bounds", noise_bounds)
     if (interval := _interval("parameter_bounds", bounds)) is not None:
         low, high = interval
         lower = np.where(logarithmic, np.log(low), -high)
         upper = np.where(logarithmic, np.log(high), high)
     limits = np.stack([lower, upper], axis=1)
-    if of_noise is not None and noise is not None and noise > 0.0:
+    variances = [start.noise for start in starts if start.noise]
+    if of_noise is not None and len(variances) == len(starts):
         names, logarithmic = (*names, "noise"), np.append(logarithmic, True)
-        start = np.append(start, np.log(noise))
+        vectors = np.column_stack([vectors, np.log(variances)])
         limits = np.vstack([limits, np.log(of_noise)])
-    return Search(names, start, limits, logarithmic, **options)
+    return Search(names, vectors, limits, logarithmic, **options)
 
 
 def _interval(name: str, bounds: Any) -> tuple[float, float] | None:
@@ -117,41 +130,55 @@ class Trainable(BaseEstimator):
         random: np.random.RandomState,
         noise: float | None = None,
         noise_bounds: Any = "fixed",
+        variance: float | None = None,
     ) -> float | None:
-        """Maximise the evidence over the kernel's parameters (and the noise), fit there, and keep
-        what was found; the trained noise. With `max_epochs=0` the parameters stay as they are."""
-        own: Any = self
+        """Maximise the evidence over the kernel's parameters (and the noise), fit at the best, and
+        keep kernel, fit and trace; returns the trained noise. With `max_epochs=0` the parameters
+        stay. `variance`: mean square of the targets, if the kernel is in their units."""
+        options: Any = self
         max_epochs, n_restarts = self._counts()
-        verbose, found = checked_flag("verbose", own.verbose), Covariances(kernel, X, Z)
+        scaled_start = checked_flag("scaled_start", options.scaled_start)
+        verbose, trained = checked_flag("verbose", options.verbose), Covariances(kernel, X, Z)
         if max_epochs == 0:
-            fit = infer(found, noise, None, True)
+            fit = infer(trained, noise, None, True)
             self.trace_ = Trace((), (), (Epoch(1, 0, fit.evidence, np.zeros(0)),))
         else:
             parameters = LogParameters.of(kernel)
-            options = {"max_epochs": max_epochs, "n_restarts": n_restarts, "random": random}
-            search = _search(parameters, own.parameter_bounds, noise, noise_bounds, **options)
+            given = plain_kernel(X.shape[1]) if options.kernel is None else kernel
+            starts = [Start(given, noise)]
+            if scaled_start:
+                scaled_noise = noise and (NOISE_SHARE * variance if variance else noise)
+                starts.append(Start(kernel_at_data_scale(kernel, X, variance), scaled_noise))
+            search = _search(
+                starts,
+                options.parameter_bounds,
+                noise_bounds,
+                max_epochs=max_epochs,
+                n_restarts=n_restarts,
+                random=random,
+            )
             count = len(parameters.entries)
             last: list[Any] = [None]  # inference starts where it ended before
 
             def model(vector: np.ndarray) -> tuple[Covariances, float | None]:
-                own_noise = float(np.exp(vector[count])) if len(vector) > count else noise
-                return Covariances(parameters.rebuild(vector[:count]), X, Z), own_noise
+                trained_noise = float(np.exp(vector[count])) if len(vector) > count else noise
+                return Covariances(parameters.rebuild(vector[:count]), X, Z), trained_noise
 
             def evidence(vector: np.ndarray) -> tuple[float, np.ndarray, Any]:
-                covariances, own_noise = model(vector)
+                covariances, trained_noise = model(vector)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)  # only the last fit matters
-                    fit = infer(covariances, own_noise, last[0], False)
+                    fit = infer(covariances, trained_noise, last[0], False)
                 last[0] = fit.start
                 slope = covariances.gradient(fit.gradient)
                 by_noise: Any = [fit.gradient.noise] if len(vector) > count else []
                 return fit.evidence, np.append(slope, by_noise), fit.start
 
-            with progress_bar(verbose, max_epochs * (1 + n_restarts)) as report:
+            with progress_bar(verbose, max_epochs * (len(starts) + n_restarts)) as report:
                 optimum = maximise(evidence, replace(search, report=report))
-            found, noise = model(optimum.vector)
-            fit, self.trace_ = infer(found, noise, optimum.payload, True), optimum.trace
-        self.kernel_, self.fit_, self.evidence_ = found.kernel, fit.light(), fit.evidence
+            trained, noise = model(optimum.vector)
+            fit, self.trace_ = infer(trained, noise, optimum.payload, True), optimum.trace
+        self.kernel_, self.fit_, self.evidence_ = trained.kernel, fit.light(), fit.evidence
         return noise
 
     def _counts(self) -> list[int]:
@@ -164,17 +191,16 @@ class Trainable(BaseEstimator):
         return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
 
 
-def starting_kernel(kernel: Any, X: np.ndarray) -> Kernel:
-    """The user's kernel, or a squared exponential with one length-scale per feature.
+def plain_kernel(d: int) -> Kernel:
+    """The default: a squared exponential with one length-scale per feature, all 1."""
+    return SquaredExponential(np.ones(d), variance=1.0)
 
-    The default's length-scales start at `sqrt(d)` standard deviations of their feature (1 where it
-    never varies): then a typical pair of points has a covariance near exp(-1), whatever the units
-    and the dimension, and the evidence has a slope to follow.
-    """
+
+def starting_kernel(kernel: Any, X: np.ndarray) -> Kernel:
+    """The user's kernel, or the default at the scale of the data."""
     d = X.shape[1]
     if kernel is None:
-        spread = X.std(axis=0)
-        return SquaredExponential(np.sqrt(d) * np.where(spread > 0.0, spread, 1.0), variance=1.0)
+        return kernel_at_data_scale(plain_kernel(d), X)
     if not isinstance(kernel, Kernel):
         raise InputError(
             f"kernel: expected a kernel of gpcert.kernels or None, got {type(kernel).__name__}; "

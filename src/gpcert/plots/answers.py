@@ -20,6 +20,7 @@ from gpcert.plots.axes import (
     name_rows,
     room_around,
 )
+from gpcert.plots.optima import plot_optimum, plot_regret
 from gpcert.plots.style import ACCENT, DARK, LIGHT, LOOKS, PROBABILITY_COLOURS
 from gpcert.utils.optional_imports import Axes
 
@@ -246,6 +247,8 @@ PICTURES: dict[str, Callable[..., Any]] = {
     "prediction_range": lambda ax, found: plot_range(ax, [found]),
     "prediction_ranges": _ranges,
     "radius": lambda ax, found: plot_radii(ax, [found], [""]),
+    "optimum": plot_optimum,
+    "regret_bound": plot_regret,
     "radii": lambda ax, table: plot_radii(ax, table.rows, table.labels),
 }
 """Which picture is that of which kind of record: `Record.plot` looks here."""

@@ -12,6 +12,7 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.certificates import Certificate, Status
 from gpcert.errors import InputError
+from gpcert.likelihoods import ResponseLikelihood
 from gpcert.model.committee import Committee, Model, is_model_collection
 from gpcert.model.posterior import Posterior
 from gpcert.plots.axes import titled
@@ -210,7 +211,9 @@ def _draw_number(
     binary = classifies and posterior.likelihood.has_variance
     levels = np.linspace(0.0, 1.0, 11) if binary else 10
     filled = ax.contourf(*axes, values, levels=levels, cmap=PROBABILITY_COLOURS, alpha=0.55)
+    responds = isinstance(posterior.likelihood, ResponseLikelihood)
     label = f"probability of class {posterior.labels[1]}" if binary else "mean"
+    label = "mean response" if responds else label
     label = "decision function" if classifies and not binary else label
     figure: Any = ax.figure
     figure.colorbar(filled, ax=ax, label=label, fraction=0.046, pad=0.02)

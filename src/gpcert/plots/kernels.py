@@ -10,9 +10,9 @@ import numpy as np
 from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
-from gpcert.kernels.lines.base import Affine
 from gpcert.numerics.arrays import Backend, finite_array, to_numpy
 from gpcert.numerics.rounding import up_float
+from gpcert.paper.lines import Affine, affine_relaxation, check_lines
 from gpcert.plots.axes import axes_or_current, titled
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.regions import Box, Cells
@@ -32,9 +32,10 @@ class KernelLines:
     """k(., z) at the places x (n,), and the curves that the engine proves to be on either side.
 
     `under` and `over` are the paper's: affine in the kernel's carriers phi, so they need not be
-    straight in x. `taylor_under` and `taylor_over` are the second-order enclosure of the function
-    k(., z); infinite where it has none. The curves are certified for the whole interval; their
-    values at x are computed in plain floating point, up to a few roundings.
+    straight in x; infinite for a kernel without lines. `taylor_under` and `taylor_over` are the
+    second-order enclosure of the function k(., z); infinite where it has none. The curves are
+    certified for the whole interval; their values at x are computed in plain floating point, up to
+    a few roundings.
     """
 
     x: np.ndarray
@@ -80,11 +81,13 @@ def _paper_curves(
 
     The minimum of `slope phi` over a cell that is one point is its value there.
     """
+    if check_lines(kernel, z[None, :]) is not None:
+        return np.full_like(x, -np.inf), np.full_like(x, np.inf)
     frame = Frame.of(region, kernel.typical_lengths(len(z)), Backend())
     node = kernel.node(z[None, :], frame)
-    whole = node.at(ScaledCells.in_frame(region.root(), frame)).affine_relaxation()
+    whole = affine_relaxation(node.at(ScaledCells.in_frame(region.root(), frame)))
     single = Cells(region, x[:, None], x[:, None])
-    there = node.at(ScaledCells.in_frame(single, frame)).affine_relaxation()
+    there = affine_relaxation(node.at(ScaledCells.in_frame(single, frame)))
 
     def values(sign: float, line: Affine, local: Affine) -> np.ndarray:
         total = np.full(len(x), sign * float(line.intercept[0, 0]))
@@ -141,7 +144,8 @@ def plot_kernel_lines(
             ax.plot(lines.x, rim, color=DARK, linestyle=":", linewidth=1.4, label=label)
     ax.plot(lines.x, lines.value, color="#222222", linewidth=1.8, label="kernel k(x, z)")
     for line, label in ((lines.under, "paper's lines under and over"), (lines.over, None)):
-        ax.plot(lines.x, line, color=ACCENT, linestyle="--", linewidth=1.4, label=label)
+        if np.all(np.isfinite(line)):
+            ax.plot(lines.x, line, color=ACCENT, linestyle="--", linewidth=1.4, label=label)
     for end in (low, high):
         ax.axvline(end, color="#BBBBBB", linewidth=0.8, zorder=0)
     if wide[0] <= z[0] <= wide[-1]:

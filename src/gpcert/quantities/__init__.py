@@ -8,6 +8,7 @@ from gpcert.quantities.output import (
     OutputQuantity,
     Probability,
     Quantity,
+    Response,
     Std,
     Variance,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "PairVotes",
     "Probability",
     "Quantity",
+    "Response",
     "Share",
     "Std",
     "Variance",

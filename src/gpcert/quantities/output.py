@@ -288,13 +288,9 @@ class Band(OutputQuantity):
         return WORTHWHILE_SHARE * abs(self.beta) * namespace(v_high).sqrt(v_high)
 
 
-WORTHWHILE_GAIN = 1e-3
-"""Probability that further lines must gain on some cell of a batch to be worth their time."""
-
-
 @dataclass(frozen=True)
-class Probability(OutputQuantity):
-    """`sign F(mu_c, v_c)` for a binary likelihood: `F(q, v)`, or `-F(-q, v)`."""
+class Response(OutputQuantity):
+    """`sign F(mu_c, v_c)` for the prediction F of a likelihood: `F(q, v)`, or `-F(-q, v)`."""
 
     likelihood: ScalarLikelihood
     output: int
@@ -302,8 +298,9 @@ class Probability(OutputQuantity):
 
     @property
     def known(self) -> tuple[float, float]:
-        """A probability, or its negative."""
-        return (0.0, 1.0) if self.sign > 0 else (-1.0, 0.0)
+        """What the likelihood predicts, or its negative."""
+        low, high = self.likelihood.range
+        return (low, high) if self.sign > 0 else (0.0 - high, 0.0 - low)
 
     def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """The likelihood's own; for sign = -1 that of -F(-q, v), the maximum of F on the line."""
@@ -320,7 +317,7 @@ class Probability(OutputQuantity):
             value = self.likelihood.line_minimum(a, b, v_low, v_high)
         else:
             value = -self.likelihood.line_maximum(-a, -b, v_low, v_high)
-        # a probability lies in [0, 1] whatever the latent bounds are
+        # a prediction lies in its range whatever the latent bounds are
         return xp.where(usable, value, xp.full_like(value, self.known[0]))
 
     def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
@@ -338,6 +335,20 @@ class Probability(OutputQuantity):
     def level_slope(self, q: Reals, v: Reals) -> Reals:
         """That of F at mu = sign q, mirrored."""
         return self.sign * self.likelihood.level_slope(self.sign * q, v)
+
+
+WORTHWHILE_GAIN = 1e-3
+"""Probability that further lines must gain on some cell of a batch to be worth their time."""
+
+
+@dataclass(frozen=True)
+class Probability(Response):
+    """`sign F(mu_c, v_c)` for the likelihood of two classes."""
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """A probability, or its negative."""
+        return (0.0, 1.0) if self.sign > 0 else (-1.0, 0.0)
 
     def worthwhile(self, v_high: PerCell) -> Array | float:
         return WORTHWHILE_GAIN

@@ -6,7 +6,7 @@ Proofs: docs/mathematics.md, statement 14.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,15 +20,17 @@ from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.local_posterior import LocalModel
 from gpcert.errors import SoundnessError
 from gpcert.model.committee import Model
-from gpcert.numerics.arrays import Backend, Index, Inputs, PerCellAndFeature, PerRow, Rows, to_numpy
+from gpcert.numerics.arrays import Backend, Inputs, PerCellAndFeature, Rows, to_numpy
 from gpcert.numerics.compilation import running_on
 from gpcert.numerics.deadline import OutOfTime, checkpoint
 from gpcert.regions import Box, Cells, Region
 from gpcert.regions.base import NormConstraint
 from gpcert.search.batches import batch_size, bytes_per_cell
-from gpcert.search.problem import Budget, StopReason, bound_of, check_bounds
-from gpcert.search.questions import Attained, Attaining, Boxes, SharedProblem
-from gpcert.search.shared import solve_shared
+from gpcert.search.branch_and_bound import solve_batch
+from gpcert.search.local_search import Jumps
+from gpcert.search.problem import Budget, StopReason, bound_of, stop_if_interrupted
+from gpcert.search.questions import BatchProblem, FirstPoints, ManyBoxes
+from gpcert.search.stopping import StoppingRule, WithinTolerance
 from gpcert.search.tolerance import Tolerance
 
 BATCH_BYTES = 5.0e8
@@ -52,9 +54,6 @@ MAX_IDLE_FEATURES = 32
 """Features up to which regions that keep different ones fixed share their coordinates: they then
 cost time, as each kernel value has all of them."""
 
-JUMPS = 6
-"""Most jumps from vertex to vertex in search of a small value."""
-
 
 class Bounded(NamedTuple):
     """`lower` (R, G) bounds of the goals; `affine` (R, G, f + 1), slopes and offsets of affine
@@ -71,7 +70,7 @@ class Bounded(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BoxFamily:
-    """Boxes inside `whole`, or parts of balls, enclosed in shared batches; a `shared.Family`."""
+    """Boxes inside `whole`, or parts of balls, enclosed in shared batches; a `BatchEvaluator`."""
 
     model: Model
     goals: tuple[Goal, ...]
@@ -89,10 +88,14 @@ class BoxFamily:
         return local_model(self.model, self.whole, self.backend, variance)
 
     @property
+    def bytes_per_box(self) -> float:
+        """Memory of one box while it is bounded."""
+        return bytes_per_cell(self.model, len(self.whole.free))
+
+    @property
     def batch_size(self) -> int:
         """Boxes per batch."""
-        f = len(self.whole.free)
-        each = bytes_per_cell(self.model, f)
+        f, each = len(self.whole.free), self.bytes_per_box
         if self.backend.gpu:
             return max(1, int(GPU_SHARE * self.backend.free_bytes / each))
         usual = batch_size(self.model, f, self.goals, self.backend)
@@ -129,9 +132,8 @@ class BoxFamily:
         affine functions are of one box."""
         if tol is None:
             return self.bounded_once(low, high)
-        problem = SharedProblem(self, self.goals, low, high, low, high, tol, budget=budget)
-        with running_on(self.backend):
-            found = solve_shared(problem)
+        places, stop = ManyBoxes(low, high, low, high), WithinTolerance(tol)
+        found = solve_batch(BatchProblem(self, self.goals, places, stop, budget=budget))
         reached = min(found.boxes, len(low))  # all are bounded once, in order, before any again
         met = ~np.any(found.lower < tol.needed(found.upper), axis=1)
         refined = Bounded(found.lower, None, reached, found.boxes, found.reason, met)
@@ -244,86 +246,34 @@ class OneBox(NamedTuple):
     points: np.ndarray
 
 
-def one_box_each(
-    family: BoxFamily,
-    regions: Sequence[Region],
-    target: float | None,
-    answered: Callable[[PerRow, Rows, Rows], PerRow],
-) -> OneBox:
+def one_box_each(family: BoxFamily, regions: Sequence[Region], stop: StoppingRule) -> OneBox:
     """Bound every region, inside the family's `whole` box, as one cell, and evaluate the goals at
     its centre and where they may be small.
 
-    `answered` says of numbers of regions (n,) and their bounds (n, G) and (n, G) which have their
-    answer (n,): the others are tried again with the bounds that may not pay. A search of a region's
-    own does the same first.
+    Regions that have no answer by the stopping rule are tried again with the bounds that may not
+    pay. A search of a region's own does the same first. A deadline raises `OutOfTime`.
     """
-    state = _FirstBoxes(family, regions, target)
-    every = np.arange(len(regions))
-    state.offer(every, state.center[:, family.whole.free], range(len(family.goals)))
-    for optional in (False, True):
-        left = every[~answered(every, state.lower, state.upper)]
-        if len(left) == 0:
-            break
-        state.bound(left, optional)
-        state.jump(left[~answered(left, state.lower[left], state.upper[left])])
-    check_bounds(state.lower, state.upper)
-    points = np.repeat(state.center[:, None], len(family.goals), axis=1)
-    points[:, :, family.whole.free] = state.attained.points
-    return OneBox(state.lower, state.upper, points)
-
-
-class _FirstBoxes(Attaining):
-    """Bounds so far; coordinates are the free ones of the family's box."""
-
-    def __init__(self, family: BoxFamily, regions: Sequence[Region], target: float | None) -> None:
-        self.family, free = family, family.whole.free
-        ends = ("lower", "upper", "inner_lower", "inner_upper")
-        places = (np.stack([getattr(region, end) for region in regions])[:, free] for end in ends)
-        tol, balls = np.zeros(len(family.goals)), family.balls
-        problem = SharedProblem(family, family.goals, *places, tol=tol, balls=balls, target=target)
-        super().__init__(problem)
-        self.lower = self.known.lower
-        self.center = np.stack([region.center for region in regions])
-        middle = np.repeat(self.center[:, None, free], len(tol), axis=1)
-        self.attained = Attained(self.upper, middle)
-
-    def bound(self, rows: Index, optional: bool) -> None:
-        """Bound the goals over some boxes, then evaluate each where its bound says."""
-        goals, problem = range(len(self.family.goals)), self.problem
-        where = np.empty((len(rows), len(goals), problem.low.shape[1]))
-        for batch in self.batches(len(rows)):
-            own = rows[batch]
-            boxes = Boxes(own, problem.low[own], problem.high[own], self.lower[own])
-            self.lower[own], where[batch] = self.bounded(boxes, goals, optional)
-        for g in goals:
-            self.offer(rows, where[:, g], [g])
-
-    @np.errstate(all="ignore")  # far away a function may leave float64: such points are not taken
-    def jump(self, rows: Index) -> None:
-        """From the best points known to the least ones along the gradients, as long as the goals
-        fall in plain floating point; on nearly linear functions that is the right vertex."""
-        free = self.family.whole.free
-        for g, goal in enumerate(self.family.goals if len(rows) else ()):
-            function = goal.function(self.family.model)
-            X = self.center[rows].copy()
-            X[:, free] = self.attained.points[rows, g]
-            value, slope = function(X)
-            for _ in range(JUMPS):
-                checkpoint()
-                Y, along = X.copy(), slope[:, free]
-                Y[:, free] = self._least(rows, along, X[:, free])
-                reached, steepness = function(Y)
-                better = reached < value
-                if not better.any():
-                    break
-                for own, new in ((X, Y), (value, reached), (slope, steepness)):
-                    own[better] = new[better]
-            self.offer(rows, X[:, free], [g])
-
-    def _least(self, rows: Index, slope: Rows, at: Rows) -> Rows:
-        """Points (n, f) of some regions that minimise `slope.x`, about; `at` where it is 0."""
-        low, high = self.problem.inner_low[rows], self.problem.inner_high[rows]
-        balls = self.balls(rows)
-        if balls is None:
-            return np.where(slope > 0, low, np.where(slope < 0, high, at))
-        return balls.drawn_in(np.clip(balls.least(slope, low, high), low, high))
+    free = family.whole.free
+    ends = ("lower", "upper", "inner_lower", "inner_upper")
+    corners = (np.stack([getattr(region, end) for region in regions])[:, free] for end in ends)
+    places = ManyBoxes(*corners, balls=family.balls)
+    centers = np.stack([region.center for region in regions])
+    functions = [goal.function(family.model) for goal in family.goals]
+    found = solve_batch(
+        BatchProblem(
+            family,
+            family.goals,
+            places,
+            stop,
+            first_points=FirstPoints(centers[:, free], np.arange(len(regions))),
+            local_search=Jumps(places, functions, free, centers),
+            split=False,
+            budget=Budget(seconds=None, memory=None),
+        )
+    )
+    stop_if_interrupted(found.reason)
+    if found.reason is StopReason.TIME:
+        raise OutOfTime("the deadline has passed")
+    points = np.repeat(centers[:, None], len(family.goals), axis=1)
+    points[:, :, free] = found.points
+    return OneBox(found.lower, found.upper, points)

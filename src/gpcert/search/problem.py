@@ -21,6 +21,7 @@ from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Backend, Reals, number_array, to_numpy
 from gpcert.numerics.deadline import checkpoint, deadline
 from gpcert.regions import Region
+from gpcert.search.state import Leaves
 from gpcert.search.tolerance import Tolerance
 from gpcert.utils.option_names import SECONDS
 
@@ -165,8 +166,9 @@ class SearchState:
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """Who looks on: `start` is the moment (of `time.perf_counter`) from which a budget counts, by
-    default that of `solve`; `report` is called with the bounds so far after every batch."""
+    """Start time and progress callback: `start` is the moment (of `time.perf_counter`) from which a
+    budget counts, by default that of `solve`; `report` is called with the bounds so far before
+    every batch and at the end."""
 
     start: float | None = None
     report: Callable[[SearchState], None] | None = None
@@ -178,7 +180,8 @@ class Problem:
     `Tolerance`), or decide its `target`.
 
     With a target T, a goal is *proved* once its lower bound exceeds T, and *refuted* once a point
-    with a value below T is known; it needs no tolerance.
+    with a value below T is known; it needs no tolerance. With `record`, the result has the boxes
+    with which the search ended, `SearchResult.leaves`; they count towards the budget's memory.
     """
 
     model: Model
@@ -190,6 +193,7 @@ class Problem:
     backend: Backend = field(default_factory=Backend)
     random_state: int | None = 0
     progress: Progress = field(default_factory=Progress)
+    record: bool = False
 
     def __post_init__(self) -> None:
         if self.region.dim != self.model.dim:
@@ -199,13 +203,6 @@ class Problem:
         object.__setattr__(self, "tol", Tolerance.of(self.tol))
         if self.target is not None and not np.isfinite(self.target):
             raise InputError(f"threshold: expected a finite number, got {self.target!r}")
-
-    def open(self, lower: Reals, upper: Reals) -> Reals:
-        """(..., G): whether lower ends (..., G) of boxes keep their goals, whose least known values
-        are the upper ones, from being finished."""
-        if self.target is None:
-            return lower < Tolerance.of(self.tol).needed(upper)
-        return (lower <= self.target) & ~(upper < self.target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,9 +218,11 @@ class GoalResult:
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The goals' results, and what they cost."""
+    """The goals' results, and what they cost; `leaves` are the boxes with which the search ended,
+    if they were recorded (`Problem.record`)."""
 
     goals: tuple[GoalResult, ...]
     reason: StopReason
     boxes: int
     seconds: float
+    leaves: Leaves | None = None

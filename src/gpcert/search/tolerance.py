@@ -59,29 +59,35 @@ class Tolerance:
         Above a zero z, `upper - lower <= relative (lower - z)` where `lower - z` is at least
         `(upper - z) / (1 + relative)`; below it, where it is at least `(upper - z)(1 + relative)`.
         """
-        found = upper - self.absolute
+        needed = upper - self.absolute
         if self.relative > 0:
             zeros = np.zeros((1, 1)) if self.zeros is None else self.zeros
             away, rate = upper[..., None] - zeros, 1.0 + self.relative
             each = zeros + np.where(away > 0, away / rate, away * rate)
             # at most 9 roundings of the parts, which may cancel
             each = each + 1e-15 * (np.abs(zeros) + np.abs(away))
-            found = np.minimum(found, np.max(each, axis=-1))
-        return np.minimum(up(found, 1), upper)
+            needed = np.minimum(needed, np.max(each, axis=-1))
+        return np.minimum(up(needed, 1), upper)
 
 
+@dataclass(frozen=True, eq=False)
 class Resolution:
     """Which goals cannot be bounded much better, as rounding is what is left: `reached`, of any
-    shape. Only the effort depends on it: bounds hold whenever a search ends.
+    shape; `seen` are the least values known when that was last looked at. Only the effort depends
+    on it: bounds hold whenever a search ends.
 
     A box is bounded no better than what lies in it, but for rounding that differs. So two bounds
     tell what splitting would leave: those of a small box and of a point, which a search of many
     boxes comes near, and which none surpasses.
     """
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.reached = np.zeros(shape, dtype=bool)
-        self._seen = np.full(shape, np.inf)
+    reached: np.ndarray
+    seen: np.ndarray
+
+    @staticmethod
+    def unknown(shape: tuple[int, ...]) -> Resolution:
+        """Before the first look."""
+        return Resolution(np.zeros(shape, dtype=bool), np.full(shape, np.inf))
 
     @staticmethod
     def around(
@@ -94,14 +100,13 @@ class Resolution:
         return np.concatenate([small[0], points]), np.concatenate([small[1], points])
 
     @np.errstate(invalid="ignore")
-    def look(
+    def looked(
         self, lower: Reals, upper: Reals, small: Reals, point: Reals, left_open: Reals
-    ) -> None:
+    ) -> Resolution:
         """What is known now: both ends, the least bounds of small boxes and of points, infinite
         where none was asked for, and whether such a small box keeps its goal open."""
         gap = upper - small
-        still = self._seen - upper <= MOVED * gap
+        still = self.seen - upper <= MOVED * gap
         idle = lower >= small - SLACK * gap
         rounded = upper - point >= ROUNDED * (upper - lower)
-        self.reached = self.reached | (left_open & still & idle & rounded)
-        self._seen = upper.copy()
+        return Resolution(self.reached | (left_open & still & idle & rounded), upper.copy())

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.numerics.arrays import to_numpy
 from gpcert.numerics.rounding import TINY, gamma
+from gpcert.paper.lines import affine_lower_bound, affine_relaxation, has_lines
 from gpcert.regions import Cells
 from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.balls import (
@@ -250,17 +250,20 @@ def _third_order(case: NodeCase, b: int, x: np.ndarray, z: list[Any]) -> Any:
 
 
 def check_lines(case: NodeCase) -> None:
-    """`low <= k <= high`, and sums of lines stay below sums of `t_i k(x, z_i)`."""
+    """`low <= k <= high`, and sums of lines stay below sums of `t_i k(x, z_i)`, where the kernel
+    has lines."""
+    if not has_lines(case.batch):
+        return
     arb = flint().arb
     B, N = case.shape
-    affine_relaxation = case.batch.affine_relaxation()
-    low, high = case.host(affine_relaxation.low), case.host(affine_relaxation.high)
+    lines = affine_relaxation(case.batch)
+    low, high = case.host(lines.low), case.host(lines.high)
     signs = case.rng.choice([-2.0, -1.0, 0.0, 0.5, 1.0], (2, B, N))
     alone = (np.arange(N) == case.rng.integers(N, size=(2, B, 1))) * np.asarray([[[1.0]], [[-1.0]]])
     sums = [(t, lines_minimum(case, t)) for t in (*signs, *alone)]
     any_weights = case.rng.normal(size=(B, N))
     for t in (any_weights, alone[0]):
-        found = case.host(affine_lower_bound(affine_relaxation, case.place(t)), (B,))
+        found = case.host(affine_lower_bound(lines, case.place(t)), (B,))
         sums.append((t, [arb(bound) for bound in found]))
     for b in range(B):
         for x in case.inside(b):
@@ -278,12 +281,12 @@ def lines_minimum(case: NodeCase, t: np.ndarray) -> list[Any]:
     For t that are powers of two or zero: `t_i slope_i` is exact.
     """
     arb = flint().arb
-    affine_relaxation = case.batch.affine_relaxation()
+    lines = affine_relaxation(case.batch)
     sums = [arb(0)] * len(case.cells)
     found: dict[int, tuple[Any, np.ndarray]] = {}
     for weights, line in (
-        (np.maximum(t, 0.0), affine_relaxation.under),
-        (np.minimum(t, 0.0), affine_relaxation.over),
+        (np.maximum(t, 0.0), lines.under),
+        (np.minimum(t, 0.0), lines.over),
     ):
         intercept = case.host(line.intercept)
         for b, i in np.argwhere(weights != 0.0):
@@ -306,8 +309,10 @@ def check_lines_at_points(case: NodeCase) -> None:
     the whole cell is evaluated by the carriers of the node at {x}. For carriers phi that do not
     depend on the cell.
     """
+    if not has_lines(case.batch):
+        return
     arb = flint().arb
-    affine_relaxation = case.batch.affine_relaxation()
+    lines = affine_relaxation(case.batch)
     N = len(case.points)
     for b in range(len(case.cells)):
         for x in case.inside(b, 2):
@@ -315,10 +320,10 @@ def check_lines_at_points(case: NodeCase) -> None:
             there = case.node.at(
                 ScaledCells.in_frame(Cells(case.cells.region, free, free), case.frame)
             )
-            points = there.affine_relaxation()
+            points = affine_relaxation(there)
             for sign, line, local in (
-                (1.0, affine_relaxation.under, points.under),
-                (-1.0, affine_relaxation.over, points.over),
+                (1.0, lines.under, points.under),
+                (-1.0, lines.over, points.over),
             ):
                 assert len(line.slopes) == len(local.slopes)
                 intercept = case.host(line.intercept)

@@ -8,6 +8,7 @@ __all__ = [
     "MethodName",
     "QuantityName",
     "Ranking",
+    "Side",
     "Sides",
     "VarianceBound",
     "SECONDS",
@@ -17,9 +18,11 @@ AttackName = Literal["gpfgs", "gpfgs_probability", "pgd", "square", "best"]
 
 MethodName = Literal["taylor", "paper", "both"]
 
-QuantityName = Literal["probability", "mean", "variance", "std", "band", "lcb", "ucb"]
+QuantityName = Literal["probability", "response", "mean", "variance", "std", "band", "lcb", "ucb"]
 
 Ranking = Literal["effects", "lime", "gradient", "sufficient"]
+
+Side = Literal["maximum", "minimum"]
 
 Sides = Literal["both", "minimum", "maximum"]
 

@@ -3,6 +3,5 @@
 from gpcert.enclosures.goals import pair_votes  # noqa: F401  (it registers)
 from gpcert.enclosures.goals.base import Goal, GoalBound, QuantityGoal
 from gpcert.enclosures.goals.compound import deviation_around, deviations_at
-from gpcert.enclosures.goals.engine import Method
 
-__all__ = ["Goal", "GoalBound", "Method", "QuantityGoal", "deviation_around", "deviations_at"]
+__all__ = ["Goal", "GoalBound", "QuantityGoal", "deviation_around", "deviations_at"]

@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
+from typing import Protocol
 
 import numpy as np
 
 from gpcert.attacks.functions import PlainFunction, plain_function
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.mean import Units
-from gpcert.enclosures.paper.intervals import PaperEnclosures, paper_bound
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.model.committee import Model
 from gpcert.model.unit_form import UnitForm
@@ -53,14 +53,28 @@ def upper_at_center(quantity: Quantity, evaluation: Evaluation) -> PerCell:
     raise NotImplementedError(f"no value at points is known for {type(quantity).__name__}")
 
 
+class CellMethod(Protocol):
+    """Another method that bounds quantities over cells."""
+
+    def most_cells(self, quantity: Quantity, model: Model, f: int) -> int:
+        """How many boxes of f free features a search should split at a time."""
+        ...
+
+    def bound(
+        self, quantity: Quantity, evaluation: Evaluation
+    ) -> tuple[PerCell, PerCellAndFeature, PerCellAndFeature]:
+        """What a `GoalBound` consists of."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class QuantityGoal:
     """A quantity to minimise, bounded over cells by Taylor enclosures, by the paper's intervals
     (with `paper` and without `taylor`), or by both: the larger bound holds, points and splits are
-    Taylor's."""
+    Taylor's. `paper` is a `gpcert.paper.method.PaperMethod`."""
 
     quantity: Quantity
-    paper: PaperEnclosures | None = None
+    paper: CellMethod | None = None
     taylor: bool = True
     paper_pays: Callable[[int, Sequence[UnitForm]], bool] | None = None
     """Whether the paper's intervals pay beside the Taylor enclosures, for a number of free features
@@ -96,7 +110,7 @@ class QuantityGoal:
         units = [part.unit for part in evaluation.members]
         if taylor and not self._takes_paper(evaluation.cells.lower.shape[1], units):
             return taylor
-        paper = GoalBound(*paper_bound(self.quantity, self.paper, evaluation))
+        paper = GoalBound(*self.paper.bound(self.quantity, evaluation))
         if taylor is None:
             return paper
         return replace(taylor, lower=namespace(taylor.lower).maximum(taylor.lower, paper.lower))

@@ -90,13 +90,13 @@ def _with_lines(evaluation: Evaluation, output: int, sign: int, q: Array, asked:
     if len(q) > 2 * TRIAL and not evaluation.gained("paper") and not local.one_batch:
         index = xp.nonzero(asked)[0]
         index = index[:: -(-len(index) // TRIAL)]
-        few = local.paper_mean(local.expand(evaluation.cells.take(index)), output, sign)
-        if not bool(xp.any(few > q[index])):
+        few = local.lines_mean(local.expand(evaluation.cells.take(index)), output, sign)
+        if few is None or not bool(xp.any(few > q[index])):
             evaluation.report("paper", False)
             return q
-    paper = local.paper_mean(evaluation.expansion, output, sign)
-    evaluation.report("paper", bool(xp.any(paper > q)))
-    return xp.where(paper > q, paper, q)
+    lines = local.lines_mean(evaluation.expansion, output, sign)
+    evaluation.report("paper", lines is not None and bool(xp.any(lines > q)))
+    return q if lines is None else xp.where(lines > q, lines, q)
 
 
 def _refined(

@@ -325,13 +325,6 @@ class LocalKernel(ABC, Generic[E]):
     def first_tail(self, expansion: E) -> PerCell:
         """Upper bound (B,) of `||Psi(d) - Psi(0) - D_d Psi(0)||`."""
 
-    @abstractmethod
-    def paper_bound(
-        self, expansion: E, weights: Annotated[Array, "N"], slope: Array | None = None
-    ) -> PerCell:
-        """The paper's linear bound: lower bound (B,) of `sum_i t_i k(x, z_i) + slope.d` over each
-        cell, slope (B, f) to two roundings, or None for none."""
-
     def slice_norm(self, weights: Annotated[np.ndarray, "N"]) -> float | None:
         """Upper bound of the RKHS norm of `x -> sum_i t_i k(x, z_i)` on the free coordinates.
 

@@ -36,9 +36,7 @@ from gpcert.kernels.expansions.base import (
 )
 from gpcert.kernels.expansions.higher_degrees import (
     HigherTerms,
-    ScaledPoints,
     exponential_remainder,
-    paper_lower_bound,
 )
 from gpcert.kernels.expansions.squared_exponential_forms import form_polynomial, monotone_signs
 from gpcert.kernels.expansions.squared_exponential_table import (
@@ -335,20 +333,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         first, second = np.triu_indices(expansion.scaled.shape[1])
         j, k = (xp.asarray(index, device=expansion.K.device) for index in (first, second))
         return expansion.K[:, None, :] * u[:, j] * u[:, k]
-
-    def paper_bound(
-        self,
-        expansion: WeightedExpansion,
-        weights: Annotated[Array, "N"],
-        slope: Array | None = None,
-    ) -> PerCell:
-        extents = self.point_norms + self.reach
-        # relative_error >= 0.6 of every error of r^2, that of the fixed features included
-        errors = 2.0 * self.relative_error
-        where = ScaledPoints(self.points, self.fixed_distances, extents, errors, self.variance)
-        underflow = self.floor * float(namespace(weights).sum(abs(weights)))
-        half = expansion.geometry.half
-        return paper_lower_bound(where, expansion.scaled, half, weights, slope) - underflow
 
 
 @fused

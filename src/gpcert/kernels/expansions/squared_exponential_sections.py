@@ -21,14 +21,14 @@ from typing import Annotated
 import numpy as np
 
 from gpcert.kernels.expansions.base import inverse_lengths
-from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
+from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.kernels.expansions.squared_exponential_table import (
     Cubes,
     kernel_errors,
     subtraction_error,
 )
 from gpcert.numerics.arrays import Array, Backend, PerCellAndPoint, Points, namespace
-from gpcert.numerics.rounding import nonnegative, up
+from gpcert.numerics.rounding import up
 from gpcert.regions.frame import power_of_two
 
 
@@ -127,20 +127,3 @@ class SquaredExponentialSections(LocalSquaredExponential):
             terms = terms * u
         zeroth, first, second, third = sums
         return (zeroth, first[:, None], second[:, None, None]), (third[:, None], 0.0 * scaled)
-
-    def paper_bound(
-        self,
-        expansion: WeightedExpansion,
-        weights: Annotated[Array, "N"],
-        slope: Array | None = None,
-    ) -> Annotated[Array, "B"]:
-        """`-s^2 sum max(-t_i, 0) exp(-F_i/2)`, as `0 <= k <= s^2 exp(-F/2)` on the whole section.
-
-        The paper's own lines, which pay on large cells of several features, are not formed here.
-        """
-        assert slope is None, "models with a trend have no sections"
-        xp = namespace(expansion.K)
-        # errors of F and of exp: relative_error covers both, as k itself has them
-        caps = self.variance * xp.exp(-0.5 * self.fixed_distances) * (1.0 + self.relative_error)
-        total = caps @ nonnegative(-weights)
-        return -up(total + self.floor * float(xp.sum(xp.abs(weights))), len(weights) + 16)

@@ -28,7 +28,6 @@ from gpcert.kernels.expansions.base import (
     finite_product,
 )
 from gpcert.kernels.expansions.blocks import TaylorExpansion, joined
-from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.kernels.nodes.base import (
     DerivativeBounds,
     Jet,
@@ -227,16 +226,6 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     def first_tail(self, expansion: TaylorExpansion) -> PerCell:
         """R1: the features carry no weight."""
         return self.remainder(expansion, 1)
-
-    def paper_bound(
-        self, expansion: TaylorExpansion, weights: Annotated[Array, "N"], slope: Array | None = None
-    ) -> PerCell:
-        """Lines under and over every k(., z_i), see `gpcert.kernels.lines.base`; a slope by its own
-        minimum, as the lines of other carriers have theirs."""
-        (lower,) = expansion.gathered(
-            lambda own: (affine_lower_bound(own.batch.affine_relaxation(), weights),)
-        )
-        return lower if slope is None else down(lower + expansion.geometry.least(slope), 1)
 
     def tree(self) -> tuple[LocalNode, Frame]:
         return self.node, self.frame

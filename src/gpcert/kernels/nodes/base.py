@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from gpcert.kernels.lines.base import AffineRelaxation
 from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.kernels.sizes import (
     euclidean,
@@ -331,10 +330,6 @@ class NodeBatch(ABC):
         """
         jet, errors = self.diagonal_jet()
         return -jet.hessian, errors[2]
-
-    @abstractmethod
-    def affine_relaxation(self) -> AffineRelaxation:
-        """The paper's lines: k(x, z_i) over each cell between two affine functions."""
 
     def _zeros(self, *shape: int) -> Array:
         """(B, ...)."""

@@ -14,8 +14,6 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from gpcert.kernels.lines.affine_algebra import combined, product_enclosed
-from gpcert.kernels.lines.base import AffineRelaxation
 from gpcert.kernels.nodes.base import (
     DerivativeBounds,
     Jet,
@@ -122,11 +120,6 @@ class SumBatch(KnownBatch):
         matrices, errors = zip(*(part.mixed() for part in self.parts), strict=True)
         return reduce(add, matrices), _added(errors, [frobenius(part) for part in matrices])
 
-    def affine_relaxation(self) -> AffineRelaxation:
-        """Intervals and lines add; each carrier keeps its own slopes."""
-        one = namespace(self.value).ones_like(self.value)
-        return combined([(one, part.affine_relaxation()) for part in self.parts])
-
 
 @np.errstate(over="ignore")
 def _added(errors: Sequence[Array], sizes: Sequence[Array]) -> Array:
@@ -213,10 +206,6 @@ class ScaleBatch(KnownBatch):
         matrix, error = self.part.mixed()
         (error,) = _scaled(_with_rounding((frobenius(matrix),), (error,)), self.factor)
         return self.factor * matrix, error
-
-    def affine_relaxation(self) -> AffineRelaxation:
-        factor = namespace(self.value).full_like(self.value, self.factor)
-        return combined([(factor, self.part.affine_relaxation())])
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,13 +299,6 @@ class ProductBatch(KnownBatch):
         """
         jet, errors = _product_rule(_with_mixed(self.left), _with_mixed(self.right))
         return jet.hessian, errors[2]
-
-    def affine_relaxation(self) -> AffineRelaxation:
-        """McCormick's inequalities; see `gpcert.kernels.lines.affine_algebra`."""
-        values = (self.left.value, self.right.value)
-        return product_enclosed(
-            self.left.affine_relaxation(), self.right.affine_relaxation(), values
-        )
 
 
 @np.errstate(over="ignore")

@@ -1,1 +1,0 @@
-"""The paper's bounded decomposition: lines under and over every k(., z_i)."""

@@ -1,0 +1,204 @@
+"""Boxes of a batch problem bounded in batches, and goals evaluated at points: what changes the
+state of a search.
+
+Proofs: docs/mathematics.md, statement 14.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+import numpy as np
+
+from gpcert.enclosures import Evaluation
+from gpcert.errors import SoundnessError
+from gpcert.numerics.arrays import Index, Rows, to_numpy
+from gpcert.numerics.compilation import running_on
+from gpcert.numerics.deadline import checkpoint
+from gpcert.search.boxes import Boxes, QuestionsAndGoals, least_of_each, split_order
+from gpcert.search.problem import bound_of
+from gpcert.search.questions import BatchProblem
+from gpcert.search.state import Frontier, State
+from gpcert.search.tolerance import Resolution
+
+Places = list[tuple[np.ndarray, np.ndarray]]
+"""Questions (n,) and points of them (n, f), goal by goal."""
+
+
+class Bounding:
+    """`state` is all that is known so far; every step puts a whole new record in its place."""
+
+    def __init__(self, problem: BatchProblem, state: State) -> None:
+        self.problem, self.state = problem, state
+        self.questions, self.evaluator = problem.questions, problem.evaluator
+
+    def first_points(self) -> None:
+        """Values at a point of every question: an interrupt from here on finds at least one."""
+        first, goals = self.problem.first_points, range(len(self.problem.goals))
+        if first is None:
+            return
+        _, chosen, group = np.unique(first.group, return_index=True, return_inverse=True)
+        if len(chosen) < len(group):
+            inside = self.questions.contains(np.arange(len(group)), first.points)
+            if not inside.all():
+                raise SoundnessError("expected a point that questions share; please report this")
+        self.offer(chosen, first.points[chosen], goals)
+        self.state = replace(self.state, incumbents=self.state.incumbents.take(chosen[group]))
+
+    def bound(
+        self,
+        index: Index,
+        parts: Boxes,
+        needed: QuestionsAndGoals,
+        goals: Sequence[int],
+        optional: bool = True,
+        every: bool = False,
+    ) -> Annotated[np.ndarray, "kept"]:
+        """Bound the parts of the boxes `index`, put them in their place, and evaluate the goals at
+        centres and where they may be small: of `every` question, or of those that stay open.
+
+        Bounds are no worse than the inherited ones. Returns which parts are not outside.
+        """
+        evaluation = self._enclosed(parts, optional)
+        kept, boxes, outside = np.arange(len(parts)), parts, None
+        empty = to_numpy(evaluation.cells.empty())
+        if empty.any():  # proved to lie outside the region
+            kept, outside = np.flatnonzero(~empty), parts.take(empty)
+            boxes = parts.take(kept)
+            evaluation = self._enclosed(boxes, optional) if len(kept) else evaluation
+        places: Places = []
+        if len(kept):
+            with running_on(self.evaluator.backend):
+                boxes, places = self._bounds(evaluation, boxes, needed, goals, every)
+                center = to_numpy(evaluation.cells.center)
+                self._take(evaluation, boxes.question, center, goals)
+        state = self.state
+        self.state = replace(
+            state,
+            frontier=state.frontier.replacing(index, boxes, outside),
+            portfolio=evaluation.portfolio,
+            boxes=state.boxes + len(parts),
+        )
+        if places:
+            question, points = map(np.concatenate, zip(*places, strict=True))
+            self.offer(question, points, goals)
+        return kept
+
+    def _enclosed(self, boxes: Boxes, optional: bool) -> Evaluation:
+        ends, learnt = (boxes.low, boxes.high), self.state.portfolio
+        return self.evaluator.evaluation(boxes.question, *ends, optional, learnt)
+
+    def _bounds(
+        self,
+        evaluation: Evaluation,
+        boxes: Boxes,
+        needed: QuestionsAndGoals,
+        goals: Sequence[int],
+        every: bool,
+    ) -> tuple[Boxes, Places]:
+        """The boxes with the better bounds, and where the goals may be small."""
+        lower, axes, places = boxes.lower.copy(), boxes.axes.copy(), []
+        center, target = to_numpy(evaluation.cells.center), self.problem.stop.target
+        for g in goals:
+            evaluation.enough = self._enough(g, boxes.question, needed)
+            bound = bound_of(self.problem.goals[g], evaluation, target)
+            lower[:, g] = np.maximum(lower[:, g], to_numpy(bound.lower))
+            if boxes.low.shape[1]:
+                axes[:, g] = split_order(to_numpy(bound.scores))
+            rows = np.arange(len(boxes))
+            if not every:
+                rows = np.flatnonzero(lower[:, g] < needed[boxes.question, g])
+            if len(rows):
+                best = rows[least_of_each(boxes.question[rows], lower[rows, g])]
+                places.append((boxes.question[best], center[best] + to_numpy(bound.point)[best]))
+        return replace(boxes, lower=lower, axes=axes), places
+
+    def _enough(self, g: int, question: Index, needed: QuestionsAndGoals) -> float | None:
+        """A bound that settles every box of a batch for goal g, and a little more: bounds are
+        rounded. None where questions differ."""
+        first = int(question[0])
+        if np.any(question != first):
+            return None
+        value, settled = self.state.incumbents.values[first, g], needed[first, g]
+        with np.errstate(invalid="ignore"):
+            enough = float(settled + 1e-6 * (value - settled))
+        return enough if math.isfinite(enough) else None
+
+    def offer(self, question: Index, points: Rows, goals: Sequence[int]) -> None:
+        """Evaluate goals at points (n, f), drawn into their questions."""
+        points, size = self.questions.project(question, points), self.evaluator.batch_size
+        for k in range(0, len(points), size):
+            q, x = question[k : k + size], points[k : k + size]
+            evaluation = self.evaluator.evaluation(q, x, None, False)
+            with running_on(self.evaluator.backend):
+                self._take(evaluation, q, x, goals)
+
+    def _take(
+        self, evaluation: Evaluation, question: Index, points: Rows, goals: Sequence[int]
+    ) -> None:
+        """Keep the smallest values at those of the evaluated points that are inside."""
+        inside = self.questions.contains(question, points)
+        for g in goals if inside.any() else ():
+            checkpoint()
+            values = to_numpy(self.problem.goals[g].ceiling(evaluation))
+            values = np.where(inside, values, np.inf)
+            better = self.state.incumbents.improved(g, question, values, points)
+            self.state = replace(self.state, incumbents=better)
+
+    def polish(self, g: int, question: Index, extra: Rows | None = None) -> None:
+        """Search locally from the best points known of some questions, and from `extra` ones."""
+        search = self.problem.local_search
+        if search is None or len(question) == 0:
+            return
+        starts, ends = self.state.incumbents.points[question, g], self.questions
+        middle = 0.5 * ends.low[question] + 0.5 * ends.high[question]
+        starts = np.where(np.isnan(starts), middle, starts)  # no finite value is known
+        if extra is not None and len(extra):
+            starts = np.concatenate([starts, np.tile(extra, (len(question), 1))])
+            question = np.concatenate([question, np.repeat(question, len(extra))])
+        self.offer(question, search.improved(g, question, starts), [g])
+
+    def floors(
+        self, frontier: Frontier, open_: Annotated[np.ndarray, "n G"]
+    ) -> tuple[QuestionsAndGoals, QuestionsAndGoals]:
+        """(Q, G) each: the least bounds of small boxes, and of points, about the best known point
+        and the middle of the worst open box of every question and goal; infinite for others.
+
+        `open_` (n, G) says for which goals the frontier's boxes are open.
+        """
+        boxes, known = frontier.boxes, self.state.incumbents
+        both = np.full((2, *known.values.shape), np.inf)
+        goals = np.flatnonzero(open_.any(axis=0)).tolist()
+        if not goals:
+            return both[0], both[1]
+        worst = [_worst(boxes, g, open_[:, g]) for g in goals]
+        goal = np.repeat(goals, [len(rows) for rows in worst])
+        asked = boxes.take(np.concatenate(worst))
+        best = known.points[asked.question, goal]
+        points = np.concatenate([np.where(np.isnan(best), asked.middle, best), asked.middle])
+        question = np.tile(asked.question, 2)
+        widths = np.tile(asked.high - asked.low, (2, 1))
+        inside = np.flatnonzero(self.questions.contains(question, points))
+        size = max(1, self.evaluator.batch_size // 2)
+        for k in range(0, len(inside), size):
+            rows = inside[k : k + size]
+            q = question[rows]
+            ends = self.questions.low[q], self.questions.high[q]
+            corners = Resolution.around(points[rows], widths[rows], *ends)
+            evaluation = self.evaluator.evaluation(np.tile(q, 2), *corners)
+            with running_on(self.evaluator.backend):
+                for g in goals:
+                    bound = bound_of(self.problem.goals[g], evaluation, self.problem.stop.target)
+                    parts = np.reshape(to_numpy(bound.lower), (2, -1))
+                    for floor, part in zip(both[:, :, g], parts, strict=True):
+                        np.minimum.at(floor, q, part)
+        return both[0], both[1]
+
+
+def _worst(boxes: Boxes, g: int, mask: np.ndarray) -> Index:
+    """Of the boxes under a mask that with the least bound of goal g, for every question."""
+    rows = np.flatnonzero(mask)
+    return rows[least_of_each(boxes.question[rows], boxes.lower[rows, g])]

@@ -1,0 +1,207 @@
+"""All that a search knows: open boxes and the bounds of all others, the least values attained, and
+counters, as one record of arrays.
+
+Proofs: docs/mathematics.md, statement 14.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from gpcert.enclosures import Portfolio
+from gpcert.numerics.arrays import Index, PerRow, Rows
+from gpcert.search.boxes import (
+    HALVINGS,
+    Boxes,
+    QuestionsAndFeatures,
+    QuestionsAndGoals,
+    least_of_each,
+)
+from gpcert.search.tolerance import Resolution
+
+
+class Leaves(NamedTuple):
+    """Boxes that together cover the box around the region of every question, a row each.
+
+    `low`, `high` (n, f) are their corners in the region's free coordinates, `lower` (n, G) a proved
+    lower bound of every goal over the part of the region inside, infinite where there is none, and
+    `question` (n,) the number of the question. They are those with which the search ended: the
+    boxes that it closed and those that were still open. Children of one parent share the cut, so
+    they are the leaves of a tree of halvings.
+    """
+
+    question: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    lower: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """Open boxes, and per question and goal the least bound `settled` (Q, G) of all others.
+
+    Invariant: for every question q, goal g and x of the question's region,
+    `goal_g(x) >= min(settled[q, g], min over open boxes of q of lower[:, g])`.
+    `closed` holds the other boxes themselves, in batches, if they are recorded.
+    A frontier never changes: a search puts a new one in its place, after all that belongs to it has
+    been computed. An interrupt or a deadline, between whichever two instructions, finds the old one
+    or the new one, and both satisfy the invariant.
+    """
+
+    boxes: Boxes
+    settled: np.ndarray
+    closed: tuple[Boxes, ...] | None = None
+
+    @staticmethod
+    def whole(
+        low: QuestionsAndFeatures,
+        high: QuestionsAndFeatures,
+        known: Annotated[np.ndarray, "G"],
+        record: bool = False,
+    ) -> Frontier:
+        """One box [low, high] (Q, f) for each question, with bounds `known` (G,) that hold
+        everywhere."""
+        Q, G = len(low), len(known)
+        axes = np.zeros((Q, G, HALVINGS), dtype=np.int32)
+        boxes = Boxes(np.arange(Q), low, high, np.tile(known, (Q, 1)), axes)
+        return Frontier(boxes, np.full((Q, G), np.inf), () if record else None)
+
+    @property
+    def bytes(self) -> float:
+        """Memory held by open boxes and by closed ones that are recorded."""
+        return self.boxes.bytes + sum(batch.bytes for batch in self.closed or ())
+
+    def bounds(self) -> QuestionsAndGoals:
+        """(Q, G) the proved lower bound of every goal over the region of every question."""
+        return _least(self.settled, self.boxes)
+
+    def keeping(self, mask: PerRow) -> Frontier:
+        """Close the other boxes: their bounds go to `settled`."""
+        if mask.all():
+            return self
+        others = self.boxes.take(~mask)
+        settled = _least(self.settled, others)
+        return Frontier(self.boxes.take(mask), settled, self._with_closed(others))
+
+    def replacing(self, index: Index, children: Boxes, outside: Boxes | None = None) -> Frontier:
+        """Put children in the place of their parents, which they must cover but for parts that are
+        proved to lie `outside` the region."""
+        kept = np.ones(len(self.boxes), dtype=bool)
+        kept[index] = False
+        boxes = Boxes.concatenate([self.boxes.take(kept), children])
+        if outside is None or self.closed is None:
+            return replace(self, boxes=boxes)
+        nothing = replace(outside, lower=np.full_like(outside.lower, np.inf))
+        return replace(self, boxes=boxes, closed=self._with_closed(nothing))
+
+    def leaves(self) -> Leaves | None:
+        """The closed boxes and the open ones, if they are recorded."""
+        if self.closed is None:
+            return None
+        parts = zip(*(list(batch)[:4] for batch in (*self.closed, self.boxes)), strict=True)
+        return Leaves(*map(np.concatenate, parts))
+
+    def _with_closed(self, boxes: Boxes) -> tuple[Boxes, ...] | None:
+        """The closed boxes and these; batches of similar sizes are joined, so there are few."""
+        if self.closed is None or len(boxes) == 0:
+            return self.closed
+        plain = replace(boxes, axes=np.zeros((len(boxes), 0, 0), dtype=np.int32))
+        batches = [*self.closed, plain]
+        while len(batches) > 1 and len(batches[-2]) <= 2 * len(batches[-1]):
+            batches[-2:] = [Boxes.concatenate(batches[-2:])]
+        return tuple(batches)
+
+
+def _least(known: np.ndarray, boxes: Boxes) -> np.ndarray:
+    """(Q, G) the smaller of what is known and the least bound of the boxes of each question."""
+    if len(known) == 1:
+        return np.minimum(known, boxes.lower.min(axis=0, initial=np.inf))
+    least = known.copy()
+    np.minimum.at(least, boxes.question, boxes.lower)
+    return least
+
+
+@dataclass(frozen=True, eq=False)
+class Incumbents:
+    """For each question and goal the smallest certified upper value, `values` (Q, G), and the point
+    of the question's region where it is attained, `points` (Q, G, f); NaN before any is known,
+    when the value is one that holds everywhere.
+
+    Every value is `Goal.ceiling`, rounding included, at a point that is proved to lie inside: an
+    upper bound of the minimum that somebody can check by hand.
+    """
+
+    values: np.ndarray
+    points: np.ndarray
+
+    @staticmethod
+    def unknown(known: Annotated[np.ndarray, "G"], Q: int, f: int) -> Incumbents:
+        """Values (G,) that hold everywhere, before any point is known."""
+        return Incumbents(np.tile(known, (Q, 1)), np.full((Q, len(known), f), np.nan))
+
+    def improved(
+        self, g: int, question: Index, values: Annotated[np.ndarray, "n"], points: Rows
+    ) -> Incumbents:
+        """With certified values (n,) of goal g at points (n, f) of questions (n,), where they are
+        smaller."""
+        best = least_of_each(question, values)
+        better = best[values[best] < self.values[question[best], g]]
+        if len(better) == 0:
+            return self
+        least, where = self.values.copy(), self.points.copy()
+        least[question[better], g] = values[better]
+        where[question[better], g] = points[better]
+        return Incumbents(least, where)
+
+    def take(self, index: Index) -> Incumbents:
+        """Those of some questions."""
+        return Incumbents(self.values[index], self.points[index])
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What a search knows and what steers it, at one moment: arrays, numbers and tuples of them.
+
+    Bounds rest on `frontier` and `incumbents` alone. A search replaces the whole record at every
+    step, so any moment's record is one from which the search could go on; `generator` is the state
+    of its random numbers (`np.random.Generator.bit_generator.state`).
+    """
+
+    frontier: Frontier
+    incumbents: Incumbents
+    resolution: Resolution
+    portfolio: Portfolio
+    """Which optional bounds have paid."""
+    generator: dict
+    shrink: float
+    """By how much halving a box lessened its gap when last seen; only guides the search."""
+    boxes: int = 0
+    """Boxes bounded so far."""
+    looks: int = 0
+    """How often it has been looked at what rounding alone leaves."""
+    next_look: int = 0
+    """Number of boxes after which the next look is due."""
+
+    @staticmethod
+    def start(
+        ends: tuple[QuestionsAndFeatures, QuestionsAndFeatures],
+        known: Annotated[np.ndarray, "G 2"],
+        shrink: float,
+        random_state: int | None,
+        record: bool,
+    ) -> State:
+        """One box [low, high] (Q, f) per question; `known` (G, 2) are bounds of the goals that hold
+        everywhere."""
+        Q, f = ends[0].shape
+        lower, upper = known.T
+        return State(
+            Frontier.whole(*ends, lower, record),
+            Incumbents.unknown(upper, Q, f),
+            Resolution.unknown((Q, len(known))),
+            Portfolio(),
+            dict(np.random.default_rng(random_state).bit_generator.state),
+            shrink,
+        )
