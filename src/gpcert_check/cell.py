@@ -51,7 +51,7 @@ class Cell:
         ]
         self.z = frame.features(self.center)
         if frame.plain:
-            place = {j: w for j, w in zip(frame.free, self.widths, strict=True)}
+            place = dict(zip(frame.free, self.widths, strict=True))
             self.spans = [place.get(j, arb(0)) for j in range(frame.region.dim)]
         else:
             rows = frame.slopes.tolist()

@@ -205,6 +205,7 @@ def build(header: dict[str, Any], arrays: dict[str, Numbers]) -> Certificate:
         claims, statements = read[question["kind"]](question, answer, posterior, described)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise BadFile(f"expected a question, an answer and a model ({error!r})") from error
+    statements.append(f"the region is {json.dumps(question['region'])[:300]}")
     return Certificate(posterior, region, claims, statements, arrays)
 
 

@@ -111,6 +111,6 @@ def parse(text: str) -> Any:
 def _check(value: Any, depth: int) -> None:
     if depth == 0 or (isinstance(value, float) and not math.isfinite(value)):
         raise BadFile(f"expected finite numbers in the header, nested at most {DEEPEST} deep")
-    parts = value.values() if isinstance(value, dict) else value
-    for part in parts if isinstance(value, dict | list) else ():
-        _check(part, depth - 1)
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            _check(part, depth - 1)

@@ -152,7 +152,7 @@ class Bounds:
         """Least value of `exp(y) (factor g + rest)`.
 
         `exp(y) g = sum_a w_a s d^a / sqrt(a!)` with `sum w_a^2 = norm^2`; what lies beyond the
-        degree n is at most `s (norm^2 - sum_(|a| <= n) w_a^2)^(1/2) (sum_(m > n) rho^2m / m!)^(1/2)`.
+        degree n is at most `s (norm^2 - sum_(|a| <= n) w_a^2)^(1/2) (sum_(m > n) rho^2m/m!)^(1/2)`.
         Of `exp(y) rest`: `exp(y) >= 1 + y`, `exp(y) <= 1 + y (exp(Y) - 1) / Y` for y <= Y.
         """
         cell = self.cell

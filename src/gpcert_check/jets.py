@@ -7,6 +7,7 @@ the p_q by the chain rule; F is differentiated point by point, the rest are matr
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from flint import arb, arb_mat
@@ -17,6 +18,11 @@ Column = list[arb]
 def column(values: Column) -> arb_mat:
     """A column matrix."""
     return arb_mat(len(values), 1, values)
+
+
+def exact(rows: Iterable[Iterable[float]]) -> arb_mat:
+    """A matrix of floats."""
+    return arb_mat([list(map(arb, row)) for row in rows])
 
 
 @dataclass
@@ -76,12 +82,6 @@ class Jet:
                 for r, g in other.first.items():
                     second[min(q, r), max(q, r)] = _product(f, g)
         return Jet(_product(self.value, other.value), first, second)
-
-    def scaled(self, factor: arb) -> Jet:
-        """A multiple."""
-        first = {q: [factor * v for v in f] for q, f in self.first.items()}
-        second = {key: [factor * v for v in f] for key, f in self.second.items()}
-        return Jet([factor * v for v in self.value], first, second)
 
 
 def _sum(a: Column, b: Column) -> Column:

@@ -66,9 +66,7 @@ class Constant(Kernel):
         return Lengths([size] + [arb(0)] * degree, arb(0), size)
 
     def gram(self, z: Column) -> arb_mat:
-        found = arb_mat(1 + self.free, 1 + self.free)
-        found[0, 0] = self.variance
-        return found
+        return prior_gram(self.variance, arb_mat(self.free, self.free))
 
 
 class Linear(Kernel):
@@ -108,6 +106,12 @@ class Linear(Kernel):
         features = arb_mat(columns)
         weighted = [[w * v for (w, _, _), v in zip(each, row, strict=True)] for row in columns]
         return features * arb_mat(weighted).transpose()
+
+
+def prior_gram(variance: arb, metric: arb_mat) -> arb_mat:
+    """Inner products of phi and its derivatives where phi has the same length everywhere."""
+    rows = [[arb(0), *row] for row in metric.tolist()]
+    return arb_mat([[variance] + [arb(0)] * metric.ncols(), *rows])
 
 
 class Sum(Kernel):
@@ -165,25 +169,6 @@ class Product(Sum):
         return found
 
 
-class Scale(Kernel):
-    """`k = factor k'`."""
-
-    def __init__(self, factor: arb, part: Kernel) -> None:
-        self.factor, self.part, self.degree = factor, part, part.degree
-
-    def bind(self, points: list[list[float]], frame: Frame) -> None:
-        self.part.bind(points, frame)
-
-    def jet(self, z: Column, degree: int, inner: list[Inner]) -> Jet:
-        return self.part.jet(z, degree, inner).scaled(self.factor)
-
-    def lengths(self, cell: Cell, degree: int) -> Lengths:
-        return self.part.lengths(cell, degree).scaled(self.factor)
-
-    def gram(self, z: Column) -> arb_mat:
-        return self.part.gram(z) * self.factor
-
-
 def read_kernel(described: Any, dims: list[int]) -> Kernel:
     """The kernel of a header on some of the linear features."""
     try:
@@ -203,17 +188,16 @@ def _read(name: str, config: dict[str, Any], dims: list[int]) -> Kernel:  # noqa
     if name == "linear":
         return _linear(config, dims)
     if name == "polynomial":
-        inner = [_linear(config, dims), Constant(positive(config["offset"]))]
-        degree = config["degree"]
+        degree, offset = config["degree"], positive(config["offset"])
         if not isinstance(degree, int) or not 1 <= degree <= 20:
             raise NotCovered(f"a polynomial kernel of degree {degree!r}")
-        each = [Sum([_linear(config, dims), inner[1]]) for _ in range(degree)]
-        return Product([*each]) if degree > 1 else each[0]
+        return Product([Sum([_linear(config, dims), Constant(offset)]) for _ in range(degree)])
     if name in ("sum", "product"):
         parts = [read_kernel(part, dims) for part in config["kernels"]]
         return (Sum if name == "sum" else Product)(parts)
     if name == "scale":
-        return Scale(positive(config["factor"]), read_kernel(config["kernel"], dims))
+        parts = [Constant(positive(config["factor"])), read_kernel(config["kernel"], dims)]
+        return Product(parts)
     if name == "active_dimensions":
         chosen = [dims[int(j)] for j in config["dimensions"]]
         if any(int(j) < 0 for j in config["dimensions"]):

@@ -38,8 +38,3 @@ class Lengths:
         beyond = total(self.terms[i] * other.terms[j] for i, j in pairs if i + j >= n)
         rest = self.rest * other.whole + total(self.terms) * other.rest + beyond
         return Lengths(terms, rest, self.whole * other.whole)
-
-    def scaled(self, factor: arb) -> Lengths:
-        """Of a multiple of the kernel."""
-        by = root(factor)
-        return Lengths([by * a for a in self.terms], by * self.rest, by * self.whole)

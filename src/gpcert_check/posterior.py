@@ -17,7 +17,7 @@ from flint import arb, arb_mat
 from gpcert_check.balls import root, square, total
 from gpcert_check.cell import Frame
 from gpcert_check.container import Numbers
-from gpcert_check.jets import Column
+from gpcert_check.jets import Column, column, exact, scaled_rows
 from gpcert_check.kernels import Kernel, read_kernel
 from gpcert_check.region import Region
 from gpcert_check.verdicts import BadFile, NotCovered
@@ -81,8 +81,7 @@ class Posterior:
     def norms(self) -> list[arb]:
         """`(t^T K t)^(1/2)`: the length of k(., Z) t in the kernel's space."""
         found = []
-        for t in self.weights:
-            own = arb_mat(len(t), 1, t)
+        for own in map(column, self.weights):
             found.append(root((own.transpose() * (self.gram * own))[0, 0]))
         return found
 
@@ -112,9 +111,7 @@ class Precision:
             return part.part(output if part.shape[0] > 1 else 0)
 
         self.gram = model.gram
-        self.factor = arb_mat(
-            [list(map(arb, r)) for r in row(factors).rows()] or [[0] * len(model.points)]
-        )
+        self.factor = exact(row(factors).rows() or [[0.0] * len(model.points)])
         self.noise = None if noises is None else list(row(noises).values)
         if self.noise is not None and not all(v > 0 for v in self.noise):
             raise BadFile("model: expected training noise > 0")
@@ -122,7 +119,7 @@ class Precision:
         negative = model.arrays.get("negative_factor")
         if self.noise is None:
             if negative is not None and 0 not in negative.shape:
-                self.negative = arb_mat([list(map(arb, r)) for r in row(negative).rows()])
+                self.negative = exact(row(negative).rows())
                 self.most = 1 + (self.negative * self.gram * self.negative.transpose()).trace()
             largest = largest_eigenvalue(self.factor * self.gram * self.factor.transpose())
             self.least = (largest - 1).nonnegative_part()
@@ -139,7 +136,6 @@ class Precision:
         hint = self.factor.transpose() * half
         if self.negative is not None:
             hint -= self.negative.transpose() * (self.negative * columns)
-        weights = hint.mid()
         if self.noise is None:
             upper = prior - half.transpose() * half
             if self.negative is not None:
@@ -149,24 +145,14 @@ class Precision:
             cross = hint.transpose() * columns
             length = prior - cross - cross.transpose() + hint.transpose() * (self.gram * hint)
             return upper, upper, length
-        keep = [v != float("inf") for v in self.noise]
-        N, m = columns.nrows(), columns.ncols()
-        entries = weights.entries()
-        weights = arb_mat(
-            N, m, [entries[i * m + j] if keep[i] else 0 for i in range(N) for j in range(m)]
-        )
-        product, own = self.gram * weights, weights.entries()
-        noisy = [arb(v) if k else arb(0) for v, k in zip(self.noise, keep, strict=True)]
-        product += arb_mat(N, m, [noisy[i] * own[i * m + j] for i in range(N) for j in range(m)])
+        keep = [v != math.inf for v in self.noise]
+        noise = [arb(v) if k else arb(0) for v, k in zip(self.noise, keep, strict=True)]
+        weights = scaled_rows(hint.mid(), list(map(arb, keep)))
+        product = self.gram * weights + scaled_rows(weights, noise)
         cross = weights.transpose() * columns
         upper = prior - cross - cross.transpose() + weights.transpose() * product
-        rest = (product - columns).entries()
-        scaled = [
-            rest[i * m + j] / noisy[i].sqrt() if keep[i] else arb(0)
-            for i in range(N)
-            for j in range(m)
-        ]
-        residual = arb_mat(N, m, scaled)
+        parts = [1 / root(v) if k else v for v, k in zip(noise, keep, strict=True)]
+        residual = scaled_rows(product - columns, parts)
         return upper - residual.transpose() * residual, upper, upper
 
 

@@ -99,8 +99,8 @@ def _ball(record: dict[str, Any]) -> Region:
     reach = [Fraction(r) if j in set(moving) else Fraction(0) for j, r in enumerate(radii)]
     low = [Fraction(c) - r for c, r in zip(center, reach, strict=True)]
     high = [Fraction(c) + r for c, r in zip(center, reach, strict=True)]
-    domain = record["domain"]
-    for j in range(len(center)) if domain is not None else ():
+    domain = record["domain"] or [[-math.inf] * len(center), [math.inf] * len(center)]
+    for j in range(len(center)):
         first, last = float(domain[0][j]), float(domain[1][j])
         if first > -math.inf:
             low[j] = max(low[j], Fraction(first))

@@ -9,8 +9,8 @@ from flint import arb, arb_mat, ctx
 
 from gpcert_check.balls import dot, power, root, square, total
 from gpcert_check.cell import Cell, Frame
-from gpcert_check.jets import Column, Inner, Jet
-from gpcert_check.kernels import Kernel, positive, vector
+from gpcert_check.jets import Column, Inner, Jet, column, exact, scaled_rows
+from gpcert_check.kernels import Kernel, positive, prior_gram, vector
 from gpcert_check.lengths import Lengths
 from gpcert_check.verdicts import BadFile, NotCovered
 
@@ -33,25 +33,20 @@ class Radial(Kernel):
         raise NotImplementedError
 
     def bind(self, points: list[list[float]], frame: Frame) -> None:
-        weights, dims = self.weights, self.dims
-        self.points = arb_mat([[arb(z[j]) for j in dims] for z in points])
-        doubled = [[2 * w * arb(z[j]) for w, j in zip(weights, dims, strict=True)] for z in points]
-        self.doubled = arb_mat(doubled)
-        self.squares = [dot(weights, (square(arb(z[j])) for j in dims)) for z in points]
+        own = exact([z[j] for j in self.dims] for z in points)
+        self.squares = [dot(self.weights, map(square, row)) for row in own.tolist()]
         rows = frame.slopes.tolist()
-        self.slopes = arb_mat([rows[j] for j in dims])
+        self.slopes = arb_mat([rows[j] for j in self.dims])
+        self.weighted = scaled_rows(self.slopes, self.weights)
+        self.metric = self.slopes.transpose() * self.weighted
+        self.doubled = scaled_rows(own.transpose() * arb(2), self.weights).transpose()
         self.columns = self.doubled * self.slopes
-        weighted = [
-            [w * v for v in row] for w, row in zip(weights, self.slopes.tolist(), strict=True)
-        ]
-        self.metric = self.slopes.transpose() * arb_mat(weighted)
-        self.weighted = arb_mat(weighted)
         self.ones = arb_mat(len(points), 1, [1] * len(points))
 
     def jet(self, z: Column, degree: int, inner: list[Inner]) -> Jet:
         own = [z[j] for j in self.dims]
         size2 = dot(self.weights, map(square, own))
-        cross = (self.doubled * arb_mat(len(own), 1, own)).entries()
+        cross = (self.doubled * column(own)).entries()
         each = zip(self.squares, cross, strict=True)
         profiles = [self.profile(size2 + own_square - c, degree) for own_square, c in each]
         size = self.variance
@@ -87,14 +82,8 @@ class Radial(Kernel):
         return Lengths(terms, size * rest, size)
 
     def gram(self, z: Column) -> arb_mat:
-        f = self.slopes.ncols()
-        found = arb_mat(1 + f, 1 + f)
-        found[0, 0] = self.variance
         by = self.variance * self.moments[0] if self.degree else arb(0)
-        for j in range(f):
-            for k in range(f):
-                found[1 + j, 1 + k] = by * self.metric[j, k]
-        return found
+        return prior_gram(self.variance, self.metric * by)
 
 
 class SquaredExponential(Radial):
@@ -150,13 +139,10 @@ class Matern(Radial):
         p = self.order
         t = root((2 * p + 1) * s)
         decay = (-t).exp()
-        found = [_horner(self.coefficients[p], t) * decay]
-        if degree > 0:
-            by = arb(2 * p + 1) / (-2 * (2 * p - 1))
-            found.append(by * _horner(self.coefficients[p - 1], t) * decay)
-        if degree > 1:
-            by = by * (2 * p + 1) / (-2 * (2 * p - 3))
-            found.append(by * _horner(self.coefficients[p - 2], t) * decay)
+        found = []
+        for n in range(degree + 1):
+            found.append(decay * _horner(self.coefficients[p - n], t))
+            decay *= arb(2 * p + 1) / (-2 * (2 * (p - n) - 1))
         return found
 
 
@@ -228,17 +214,9 @@ class Periodic(Kernel):
         return Lengths(found[: degree + 1], found[degree + 1], size)
 
     def gram(self, z: Column) -> arb_mat:
-        f = self.slopes.ncols()
-        rows = self.slopes.tolist()
-        squares = [b * w * w for b, w in zip(self.strengths, self.frequencies, strict=True)]
-        scaled = [[s * v for v in row] for s, row in zip(squares, rows, strict=True)]
-        metric = self.slopes.transpose() * arb_mat(scaled) * self.variance
-        found = arb_mat(1 + f, 1 + f)
-        found[0, 0] = self.variance
-        for j in range(f):
-            for k in range(f):
-                found[1 + j, 1 + k] = metric[j, k]
-        return found
+        factors = [b * w * w for b, w in zip(self.strengths, self.frequencies, strict=True)]
+        metric = self.slopes.transpose() * scaled_rows(self.slopes, factors)
+        return prior_gram(self.variance, metric * self.variance)
 
 
 STATIONARY: dict[str, Any] = {

@@ -152,7 +152,8 @@ def certify_rule(
     found = certificate_of(region, rule, means, margin, result.reason, cost, goal.point)
     if not means.proof:
         return found
-    return replace(found, proof=decision_proof(found, region, rule.model, rule.quantity, rule.level))
+    asked = rule.model, rule.quantity, rule.level
+    return replace(found, proof=decision_proof(found, region, *asked, result.leaves))
 
 
 def certificate_of(

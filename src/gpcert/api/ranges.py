@@ -224,7 +224,9 @@ class RangeGoals:
             for goal, near in zip(result.goals, needed, strict=True)
         ]
         meaning = "; ".join(self.question.meanings[index] for index, _ in self.rows)
-        return range_proof(self.question.model, region, self.quantities, ends, meaning)
+        return range_proof(
+            self.question.model, region, self.quantities, ends, meaning, result.leaves
+        )
 
     def records(
         self,

@@ -24,6 +24,7 @@ from gpcert.errors import InputError
 from gpcert.model.posterior import Posterior
 from gpcert.quantities import Band, Mean, Probability, Quantity, Std, Variance
 from gpcert.regions import Region
+from gpcert.search.state import Leaves
 from gpcert.utils.archive import plain_label, to_json
 from gpcert.utils.versions import package_version
 
@@ -46,20 +47,33 @@ Proved = Callable[[np.ndarray, np.ndarray], bool]
 Corners = Annotated[np.ndarray, "n f"]
 
 
+def _provenance() -> dict[str, Any]:
+    """Who wrote the file, when, where and by which command."""
+    now = datetime.datetime.now(datetime.UTC)
+    return {
+        "gpcert": package_version(),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "date": now.isoformat(timespec="seconds"),
+        "command": " ".join(sys.argv),
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class Proof:
     """A question about a posterior and its answer, as `gpcert-check` reads them.
 
-    `leaves`, the corners (low, high) of boxes in the free features that cover the region, only
-    spare the checker work: it proves every bound again. None: the region is one box.
+    `leaves`, boxes in the free features that cover the region, only spare the checker work: it
+    proves every bound again. None: the region is one box.
     """
 
     model: Posterior
     region: Region
     question: dict[str, Any]
     answer: dict[str, Any]
-    leaves: tuple[Corners, Corners] | None = None
-    provenance: dict[str, Any] = field(default_factory=lambda: _provenance())
+    leaves: Leaves | None = None
+    provenance: dict[str, Any] = field(default_factory=_provenance)
 
     def save(self, path: str | Path) -> None:
         """Write the file."""
@@ -68,9 +82,10 @@ class Proof:
     def to_bytes(self) -> bytes:
         """The bytes of the file; leaves are merged where python-flint is installed."""
         one_box = self._packed(*split_tree(None, self._root))
-        if self.leaves is None or len(self.leaves[0]) <= 1:
+        if self.leaves is None or len(self.leaves.low) <= 1:
             return one_box
-        return self._packed(*split_tree(self.leaves, self._root, _checker(one_box)))
+        boxes = self.leaves.low, self.leaves.high
+        return self._packed(*split_tree(boxes, self._root, _checker(one_box)))
 
     @property
     def _root(self) -> np.ndarray:
@@ -122,7 +137,7 @@ def decision_proof(
     model: Any,
     quantity: Quantity,
     level: Fraction,
-    leaves: tuple[Corners, Corners] | None = None,
+    leaves: Leaves | None = None,
 ) -> Proof | None:
     """The proof of a `Certificate` that `quantity > level`; None where it neither proves nor
     refutes."""
@@ -149,7 +164,7 @@ def range_proof(
     quantities: Sequence[Quantity],
     ends: Sequence[tuple[float, float, np.ndarray | None]],
     meaning: str,
-    leaves: tuple[Corners, Corners] | None = None,
+    leaves: Leaves | None = None,
 ) -> Proof | None:
     """The proof of the least values of quantities: each with a lower bound, an upper one and the
     point where the latter is attained. None where one of the bounds is infinite."""
@@ -207,7 +222,7 @@ def split_tree(
     while waiting:
         rows, first, last = waiting.pop()
         cut = None
-        if 1 < len(rows) and not (len(rows) <= MERGED and proved and proved(first, last)):
+        if len(rows) > 1 and not (len(rows) <= MERGED and proved and proved(first, last)):
             cut = _cut(low[rows], high[rows], first, last)
         if cut is None:
             axes.append(LEAF)
@@ -268,16 +283,3 @@ def _checker(content: bytes) -> Proved | None:
 def _plain(array: np.ndarray) -> np.ndarray:
     """Little-endian numbers in C order."""
     return np.ascontiguousarray(array, dtype="<i4" if array.dtype.kind == "i" else "<f8")
-
-
-def _provenance() -> dict[str, Any]:
-    """Who wrote the file, when, where and by which command."""
-    now = datetime.datetime.now(datetime.UTC)
-    return {
-        "gpcert": package_version(),
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}",
-        "date": now.isoformat(timespec="seconds"),
-        "command": " ".join(sys.argv),
-    }
