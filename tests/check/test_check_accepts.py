@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+pytest.importorskip("flint")
 import gpcert
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential

@@ -25,7 +25,7 @@ from gpcert.model.posterior import Posterior
 from gpcert.quantities import Band, Mean, Probability, Quantity, Std, Variance
 from gpcert.regions import Region
 from gpcert.search.state import Leaves
-from gpcert.utils.archive import plain_label, to_json
+from gpcert.utils.archive import LARGEST_HEADER, from_json, plain_label, to_json
 from gpcert.utils.versions import package_version
 
 MAGIC = b"gpcert-proof-1\n"
@@ -117,6 +117,20 @@ class Proof:
         ).encode()
         data = zlib.compress(b"".join(array.tobytes() for array in arrays.values()))
         return MAGIC + len(text).to_bytes(8, "little") + text + data
+
+
+def read_header(path: str | Path) -> dict[str, Any]:
+    """The header of a file, of which nothing else is read: none of it is checked."""
+    try:
+        with Path(path).open("rb") as stream:
+            magic, size = stream.read(len(MAGIC)), int.from_bytes(stream.read(8), "little")
+            text = stream.read(min(size, LARGEST_HEADER)) if magic == MAGIC else b""
+        found = from_json(text.decode("utf-8")) if len(text) == size else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: expected a certificate ({error})") from error
+    if magic != MAGIC or not isinstance(found, dict):
+        raise InputError(f"{path}: expected a certificate of format {MAGIC.decode().strip()}")
+    return found
 
 
 def model_sha256(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
