@@ -65,3 +65,5 @@ def test_without_a_proof_there_is_no_such_file(tmp_path):
 def test_what_the_checker_does_not_know_is_refused_by_name():
     with pytest.raises(InputError, match=r"proof.*Deviation"):
         gpcert.certify(hilly(), [0.0, 0.5], radius=0.1, delta=0.1, proof=True)
+    with pytest.raises(InputError, match=r"proof.*l_inf"):
+        gpcert.certify(hilly(), [0.0, 0.5], radius=0.1, norm=3, threshold=0.0, proof=True)

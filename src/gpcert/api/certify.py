@@ -144,7 +144,7 @@ def certify_rule(
     between `lower - level` and `upper - level`, rounded outwards; the verdict is the sign of both.
     """
     if means.proof:
-        check_covered(rule.model, [rule.quantity])
+        check_covered(rule.model, region, [rule.quantity])
     stop: dict[str, Any] = {"tol": 0.0, "target": rule.target, "progress": progress or Progress()}
     result = solve(means.problem(rule.model, region, [rule.quantity], **stop))
     (goal,), cost = result.goals, (result.boxes, result.seconds)

@@ -41,6 +41,8 @@ KINDS = {Mean: "mean", Variance: "variance", Std: "std", Band: "band", Probabili
 SYMMETRIC = ("probit",)
 """Likelihoods whose probabilities the checker knows."""
 
+NORMS = {1, 2, "inf"}
+
 MEAN_ARRAYS = ("points", "weights", "offset", "scale", "noise", "slope", "matrix", "shift")
 
 Proved = Callable[[np.ndarray, np.ndarray], bool]
@@ -192,8 +194,14 @@ def range_proof(
     return Proof(model, region, question, {"ends": records}, leaves)
 
 
-def check_covered(model: Any, quantities: Sequence[Quantity]) -> None:
+def check_covered(model: Any, region: Region, quantities: Sequence[Quantity]) -> None:
     """An `InputError` where the checker does not know the question."""
+    described = region.describe()
+    if described["kind"] not in {"box", "ball"} or described.get("norm", 1) not in NORMS:
+        raise InputError(
+            f"proof: gpcert-check covers boxes and balls in l_1, l_2 and l_inf, got {region!r}; "
+            "leave proof= out"
+        )
     for quantity in quantities:
         goal_record(model, quantity)
 

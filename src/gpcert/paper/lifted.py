@@ -96,7 +96,7 @@ class LiftedBox:
         slope, bend = xp.abs(g) * half, xp.abs(c) * half * half
         total = xp.sum(_parabola(g, c, half), axis=-1)
         size = xp.sum(slope + bend, axis=-1)
-        if self.cells.region.norm_constraint is not None:
+        if self.cells.region.bounds_cells:
             total = xp.maximum(total, self._over_ball(g, c, half))
         if R:
             spread = self.spreads[:, None, :] + xp.zeros_like(cosine)
