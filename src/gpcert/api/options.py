@@ -247,7 +247,8 @@ class SearchSettings:
         """What a search is asked: quantities, and `when` it may stop."""
         goals = self.method.goals(quantities, self.random_state, model)
         how = {"budget": self.budget, "backend": self.backend, "random_state": self.random_state}
-        return Problem(model, region, goals, record=self.proof, **how, **when)
+        when.setdefault("record", self.proof)
+        return Problem(model, region, goals, **how, **when)
 
 
 def read_x(model: Model, x: Any, several: str) -> np.ndarray:
