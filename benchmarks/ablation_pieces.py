@@ -94,11 +94,11 @@ def _far(there: Any) -> Any:
 
 
 def _no_derivatives(there: Any) -> Any:
-    return lambda derivatives, second, pointwise: there(False, second, pointwise)
+    return lambda derivatives, second, pointwise, pairs: there(False, second, pointwise, pairs)
 
 
 def _no_squares(there: Any) -> Any:
-    return lambda derivatives, second, pointwise: there(False, False, pointwise)
+    return lambda derivatives, second, pointwise, pairs: there(False, False, pointwise, False)
 
 
 PORTFOLIO = "enclosures.evaluation:Portfolio.wants"

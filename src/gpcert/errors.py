@@ -29,5 +29,9 @@ class RegionWarning(UserWarning):
     """A region is smaller than its words may seem to say; the message says where."""
 
 
+class BudgetWarning(UserWarning):
+    """A search ended before its tolerance was met; the message says how far off it may be."""
+
+
 class SoundnessError(GPCertError, ArithmeticError):
     """A bound came out NaN or crossed: a defect or an overflow, never turned into a verdict."""

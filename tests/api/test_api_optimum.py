@@ -185,3 +185,24 @@ def test_a_recommendation_has_the_best_mean():
     assert abs(float(values(model, "mean", chosen.x[None])[0]) - best.value) <= 2e-3
     assert chosen.bound >= 0.0
     assert chosen.domain >= chosen.observed
+
+
+def test_kept_boxes_surround_every_optimum():
+    """Two bumps of one height: both are kept, and nothing outside is as good."""
+    centers = np.array([[0.2, 0.3], [0.8, 0.6]])
+    model = gpcert.Posterior(SquaredExponential(0.1), centers, weights=[1.0, 1.0])
+    best = gpcert.maximize(model, [(0.0, 1.0)] * 2, tol=1e-4, keep="all")
+    assert len(gpcert.maximize(model, [(0.0, 1.0)] * 2).kept) == 0
+
+    def inside(X):
+        low, high = best.kept[:, 0], best.kept[:, 1]
+        return np.any(np.all((X[:, None] >= low) & (X[:, None] <= high), axis=2), axis=1)
+
+    assert inside(centers).all()
+    X = np.random.default_rng(0).uniform(size=(20_000, 2))
+    outside = X[~inside(X)]
+    assert len(outside) > 15_000
+    assert values(model, "mean", outside).max() < best.value
+    assert "boxes that may hold" in str(best)
+    with pytest.raises(InputError, match="keep"):
+        gpcert.maximize(model, [(0.0, 1.0)] * 2, keep="some")

@@ -208,8 +208,8 @@ def length_up(often: np.ndarray, rows: np.ndarray) -> np.ndarray:
 class RecordingPrecision(ResidualPrecision):
     """Keeps the weights of the last call."""
 
-    def weights(self, rows: Array) -> Weights:
-        found = super().weights(rows)
+    def weights(self, rows: Array, exact: bool = True) -> Weights:
+        found = super().weights(rows, exact)
         vars(self)["kept"] = found
         return found
 

@@ -13,7 +13,7 @@ import gpcert.enclosures.precision as precision_module
 from gpcert import Budget, Posterior
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.enclosures.lower_model import _fall
-from gpcert.enclosures.precision import LocalPrecision
+from gpcert.enclosures.precision import LocalPrecision, Stretch
 from gpcert.enclosures.square import second_covariance
 from gpcert.kernels import Linear, Matern, SquaredExponential
 from gpcert.kernels.expansions.base import Combination
@@ -253,9 +253,14 @@ def test_geometry_covers_the_cells(case):
     """`|d_j| <= half_j` and `|d|^2 <= rho2` at points of every cell."""
     evaluation = evaluation_of(case, variance=False)
     geometry = evaluation.expansion.geometry
+    stretch = Stretch.of(geometry)
+    assert np.all(np.frexp(stretch.factors)[0] == 0.5)
     for b, rows in enumerate(points_of(evaluation, case.rng)):
         for x in rows:
             d = displacement(evaluation, b, x)
+            e = [a / t for a, t in zip(d, stretch.factors[b].tolist(), strict=True)]
+            assert not squared(e) > arb(float(stretch.rho2[b]))
+            assert not squared(e) > arb(float(stretch.rho[b])) ** 2
             assert not squared(d) > arb(float(geometry.rho2[b]))
             assert not squared(d) > arb(float(geometry.rho[b])) ** 2
             for j, a in enumerate(d):

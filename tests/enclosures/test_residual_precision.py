@@ -4,6 +4,7 @@ arithmetic of 500 bits."""
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import combinations_with_replacement
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpcert.enclosures.precision import Stretch
 from gpcert.enclosures.square import second_covariance
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.model.posterior import Posterior
@@ -287,14 +289,27 @@ def test_what_is_missed_is_a_number_where_derivatives_do_not_exist() -> None:
 
 
 @settings(max_examples=examples(150, quick=30))
-@given(case=kernel_cases(6, ("squared exponential",)))
-def test_second_covariance_of_squared_exponentials(case: KernelCase) -> None:
-    """Forms of degree 2, 3 and 4 against `k_i (u_i.d)^n` for random d."""
+@given(case=kernel_cases(6, ("squared exponential",)), some=st.booleans(), narrow=st.booleans())
+def test_second_covariance_of_squared_exponentials(
+    case: KernelCase, some: bool, narrow: bool
+) -> None:
+    """Forms of degree 2, 3 and 4 against `k_i (u_i.d)^n` for random d; of some pairs of features,
+    and with errors in stretched displacements."""
     local, expansion, precision = case.local.kernel, case.expansion, case.precision()
     center, f = case.center(True), case.places.shape[1]
-    degrees = local.second_degree(expansion)
+    places = list(combinations_with_replacement(range(f), 2))
+    pairs = None
+    if some:
+        pairs = tuple(k for k in range(len(places)) if case.rng.random() < 0.5)
+    kept = [places[k] for k in range(len(places)) if pairs is None or k in pairs]
+    degrees = local.second_degree(expansion, pairs)
     assert degrees is not None
-    *found, forms = second_covariance(precision, degrees, f, center)
+    factors = np.ones((len(case.places), f))
+    if narrow:
+        factors = 2.0 ** case.rng.integers(-12, 1, factors.shape)
+    one = np.ones(len(factors))
+    stretch = Stretch(factors, one, one, 1.0) if narrow else None
+    *found, forms = second_covariance(precision, degrees, f, center, stretch)
     kernel = case.posterior.unit.kernel
     assert isinstance(kernel, SquaredExponential)
     lengths = exact(np.broadcast_to(kernel.length_scale, (f,)))
@@ -308,12 +323,21 @@ def test_second_covariance_of_squared_exponentials(case: KernelCase) -> None:
                 for point in case.reference.points
             ]
             first = [v * t for v, t in zip(k, along, strict=True)]
-            second = [v * t * t / 2 for v, t in zip(k, along, strict=True)]
+            steps = [
+                [a * (z - c) for a, z, c in zip(scaled, point, exact(x), strict=True)]
+                for point in case.reference.points
+            ]
+            second = [
+                v * sum((u[j] * u[j] / 2 if j == m else u[j] * u[m] for j, m in kept), arb(0))
+                for v, u in zip(k, steps, strict=True)
+            ]
+            squares = [(d[j] * d[m]) ** 2 / (2 if j == m else 1) for j, m in kept]
             size = dot(d, d)
             one, mixed, two = (
                 case.truth.form(*pair) for pair in ((first,) * 2, (first, second), (second,) * 2)
             )
-            real = [s2 * size - one, -2 * mixed, s2 * size**2 / 2 - two]
+            real = [s2 * size - one, -2 * mixed, s2 * sum(squares, arb(0)) - two]
+            size = sum(((a / t) ** 2 for a, t in zip(d, factors[b].tolist(), strict=True)), arb(0))
             missed = [arb(float(forms.missed[pair][b])) for pair in ((0, 0), (0, 1), (1, 1))]
             allowed = [(missed[0], 0), (missed[1], missed[1]), (missed[2] / 4, 0)]
             for value, (form, error), more, n in zip(real, found, allowed, (2, 3, 4), strict=True):

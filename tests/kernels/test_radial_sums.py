@@ -11,7 +11,7 @@ from gpcert.kernels.nodes.radial_bins import (
     sum_over_points,
     totals_by_bin,
 )
-from gpcert.kernels.nodes.radial_variations import TENSOR_DEGREES
+from gpcert.kernels.nodes.radial_remainder import TENSOR_DEGREES
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box, Cells
 from gpcert.regions.frame import Frame

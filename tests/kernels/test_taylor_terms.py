@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.kernels import ExponentialTilt
-from gpcert.kernels.expansions.taylor import LocalTaylor, OwnTerm
+from gpcert.kernels.expansions.taylor import LocalTaylor
+from gpcert.kernels.expansions.taylor_terms import CenterTerm
 from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame
@@ -80,7 +81,7 @@ def test_own_term(tree, seed, size):
     """k(x, c) against its jet at c, with and without the derivatives."""
     kernel = tree[1]
     region, local, expansion, center, points = situation(*tree, seed, size)
-    own = OwnTerm.of(expansion.batch, expansion.sizes)
+    own = CenterTerm.of(expansion.batch, expansion.sizes)
     value, slope, bend = (np.asarray(e)[0] for e in own.errors)
     c = exact(center)
     for x in points:

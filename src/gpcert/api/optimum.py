@@ -6,8 +6,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Unpack, get_args
+from typing import Annotated, Any, Literal, Unpack, get_args
 
 import numpy as np
 
@@ -30,9 +31,10 @@ from gpcert.certificates import Optimum, PredictionRange, RegretBound
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import read_points
 from gpcert.model.committee import Model
+from gpcert.numerics.arrays import Inputs
 from gpcert.numerics.rounding import difference_up
 from gpcert.regions import Region
-from gpcert.search import Progress, StopReason, solve
+from gpcert.search import Progress, SearchResult, StopReason, solve
 from gpcert.utils.option_names import Side
 
 SIDES: tuple[Side, ...] = get_args(Side)
@@ -49,6 +51,7 @@ def maximize(
     fixed: Mapping[Any, Any] | None = None,
     tol: float | None = None,
     rtol: float | None = None,
+    keep: Literal["best", "all"] = "best",
     **words: Unpack[SearchOptions],
 ) -> Optimum:
     """The largest value of a quantity over a domain: a point, its certified value, and a proved
@@ -68,6 +71,8 @@ def maximize(
     fixed : features, by name or number, that are held at a value.
     tol, rtol : the search ends once `gap` is at most `tol`, or `rtol` times the optimum's own size;
         by default as in `prediction_range`.
+    keep : "all" also returns the boxes outside of which no point is as good as `value`:
+        `Optimum.kept`. They surround every optimum, near-optimal places too while the gap is wide.
     budget, backend, random_state, method, variance_bound, progress : as in `prediction_range`.
 
     Only this side is searched. When the budget ends, or Ctrl-C, the record holds the best point
@@ -83,7 +88,8 @@ def maximize(
     (3.0, True, True)
     """
     asked = (QuantityRequest(quantity, beta), output, fixed, Accuracy.read(tol, rtol))
-    return _optimum("maximum", model, bounds, *asked, words)
+    kept = one_of("keep", keep, ("best", "all")) == "all"
+    return _optimum("maximum", model, bounds, *asked, words, kept)
 
 
 @verb
@@ -97,6 +103,7 @@ def minimize(
     fixed: Mapping[Any, Any] | None = None,
     tol: float | None = None,
     rtol: float | None = None,
+    keep: Literal["best", "all"] = "best",
     **words: Unpack[SearchOptions],
 ) -> Optimum:
     """The smallest value of a quantity over a domain; arguments as in `maximize`.
@@ -109,7 +116,8 @@ def minimize(
     (True, True)
     """
     asked = (QuantityRequest(quantity, beta), output, fixed, Accuracy.read(tol, rtol))
-    return _optimum("minimum", model, bounds, *asked, words)
+    kept = one_of("keep", keep, ("best", "all")) == "all"
+    return _optimum("minimum", model, bounds, *asked, words, kept)
 
 
 @verb
@@ -203,6 +211,7 @@ def _optimum(
     fixed: Mapping[Any, Any] | None,
     accuracy: Accuracy,
     words: Mapping[str, Any],
+    keep: bool = False,
 ) -> Optimum:
     start, posterior = time.perf_counter(), as_posterior(model)
     region, settings = domain_of(posterior, bounds, fixed), SearchSettings.read(words)
@@ -212,11 +221,27 @@ def _optimum(
     with progress_line(words.get("progress")) as line:
         progress = Progress(start, lambda state: line.show(ranges_text(state)))
         problem = settings.problem(
-            goals.question.model, region, goals.quantities, tol=accuracy.of(goals),
+            goals.question.model,
+            region,
+            goals.quantities,
+            tol=accuracy.of(goals),
             progress=progress,
-        )  # fmt: skip
-        (found,) = goals.records(solve(problem), region, settings)
-    return _record(side, posterior, found)
+            record=keep,
+        )
+        result = solve(problem)
+        (found,) = goals.records(result, region, settings)
+    kept = _kept(result, region) if keep else np.empty((0, 2, region.dim))
+    return replace(_record(side, posterior, found), kept=kept)
+
+
+def _kept(result: SearchResult, region: Region) -> Annotated[np.ndarray, "n 2 d"]:
+    """Corners of the boxes whose bound does not exclude the best value."""
+    leaves, free = result.leaves, region.free
+    assert leaves is not None, "asked for by record=True"
+    mine = leaves.lower[:, 0] <= result.goals[0].upper
+    ends = np.tile(region.center, (int(mine.sum()), 2, 1))
+    ends[:, 0, free], ends[:, 1, free] = leaves.low[mine], leaves.high[mine]
+    return ends
 
 
 def _record(side: Side, model: Model, found: PredictionRange) -> Optimum:
@@ -245,7 +270,7 @@ def _record(side: Side, model: Model, found: PredictionRange) -> Optimum:
     )
 
 
-def _observed(model: Model, observed: Any) -> np.ndarray:
+def _observed(model: Model, observed: Any) -> Inputs:
     """Points (n, d) that were evaluated: those given, or the training points."""
     if observed is not None:
         points = read_points("observed", observed, model.dim, model.feature_names, model.levels)
@@ -258,7 +283,7 @@ def _observed(model: Model, observed: Any) -> np.ndarray:
 def _regret(
     model: Model,
     bounds: Any,
-    points: np.ndarray,
+    points: Inputs,
     side: Side,
     asked: tuple[Any, Any, Any, Accuracy],
     words: Mapping[str, Any],
@@ -298,7 +323,7 @@ def _regret(
     )
 
 
-def _inside(region: Region, points: np.ndarray) -> np.ndarray:
+def _inside(region: Region, points: Inputs) -> Inputs:
     """The points of the domain; without any, an error."""
     inside = points[np.asarray(region.contains(points))]
     if len(inside) == 0:

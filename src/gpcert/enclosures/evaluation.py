@@ -26,6 +26,7 @@ from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
+from gpcert.kernels.expansions.capabilities import SectionKernel
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.model.committee import Model
 from gpcert.model.multi_output import ModelCollection
@@ -243,7 +244,9 @@ MAX_CELLS = 2048
 def has_sections(model: Model) -> bool:
     """Whether the model's kernels are known on many sections at once; trends are not."""
     return all(
-        member.kernel.has_sections and member.features is None and not member.has_trend
+        isinstance(member.kernel, SectionKernel)
+        and member.features is None
+        and not member.has_trend
         for member in model.members
     )
 
@@ -281,9 +284,11 @@ class SectionModel:
         backend: Backend,
     ) -> SectionModel:
         """The sections (rows of X, features), asked about for |t| <= extent (Q,)."""
-        found = tuple(
-            part.unit.kernel.sections(part.unit.points, X, sections, extent) for part in parts
-        )
+        kernels = [part.unit.kernel for part in parts]
+        known = [kernel for kernel in kernels if isinstance(kernel, SectionKernel)]
+        assert len(known) == len(kernels), "asked of models that have sections"
+        each = zip(parts, known, strict=True)
+        found = tuple(k.sections(part.unit.points, X, sections, extent) for part, k in each)
         reach = float(extent.max(initial=0.0)) or 1.0
         return SectionModel(parts, found, Box([-reach], [reach]), backend)
 

@@ -27,6 +27,7 @@ from gpcert.enclosures.variance import (
 )
 from gpcert.kernels import LocalKernel
 from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel
+from gpcert.kernels.expansions.capabilities import FirstOrderModels, Restrictable, SliceNorms
 from gpcert.model.committee import Model
 from gpcert.model.differences import PairUnits
 from gpcert.model.posterior import Posterior
@@ -155,11 +156,11 @@ class LocalPosterior:
         """Upper bound of the RKHS norm of g_c on the region: that over all features, known once and
         for all, or that of the slice of a region that fixes some."""
         whole = float(self.unit.norms[output])
-        if not self.sliced:
-            return whole
         kernel, weights = self.kernel, self.unit.weights[output]
-        own = self.memo.once(("norm", output), lambda: kernel.slice_norm(weights))
-        return whole if own is None else min(whole, own)
+        if not self.sliced or not isinstance(kernel, SliceNorms):
+            return whole
+        norm = self.memo.once(("norm", output), lambda: kernel.slice_norm(weights))
+        return whole if norm is None else min(whole, norm)
 
     def mean_units(self, output: int, expansion: Expansion) -> Units:
         """`mu = offset + mean_scale g`; with a trend, its value at the centres in the offset."""
@@ -194,8 +195,10 @@ class LocalPosterior:
         return found if trend is None else found.with_trend(trend)
 
     def linear_model(self, expansion: Expansion, output: int) -> LinearModel | None:
-        """The first order of k' t'_c alone, where it is cheap; see `LocalKernel.linear_model`."""
+        """The first order of k' t'_c alone, where it is cheap; see `FirstOrderModels`."""
         kernel, seen, weights = self._seen_by(output, expansion)
+        if not isinstance(kernel, FirstOrderModels):
+            return None
         norm = self.norm(output)
         return kernel.linear_model(seen, Combination(weights, up_float(norm * norm, 1)))
 
@@ -257,18 +260,20 @@ class LocalPosterior:
         """Kernel, expansion and weights of an output without the points that it gives no weight:
         support vector machines of several classes use few of their points for each pair."""
         weights = self.weights[output]
-        if len(self.weights) == 1:
-            return self.kernel, expansion, weights
+        kernel = self.kernel
+        if len(self.weights) == 1 or self.one_batch or not isinstance(kernel, Restrictable):
+            return kernel, expansion, weights
 
         def compute() -> tuple[LocalKernel | None, Array]:
             (index,) = namespace(weights).nonzero(weights)
             few = 0 < len(index) <= FEW * len(weights)
-            return (self.kernel.restricted_to(index) if few else None), index
+            return (kernel.restricted_to(index) if few else None), index
 
+        part: LocalKernel | None
         part, index = self.memo.once(("part", output), compute)
-        if part is None:
-            return self.kernel, expansion, weights
-        return part, expansion.restricted_to(index, part), weights[index]
+        if not isinstance(part, Restrictable):
+            return kernel, expansion, weights
+        return part, part.restricted_expansion(expansion, index), weights[index]
 
     def lines_mean(self, expansion: Expansion, output: int, sign: int) -> PerCell | None:
         """The paper's lower bound of `sign * g_c` over every cell, lines and trend together; None
@@ -343,9 +348,10 @@ class LocalPosterior:
         # the weights S k have no small sum of sizes where the kernel is smooth: seldom a gain there
         pointwise = wants("pointwise variance")
         precision = self._precision(output, expansion)
-        own = precision.has_forms
-        few = 0 < features <= MAX_SECOND_FEATURES and work * (features + 3) // 2 <= CHEAP_WORK
-        return VarianceOptions(derivatives, optional and own and few, pointwise)
+        second = optional and precision.has_forms and 0 < features <= MAX_SECOND_FEATURES
+        few = work * (features + 3) // 2 <= CHEAP_WORK
+        pairs = second and not few and derivatives
+        return VarianceOptions(derivatives, second and few, pointwise, pairs)
 
     def _precision(self, output: int, expansion: Expansion) -> Precision:
         assert self.precisions is not None, "built with variance=False"

@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from array_api_compat import device, is_numpy_namespace
@@ -22,14 +22,16 @@ from gpcert.numerics.arrays import (
     Backend,
     Inputs,
     PerCell,
+    PerCellAndFeature,
     PerCellMatrix,
     namespace,
     row_products,
 )
 from gpcert.numerics.compilation import fused
 from gpcert.numerics.deadline import checkpoint
-from gpcert.numerics.rounding import gamma, root, up, up_float
+from gpcert.numerics.rounding import gamma, leading_power, root, up, up_float
 from gpcert.numerics.triangular import is_triangular
+from gpcert.regions.scaled import ScaledCells
 
 ACCEPTABLE_ERROR = 1e-6
 """Relative to the prior variance, for the worst kernel row: above it the product with S is replaced
@@ -43,6 +45,9 @@ NEAR_NUMBERS = 2**20
 
 (trmm,) = get_blas_funcs(("trmm",), dtype=np.float64)
 """Product with a triangular matrix."""
+
+NARROWEST = 2.0**-40
+"""Features in which a cell is narrower than this part of its widest count as this wide."""
 
 STRIP = 128
 """Rows of a triangular factor that are multiplied at once."""
@@ -92,6 +97,33 @@ class Degree(NamedTuple):
     error: PerCell
 
 
+class Stretch(NamedTuple):
+    """Displacements d of each cell as e, `d_j = factors_j e_j`, in which errors are known for all e
+    of one length: features in which the cell is narrow then count as little as they move.
+
+    `factors` (B, f): powers of two, at most 1; |e| and |e|^2 are at most `rho` and `rho2` (B,),
+    and rho2 at most `largest`.
+    """
+
+    factors: PerCellAndFeature
+    rho: PerCell
+    rho2: PerCell
+    largest: float
+
+    @staticmethod
+    def of(geometry: ScaledCells) -> Stretch:
+        """Of the cells' half-widths, as parts of the largest; none below `NARROWEST` of it."""
+        half = geometry.half
+        xp = namespace(half)
+        columns = xp.concat([half, xp.zeros_like(geometry.rho2)[:, None]], axis=1)
+        largest = xp.max(columns, axis=1)[:, None]
+        part = half / xp.where(largest > 0, largest, xp.ones_like(largest))
+        factors = xp.clip(2.0 * leading_power(part), NARROWEST, 1.0)
+        more = xp.sum(half * half * (1.0 / (factors * factors) - 1.0), axis=1)
+        rho2 = up(geometry.rho2 + more, half.shape[1] + 8)
+        return Stretch(factors, up(xp.sqrt(rho2), 2), rho2, float(xp.max(rho2)))
+
+
 class ExplainedForms(NamedTuple):
     """`k_a.S k_b` (B, c, c) of all pairs of rows of a cell, symmetric, and by pairs of degrees i <=
     j, for sums by unit vectors, what that errs by (B,), and by how much it may be larger besides.
@@ -123,6 +155,9 @@ class Precision(ABC):
     """eta: `|k.S k - k.S' k| <= eta k(x, x)`, S that of the model, S' the one that all bounds here
     are of; see `UnitForm.distances`."""
 
+    stretches: ClassVar[bool] = False
+    """Whether errors are smaller for a `Stretch`: not where norms of all rows bound them."""
+
     @property
     def has_forms(self) -> bool:
         """Whether `explained_forms` may be asked."""
@@ -137,9 +172,14 @@ class Precision(ABC):
 
     @abstractmethod
     def derivative_covariance(
-        self, local: LocalKernel, expansion: Expansion, center: CenterVariance
+        self,
+        local: LocalKernel,
+        expansion: Expansion,
+        center: CenterVariance,
+        stretch: Stretch | None = None,
     ) -> DerivativeCovariance:
-        """The covariance of the posterior's derivatives at the centres."""
+        """The covariance of the posterior's derivatives at the centres; with a stretch, which is
+        for precisions that say so, what it errs by meets |e|."""
 
     def explained_forms(
         self,
@@ -147,10 +187,14 @@ class Precision(ABC):
         degrees: Sequence[Degree],
         center: CenterVariance,
         cells: slice = slice(None),
+        reach2: float = math.inf,
     ) -> ExplainedForms:
         """`k_a.S k_b` of rows that are inner products of the points' features with derivatives of
-        the feature map at the centre, of some of the cells of `center`."""
-        raise NotImplementedError(f"{type(self).__name__}: not for {rows} {degrees} {center[:0]}")
+        the feature map at the centre, of some of the cells of `center`. `reach2` is the largest
+        squared displacement that errors will meet: small ones ask for less accuracy."""
+        raise NotImplementedError(
+            f"{type(self).__name__}: not for {rows} {degrees} {center[:0]} {reach2}"
+        )
 
 
 def through_factor(rows: Annotated[Array, "n N"], factor: Array, triangular: bool) -> Array:
@@ -292,7 +336,11 @@ class LocalPrecision(Precision):
         return Explained(q, q_error, product, up(error, r + 16))
 
     def derivative_covariance(
-        self, local: LocalKernel, expansion: Expansion, center: CenterVariance
+        self,
+        local: LocalKernel,
+        expansion: Expansion,
+        center: CenterVariance,
+        stretch: Stretch | None = None,
     ) -> DerivativeCovariance:
         """`G = G0 - Q Q^T (+ Q' Q'^T)`, Q = D k A^T: covariance (B, f, f) of the derivatives.
 
@@ -324,6 +372,7 @@ class LocalPrecision(Precision):
         degrees: Sequence[Degree],
         center: CenterVariance,
         cells: slice = slice(None),
+        reach2: float = math.inf,
     ) -> ExplainedForms:
         """See `Precision`: of products q = A k that err by `size (gamma |k| + |dk|)`."""
         assert self.negative is None, "the covariance of several degrees needs S = A^T A"

@@ -18,7 +18,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from array_api_compat import is_numpy_namespace
@@ -30,6 +30,7 @@ from gpcert.enclosures.precision import (
     DerivativeCovariance,
     ExplainedForms,
     Precision,
+    Stretch,
     through_factor,
 )
 from gpcert.kernels import Kernel
@@ -37,7 +38,7 @@ from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Array, Backend, Inputs, PerRow, namespace
 from gpcert.numerics.deadline import checkpoint
-from gpcert.numerics.rounding import TINY, U, gamma, root, up, up_float
+from gpcert.numerics.rounding import TINY, gamma, leading_power, root, up, up_float
 
 LARGEST_NOISE = 2.0**200
 """In units of the kernel: observations with more get no weight, which is a valid choice."""
@@ -119,15 +120,15 @@ class SplitGram:
             backend.asarray(K), size, bits, backend.asarray(high), backend.asarray(both), grid
         )
 
-    def times(self, W: Array, one: PerRow) -> tuple[Array, PerRow]:
+    def times(self, W: Array, one: PerRow, exact: bool = True) -> tuple[Array, PerRow]:
         """`W K` (n, N) of the computed K, and a bound (n,) of the error of every entry but for two
-        roundings of its own size; `one` is |w|_1.
+        roundings of its own size; `one` is |w|_1. `exact`: by exact sums, where they are known.
 
         Exact sums: with w = w_h + w_l, w_h a multiple of a power of two, likewise K, all partial
         sums of `w_h K_h` are integers below 2^53 of a common unit (Statement 16.12).
         """
         xp, N = namespace(W), W.shape[1]
-        if self.high is None or self.both is None:
+        if not exact or self.high is None or self.both is None:
             return W @ self.value, gamma(N + 2) * self.size * one
         high, low = split(W, self.bits)
         rest = xp.concat([low, W], axis=1) @ self.both
@@ -136,13 +137,16 @@ class SplitGram:
         return high @ self.high + rest, gamma(2 * N + 4) * size
 
     def dots(
-        self, first: Annotated[Array, "B a N"], second: Annotated[Array, "B b N"]
+        self,
+        first: Annotated[Array, "B a N"],
+        second: Annotated[Array, "B b N"],
+        exact: bool = True,
     ) -> tuple[Array, Array]:
         """`first second^T` (B, a, b) for (B, a, N) and (B, b, N), and a bound of the error of every
-        entry but for two roundings of its own size."""
+        entry but for two roundings of its own size; `exact` as in `times`."""
         xp, N = namespace(first), first.shape[2]
         lengths = tuple(root(xp.sum(rows * rows, axis=2)) for rows in (first, second))
-        if self.high is None:
+        if not exact or self.high is None:
             error = gamma(N + 2) * (1.0 + gamma(2 * N + 8))
             turned = xp.matrix_transpose(second)
             return first @ turned, error * lengths[0][:, :, None] * lengths[1][:, None, :]
@@ -156,18 +160,11 @@ class SplitGram:
 
 def split(rows: Annotated[Array, "... N"], bits: int) -> tuple[Array, Array]:
     """Rows (..., N) as whole multiples, at most 2^bits, of a power of two of each row, and the
-    rest; both exact.
-
-    The power of two is that of the largest entry (Rump, Zimmermann, Boldo & Melquiond 2009,
-    *Computing predecessor and successor in rounding to nearest*, Algorithm 3.5), from basic
-    operations alone: a library's `pow` may round. They are done at 2^-60 of it, as 2^52 times the
-    largest floats would overflow.
-    """
+    rest; both exact. The power of two is that of the largest entry."""
     xp = namespace(rows)
     largest = xp.max(xp.abs(rows), axis=-1)[..., None]
     largest = xp.maximum(largest, xp.full_like(largest, SMALLEST))
-    q = (2.0**-60 * largest) * (2.0**52 + 1.0)
-    grid = xp.abs(q - (1.0 - U) * q) * 2.0 ** (62 - bits)
+    grid = leading_power(largest) * 2.0 ** (2 - bits)
     high = xp.round(rows / grid) * grid
     return high, rows - high
 
@@ -191,8 +188,12 @@ class ResidualPrecision(Precision):
     """1, or 0 where there is no observation."""
     steps: int
     """Of refinement."""
+    plain_error: tuple[float, float]
+    """About what sums in plain floats cost a variance, and what they may."""
     kernel: Kernel
     points: np.ndarray
+
+    stretches: ClassVar[bool] = True
 
     @property
     def has_forms(self) -> bool:
@@ -212,7 +213,8 @@ class ResidualPrecision(Precision):
         roots = up(1.0 / np.sqrt(unit.training_noise[index]), 4)
         K, errors = unit.kernel.sharp_values(unit.points, unit.points)
         plain = gamma(len(K)) * EXPECTED_SUM * float(K.max())
-        exact = plain > EXACT_SUMS * unit.smallest_variances[index]
+        allowed = EXACT_SUMS * unit.smallest_variances[index]
+        exact = plain > allowed
         return ResidualPrecision(
             backend.asarray(A),
             unit.is_triangular(index),
@@ -223,6 +225,7 @@ class ResidualPrecision(Precision):
             backend.asarray(roots),
             backend.asarray(seen.astype(np.float64)),
             1 if size * size > REFINED else 0,
+            (plain, allowed),
             unit.kernel,
             unit.points,
         )
@@ -237,14 +240,15 @@ class ResidualPrecision(Precision):
     def _largest_root(self) -> float:
         return float(namespace(self.roots).max(self.roots))
 
-    def weights(self, rows: Annotated[Array, "n N"]) -> Weights:
-        """About S times the rows, and the residuals of what that is."""
+    def weights(self, rows: Annotated[Array, "n N"], exact: bool = True) -> Weights:
+        """About S times the rows, and the residuals of what that is; with `exact` refined, and by
+        exact sums, where that is felt at the centres."""
         xp, N = namespace(rows), rows.shape[1]
         W = self._solved(rows)
-        for _ in range(self.steps):
-            W = W - self._solved(self._residual(W, rows)[0])
+        for _ in range(self.steps if exact else 0):
+            W = W - self._solved(self._residual(W, rows, exact)[0])
         W = xp.where(xp.isfinite(W), W, xp.zeros_like(W))
-        R, plain = self._residual(W, rows)
+        R, plain = self._residual(W, rows, exact)
         one, two, noisy, left = _weight_sizes(W, R, self.noise, self.roots, N)
         rounding = up(plain + self.gram_error * one, 2)
         return Weights(W, R * self.seen, one, two, noisy, left, rounding, plain)
@@ -252,12 +256,12 @@ class ResidualPrecision(Precision):
     def _solved(self, rows: Array) -> Array:
         return through_factor(rows, self.factor, self.triangular) * self.seen
 
-    def _residual(self, W: Array, rows: Array) -> tuple[Array, PerRow]:
+    def _residual(self, W: Array, rows: Array, exact: bool) -> tuple[Array, PerRow]:
         """r, and the largest error of its entries but for those of K and of the rows and a few
         roundings of entries of Sigma w and r: `w K` is about `r + k - Sigma w`."""
         xp, N = namespace(W), W.shape[1]
         one = xp.sum(xp.abs(W), axis=1) * (1.0 + gamma(N))
-        product, error = self.gram.times(W, one)
+        product, error = self.gram.times(W, one, exact)
         R = (product - rows) + self.noise * W
         largest = xp.max(xp.abs(rows), axis=1)
         return R, up(error + gamma(2) * largest + TINY, 8)
@@ -331,7 +335,11 @@ class ResidualPrecision(Precision):
         return CenterVariance(*parts, (weights.residual, sizes))
 
     def derivative_covariance(
-        self, local: LocalKernel, expansion: Expansion, center: CenterVariance
+        self,
+        local: LocalKernel,
+        expansion: Expansion,
+        center: CenterVariance,
+        stretch: Stretch | None = None,
     ) -> DerivativeCovariance:
         """`G0 - D k S (D k)^T` and its error, infinite where that of the derivatives is."""
         xp = namespace(expansion.K)
@@ -340,19 +348,23 @@ class ResidualPrecision(Precision):
         known = xp.isfinite(size) & xp.isfinite(size_error)
         size, size_error = (xp.where(known, x, xp.zeros_like(x)) for x in (size, size_error))
         most = max(1, NEAR_NUMBERS // max(1, f * N)) if is_numpy_namespace(xp) else len(known)
-        ones, found, start = 1.0 + 0.0 * expansion.geometry.half[0], [], 0
+        ones, forms, start = 1.0 + 0.0 * expansion.geometry.half[0], [], 0
+        reach2 = math.inf if stretch is None else stretch.largest
         for rows in local.derivative_parts(expansion, most):
             part = slice(start, start + len(rows))
+            scaled = rows if stretch is None else rows * stretch.factors[part, :, None]
             degree = Degree(slice(0, f), ones, size[part], size_error[part])
-            found.append(self.explained_forms(rows, [degree], center, part))
+            forms.append(self.explained_forms(scaled, [degree], center, part, reach2))
             start = part.stop
         explained, error, missed, crossed = (
             xp.concat(list(parts), axis=0)
             for parts in zip(
-                *((e.matrix, e.errors[0, 0], e.missed[0, 0], e.crossed[0]) for e in found),
+                *((e.matrix, e.errors[0, 0], e.missed[0, 0], e.crossed[0]) for e in forms),
                 strict=True,
             )
         )
+        if stretch is not None:
+            explained = explained / (stretch.factors[:, :, None] * stretch.factors[:, None, :])
         prior = local.derivative_covariance(expansion)
         spread = root(xp.sum(prior.matrix**2, axis=(1, 2)))
         spread = spread + root(xp.sum(explained**2, axis=(1, 2)))
@@ -368,14 +380,17 @@ class ResidualPrecision(Precision):
         degrees: Sequence[Degree],
         center: CenterVariance,
         cells: slice = slice(None),
+        reach2: float = math.inf,
     ) -> ExplainedForms:
         """See `Precision`: `k.w' - w.r' = k.S k' - r.S r'`, and `|r.S r'|` is at most
         `|Sigma^-1/2 r| |Sigma^-1/2 r'|` (Statement 6.12)."""
         xp, (B, c, N) = namespace(rows), rows.shape
-        weights = self.weights(xp.reshape(rows, (B * c, N)))
+        plain, allowed = self.plain_error
+        exact = plain * reach2 > allowed
+        weights = self.weights(xp.reshape(rows, (B * c, N)), exact)
         W, R = (xp.reshape(part, (B, c, N)) for part in weights[:2])
-        first, first_error = self.gram.dots(rows, W)
-        second, second_error = self.gram.dots(W, R)
+        first, first_error = self.gram.dots(rows, W, exact)
+        second, second_error = self.gram.dots(W, R, exact)
         explained = first - second
         rounding = first_error + second_error + gamma(8) * (xp.abs(first) + xp.abs(second))
         sizes = [self._sizes(weights, degree) for degree in degrees]

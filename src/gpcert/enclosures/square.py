@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpcert.enclosures.polynomials import add_identity
-from gpcert.enclosures.precision import CenterVariance, Degree, ExplainedForms, Precision
+import numpy as np
+
+from gpcert.enclosures.precision import CenterVariance, Degree, ExplainedForms, Precision, Stretch
 from gpcert.kernels.expansions.base import (
     Expansion,
     LocalKernel,
@@ -115,7 +116,9 @@ def posterior_square(
     """
     xp = namespace(expansion.K)
     geometry, excess = expansion.geometry, operator.excess
-    form, missed, crossed = precision.derivative_covariance(local, expansion, center)
+    stretch = Stretch.of(geometry) if precision.stretches else None
+    form, missed, crossed = precision.derivative_covariance(local, expansion, center, stretch)
+    rho, rho2 = (geometry.rho, geometry.rho2) if stretch is None else stretch[1:3]
     prior = local.derivative_covariance(expansion)
     known = xp.isfinite(form.error)  # then the prior's error is finite, too
     zero = xp.zeros_like(form.error)
@@ -123,7 +126,7 @@ def posterior_square(
     G = form.matrix + excess * prior.matrix
     terms = QuadraticForm(xp.abs(form.matrix) + excess * xp.abs(prior.matrix), zero)
     # of d^T G d, either side; the sum above may cancel
-    G_error = up(spectral * geometry.rho2 + gamma(4) * terms.reach(geometry), 4)
+    G_error = up(spectral * rho2 + gamma(4) * terms.reach(geometry), 4)
     R = up(operator.shifted**0.5 * local.first_tail(expansion), 8)
     usable = xp.isfinite(R) & known
     safe = xp.where(usable, R, xp.zeros_like(R))
@@ -132,7 +135,7 @@ def posterior_square(
     eta = xp.maximum(ratio, xp.full_like(ratio, SMALLEST_RATIO))
     above_error = up(safe * safe * (1.0 + 1.0 / eta) + (1.0 + eta) * G_error, 8)
     theta = nonnegative(1.0 - eta)
-    missed = xp.where(known, missed, zero) * geometry.rho2
+    missed = xp.where(known, missed, zero) * rho2
     below_error = up(theta / (1.0 - theta) * (safe * safe) + theta * (G_error + missed), 8)
     whole = step.reach(geometry)
     apart = _deviation(center, whole)
@@ -140,7 +143,7 @@ def posterior_square(
     if crossed is None:
         above_error = up(above_error + apart, 1)
     else:
-        above_error = up(above_error + 2.0 * xp.where(known, crossed, zero) * geometry.rho, 4)
+        above_error = up(above_error + 2.0 * xp.where(known, crossed, zero) * rho, 4)
     infinite = xp.full_like(R, math.inf)
     rounding = up(gamma(16) * g * g, 4)
     return Square(
@@ -152,11 +155,15 @@ def posterior_square(
 
 
 def second_covariance(
-    precision: Precision, degrees: SecondDegree, f: int, center: CenterVariance
+    precision: Precision,
+    degrees: SecondDegree,
+    f: int,
+    center: CenterVariance,
+    stretch: Stretch | None = None,
 ) -> tuple[tuple[Array, PerCell], tuple[Array, PerCell], tuple[Array, PerCell], ExplainedForms]:
     """Posterior covariance of the parts of degree one and two, D d and E(d), of omega phi at c, as
-    forms of degree 2, 3 and 4 in d, each with its error, which meets |d|^2, |d|^3 and |d|^4; and
-    what they are made of.
+    forms of degree 2, 3 and 4 in d, each with its error, which meets |d|^2, |d|^3 and |d|^4, or
+    with a stretch the same of |e|; and what they are made of.
 
     For f features, with Q.Q, Q.T and T.T the products by S of `k u_j` and `k u_j u_k`:
     `<D d, P D d>`, `2 <D d, P E(d)>` and `<E(d), P E(d)>` have the coefficients
@@ -164,32 +171,54 @@ def second_covariance(
         s^2 I - Q.Q,  -sym(Q_j.T_kl),  s^2 (1_jl 1_km + 1_jm 1_kl) / 4 - T_jk.T_lm / 4.
 
     Reason: P = I - Phi S Phi*, `Phi* E(d) = k_i (u_i.d)^2 / 2`, degrees one and two are orthogonal
-    and `|E(d)|^2 = s^2 |d|^4 / 2`. A row T_jk, j < k, counts twice in a sum over all pairs; each
-    further factor u_i.d carries fewer than 16 roundings of size |z_i| + |c|.
+    and `|E(d)|^2 = s^2 |d|^4 / 2`; of pairs that E is without (`SecondDegree.pairs`) both terms are
+    zero. A row T_jk, j < k, counts twice in a sum over all pairs; each further factor u_i.d carries
+    fewer than 16 roundings of size |z_i| + |c|.
     """
     rows = degrees.rows
     xp, s2, count = namespace(rows), degrees.variance, rows.shape[1]
     sizes = xp.sqrt(degrees.squared_sizes) * (1.0 + gamma(4))
     errors = xp.sqrt(degrees.squared_errors) * (1.0 + gamma(4))
-    often = xp.asarray(pair_counts(f), dtype=rows.dtype, device=rows.device)
-    parts = ((1, slice(0, f), 0.0 * often[:f] + 1.0), (2, slice(f, count), often))
+    counts = pair_counts(f)
+    kept = range(len(counts)) if degrees.pairs is None else degrees.pairs
+    weights = [1.0] * f + [counts[place] for place in kept]
+    often = xp.asarray(weights, dtype=rows.dtype, device=rows.device)
+    parts = ((1, slice(0, f), often[:f]), (2, slice(f, count), often[f:]))
+    scale = None
+    if stretch is not None:
+        ends = [xp.asarray(each[list(kept)], device=rows.device) for each in np.triu_indices(f)]
+        pairs = stretch.factors[:, ends[0]] * stretch.factors[:, ends[1]]
+        scale = xp.concat([stretch.factors, pairs], axis=1)
     forms = precision.explained_forms(
-        rows,
+        rows if scale is None else rows * scale[:, :, None],
         [
             Degree(part, times, sizes[:, n], up(errors[:, n] + gamma(16 * n) * sizes[:, n], 4))
             for n, part, times in parts
         ],
         center,
+        reach2=math.inf if stretch is None else stretch.largest,
     )
-    places = xp.asarray(f + dense_places(f, 2), device=rows.device)
+    if scale is not None:
+        matrix = forms.matrix / (scale[:, :, None] * scale[:, None, :])
+        forms = forms._replace(matrix=matrix)
+    # the rows of pairs that are left out are zero, and stand behind those that are kept
+    where = np.full(len(counts), count)
+    where[list(kept)] = np.arange(f, count)
+    places = xp.asarray(where[dense_places(f, 2)], device=rows.device)
     one = xp.eye(f, dtype=rows.dtype, device=rows.device)
     first = s2 * one - forms.matrix[:, :f, :f]
-    B, whole = len(rows), forms.matrix[:, :, places]
+    B, matrix = len(rows), forms.matrix
+    if len(kept) < len(counts):
+        matrix = xp.zeros((B, count + 1, count + 1), dtype=rows.dtype, device=rows.device)
+        matrix[:, :count, :count] = forms.matrix
+    whole = matrix[:, :, places]
     mixed = xp.reshape(whole[:, :f], (B, f, f, f))
     turned = xp.permute_dims(mixed, (0, 2, 1, 3)), xp.permute_dims(mixed, (0, 3, 2, 1))
     mixed = -(mixed + turned[0] + turned[1]) / 3.0
     prior = one[:, None, :, None] * one[None, :, None, :]
     prior = 0.25 * s2 * (prior + one[:, None, None, :] * one[None, :, :, None])
+    present = xp.reshape(xp.asarray(1.0 * (where < count)[dense_places(f, 2)]), (f, f))
+    prior = prior * present[:, :, None, None]
     second = prior[None] - 0.25 * xp.reshape(whole[:, places], (B, f, f, f, f))
     # every entry carries a few roundings more, of the sizes of its terms
     size = [xp.sqrt(xp.sum(each**2, axis=(1, 2))) for each in (whole[:, :f], whole[:, places])]
@@ -210,6 +239,31 @@ def pair_counts(f: int) -> list[float]:
     [1.0, 2.0, 1.0]
     """
     return [1.0 if j == k else 2.0 for j in range(f) for k in range(j, f)]
+
+
+FELT_TAIL = 0.5
+"""Part of the standard deviation at the centres from which the remainder of degree one counts."""
+
+LEFT_OUT = 0.2
+"""Part of the standard deviation that pairs of features may count for and be left out together."""
+
+
+def pairs_that_count(geometry: ScaledCells, value: PerCell, variance: float) -> tuple[int, ...]:
+    """Places of pairs of features whose second degree is worth the products with S: where the
+    remainder of degree one, `s |d|^2 / sqrt(2)`, is a large part of the standard deviation, all but
+    those that count least on average. A choice of speed only; none where degree one is enough."""
+    xp, half = namespace(value), geometry.half
+    std = xp.sqrt(nonnegative(value) / variance)
+    if float(xp.mean(1.0 * (geometry.rho2 > 1.5 * FELT_TAIL * std))) < 0.5:
+        return ()
+    shares = []
+    first, second = np.triu_indices(half.shape[1])
+    for j, k in zip(first.tolist(), second.tolist(), strict=True):
+        size = (0.7 if j == k else 1.0) * half[:, j] * half[:, k]
+        shares.append(float(xp.mean(size / xp.where(std > 0, std, xp.ones_like(std)))))
+    order = np.argsort(shares)
+    left_out = np.sqrt(np.cumsum(np.square(shares)[order])) <= LEFT_OUT
+    return tuple(sorted(order[~left_out].tolist()))
 
 
 def second_square(
@@ -233,10 +287,15 @@ def second_square(
     xp, excess = namespace(geometry.rho2), operator.excess
     rho2, s2 = geometry.rho2, degrees.variance
     w = geometry.half
-    found = second_covariance(precision, degrees, w.shape[1], center)
-    (first, first_error), (mixed, mixed_error), (second, second_error), forms = found
-    shift = up(first_error + excess * s2, 4)
-    G = add_identity(first, shift)
+    stretch = Stretch.of(geometry) if precision.stretches else None
+    covariance = second_covariance(precision, degrees, w.shape[1], center, stretch)
+    (first, first_error), (mixed, mixed_error), (second, second_error), forms = covariance
+    # displacements that errors meet
+    far, far2 = (geometry.rho, rho2) if stretch is None else stretch[1:3]
+    each = xp.ones_like(w) if stretch is None else 1.0 / stretch.factors**2
+    shift = up(first_error[:, None] * each + excess * s2, 4)
+    identity = xp.eye(w.shape[1], dtype=w.dtype, device=w.device)
+    G = first + shift[:, :, None] * identity
     tail = up(operator.shifted**0.5 * degrees.tail, 8)
     usable = xp.isfinite(tail)
     R = xp.where(usable, tail, xp.zeros_like(tail))
@@ -244,12 +303,12 @@ def second_square(
     space = plane[:, :, :, None] * w[:, None, None, :]
     count = 8 * w.shape[1] ** 2 + 64
     t3 = xp.sum(xp.abs(mixed) * space, axis=(1, 2, 3))
-    t3 = up(t3 + mixed_error * (rho2 * geometry.rho), count)
+    t3 = up(t3 + mixed_error * (far2 * far), count)
     quartic = plane[:, :, :, None, None] * plane[:, None, None, :, :]
     t4 = xp.sum(xp.abs(second) * quartic, axis=(1, 2, 3, 4))
-    t4 = up(t4 + (second_error + 0.5 * excess * s2) * rho2**2, count)
-    most = 0.5 * operator.shifted * s2 + 0.25 * forms.missed[1, 1]
-    t4 = xp.minimum(t4, up(most * rho2**2, 8))
+    t4 = up(t4 + second_error * far2**2 + (0.5 * excess * s2) * rho2**2, count)
+    most = (0.5 * operator.shifted * s2) * rho2**2 + (0.25 * forms.missed[1, 1]) * far2**2
+    t4 = xp.minimum(t4, up(most, 8))
     g = xp.sqrt(xp.sum(xp.abs(G) * plane, axis=(1, 2)))
     ratio = R / xp.where(g > 0, g, xp.ones_like(g))
     eta = xp.minimum(xp.maximum(ratio, xp.full_like(ratio, SMALLEST_RATIO)), xp.ones_like(ratio))
@@ -257,16 +316,16 @@ def second_square(
     above_error = up(common + (xp.sqrt(t4) + R) ** 2, 8)
     # below uses G on its upper side: take back the error, and the kappa part, and what the forms
     # are larger by than those of P
-    take_back = 2.0 * (first_error + excess * s2) + forms.missed[0, 0]
-    take_back = up(take_back * rho2 + forms.missed[0, 1] * (rho2 * geometry.rho), 8)
+    take_back = (2.0 * first_error + forms.missed[0, 0]) * far2 + (2.0 * excess * s2) * rho2
+    take_back = up(take_back + forms.missed[0, 1] * (far2 * far), 8)
     whole = step.reach(geometry)
     apart = _deviation(center, whole)
     below_error = up(common + take_back + excess * whole + apart, 4)
     if forms.crossed is not None:
-        apart = 2.0 * forms.crossed[0] * geometry.rho + forms.crossed[1] * rho2
+        apart = 2.0 * forms.crossed[0] * far + forms.crossed[1] * far2
     above_error = up(above_error + apart, 8)
     # |first| <= |G| + shift: the addition may cancel
-    rounding = up(gamma(16) * (g * g + 2.0 * shift * xp.sum(w * w, axis=1)), w.shape[1] + 8)
+    rounding = up(gamma(16) * (g * g + 2.0 * xp.sum(shift * w * w, axis=1)), w.shape[1] + 8)
     infinite = xp.full_like(R, math.inf)
     return Square(
         (1.0 - eta)[:, None, None] * G,

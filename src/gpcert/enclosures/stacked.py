@@ -26,6 +26,7 @@ from gpcert.enclosures.precision import (
     Explained,
     LocalPrecision,
     Precision,
+    Stretch,
 )
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
@@ -126,7 +127,11 @@ class PairPrecision(Precision):
         return found
 
     def derivative_covariance(
-        self, local: LocalKernel, expansion: Expansion, center: CenterVariance
+        self,
+        local: LocalKernel,
+        expansion: Expansion,
+        center: CenterVariance,
+        stretch: Stretch | None = None,
     ) -> DerivativeCovariance:
         """`G0 - Q_k Q_k^T - Q_l Q_l^T + (W_l - W_k) (W_l - W_k)^T`, `Q_c = D k A_c^T` and
         `W_c = D k C_c^T`; errors as those of `LocalPrecision.derivative_covariance`."""

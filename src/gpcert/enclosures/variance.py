@@ -21,8 +21,15 @@ from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.mean import TwoSided, Units
 from gpcert.enclosures.polynomials import CubicTerm
 from gpcert.enclosures.precision import Precision
-from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square, second_square
+from gpcert.enclosures.square import (
+    OperatorBounds,
+    pairs_that_count,
+    posterior_square,
+    prior_square,
+    second_square,
+)
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel, reach
+from gpcert.kernels.expansions.capabilities import OrthogonalDegrees
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.numerics.arrays import Array, Inputs, PerCell, namespace
 from gpcert.numerics.compilation import fused
@@ -149,6 +156,9 @@ class VarianceOptions:
     derivatives: bool
     second: bool
     pointwise: bool
+    pairs: bool = False
+    """Whether the second degree is tried for the pairs of features where it counts, in the place
+    of the first degree alone."""
 
 
 def center_value(
@@ -214,10 +224,14 @@ def variance_enclosure(
     if precision.distance > 0.0:
         error = up(error + lost * (1.0 + geometry.rho2 * growth_chord(rate, geometry.rho2)), 8)
     square, gained = prior_square(step, geometry, operator, center), False
-    if options.derivatives:
-        own = posterior_square(local, expansion, precision, step, operator, center)
-        square, gained = square.better(own, geometry)
-    second = local.second_degree(expansion) if options.second else None
+    second = None
+    if isinstance(local, OrthogonalDegrees):
+        pairs = pairs_that_count(geometry, value, local.variance) if options.pairs else ()
+        if options.second or pairs:
+            second = local.second_degree(expansion, None if options.second else pairs)
+    if options.derivatives and (options.second or second is None):
+        by_slopes = posterior_square(local, expansion, precision, step, operator, center)
+        square, gained = square.better(by_slopes, geometry)
     if second is not None:
         finer = second_square(second, geometry, precision, step, operator, center)
         square, gained_more = square.better(finer, geometry)

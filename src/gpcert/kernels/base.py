@@ -22,7 +22,6 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import LocalKernel
-from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.expansions.taylor import LocalTaylor
 from gpcert.kernels.nodes.base import DerivativeBounds, LocalNode
 from gpcert.kernels.parameters import ORDINARY, Parameter, even_exponent, exactly_scaled
@@ -100,20 +99,6 @@ class Kernel(ABC):
         """
         frame = Frame.of(region, self.typical_lengths(points.shape[1]), backend)
         return LocalTaylor.build(self.node(points, frame), frame, region, len(points))
-
-    has_sections: ClassVar[bool] = False
-    """Whether the kernel is known on many sections `x + t e_j` at once."""
-
-    def sections(
-        self,
-        points: Points,
-        X: Inputs,
-        sections: tuple[np.ndarray, np.ndarray],
-        extent: np.ndarray,
-    ) -> Sections:
-        """On the sections `x + t e_j`, (rows of X, features j) = `sections`, for `|t| <= extent`
-        (Q,); where `has_sections`."""
-        raise NotImplementedError(f"{type(self).__name__}.has_sections is False")
 
     @property
     def parts(self) -> tuple[Kernel, ...]:

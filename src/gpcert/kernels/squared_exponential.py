@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from gpcert.kernels.base import GradientProduct
+from gpcert.kernels.expansions.capabilities import SectionKernel
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.nodes.radial_profiles import PositiveSeries, all_at, power
@@ -30,7 +31,7 @@ def _series() -> tuple[PositiveSeries, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class SquaredExponential(RadialKernel):
+class SquaredExponential(RadialKernel, SectionKernel):
     """Squared exponential (RBF) kernel with a length-scale per feature (ARD) and a variance s^2.
 
     With rho = |d|_L and e = exp(-rho^2/2):
@@ -51,7 +52,6 @@ class SquaredExponential(RadialKernel):
     variance: float = 1.0
 
     name: ClassVar[str] = "squared_exponential"
-    has_sections: ClassVar[bool] = True
     negligible: ClassVar[float] = 46.0
     zero_slack: ClassVar[float] = 0.0
 

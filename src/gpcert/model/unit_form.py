@@ -284,7 +284,8 @@ class UnitForm(Factored):
             return math.inf
         size = self.factor_sizes[index][0]
         # what rounding may leave; a known inverse says only whether that is all: see `excess`
-        allowed = ROOM * gamma(len(noise)) * size * size * (self.trace + float(noise.max()))
+        norm2 = min(size * size, 1.0 / float(noise.min()))
+        allowed = ROOM * gamma(len(noise)) * norm2 * (self.trace + float(noise.max()))
         found = math.inf
         if self.known_inverse is not None:
             found = KNOWN * inverse_distance(*self.known_inverse, noise, size)

@@ -120,6 +120,20 @@ def raised_power(value: float, exponent: int) -> float:
         return up_float(float(np.ldexp(value, exponent)), 1)
 
 
+def leading_power(x: Array) -> Array:
+    """2^e for 2^e <= |x| < 2^(e + 1), from 2^-900 on; 0 for 0.
+
+    From basic operations alone, as a library's `pow` may round (Rump, Zimmermann, Boldo &
+    Melquiond 2009, *Computing predecessor and successor in rounding to nearest*, Algorithm 3.5);
+    at 2^-60 x, as 2^52 times the largest floats would overflow.
+
+    >>> leading_power(np.array([0.0, 5.0, 8.0, 1.7e308])).tolist() == [0.0, 4.0, 8.0, 2.0**1023]
+    True
+    """
+    q = (2.0**-60 * x) * (2.0**52 + 1.0)
+    return namespace(x).abs(q - (1.0 - U) * q) * 2.0**60
+
+
 def nonnegative(x: Array) -> Array:
     """`max(x, 0)` elementwise; NaN stays NaN, so that no bound is made from one."""
     xp = namespace(x)

@@ -142,14 +142,19 @@ def inverse_distance(inverse: Inverse, circles: Circles, noise: np.ndarray, size
     Sigma = diag(noise); inf where none is found.
 
     Reason: with `A L = I + F`, `|F| <= f` and `rho >= |L L^T - K - Sigma|_2`, it is at most
-    `2 f + f^2 + size^2 rho` (Statement 1.12); rho by Gershgorin's circles.
+    `2 f + f^2 + size^2 rho`, and with `q = rho / min Sigma < 1` at most `(2 f + f^2 + q) / (1 - q)`
+    (Statement 1.12); rho by Gershgorin's circles.
     """
     f = inverse.residual
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         moved = np.abs(circles.center - noise) + gamma(2) * (np.abs(circles.center) + noise)
         rho = float((moved + circles.radius).max())
-        found = up_float(2.0 * f + f * f + size * size * rho, 16)
-    return found if math.isfinite(found) else math.inf
+        inverses = 2.0 * f + f * f
+        distance = up_float(inverses + size * size * rho, 16)
+        q = up_float(rho / float(noise.min()), 2)
+        if q < 0.5:
+            distance = min(distance, up_float((inverses + q) / (1.0 - q), 8))
+    return distance if math.isfinite(distance) else math.inf
 
 
 def gram_circles(L: np.ndarray, gram: Iterable[GramBlock]) -> Circles:

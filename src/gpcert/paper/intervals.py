@@ -15,6 +15,8 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalPosterior, remembered
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.errors import InputError
+from gpcert.kernels.expansions.blocks import TaylorExpansion
+from gpcert.kernels.expansions.taylor import LocalTaylor
 from gpcert.kernels.nodes.base import LocalNode
 from gpcert.numerics.arrays import Array, Backend, PerCell, namespace
 from gpcert.numerics.deadline import checkpoint
@@ -64,6 +66,8 @@ class CellIntervals:
         local, cells = self.local, self.evaluation.cells
 
         def compute() -> tuple[LocalNode, Frame]:
+            if isinstance(local.kernel, LocalTaylor):
+                return local.kernel.node, local.kernel.frame
             unit, place = local.unit, cells.lower
             on_host = isinstance(place, np.ndarray)
             backend = Backend() if on_host else Backend("torch", str(place.device))
@@ -71,7 +75,7 @@ class CellIntervals:
             frame = Frame.of(cells.region, lengths, backend)
             return unit.kernel.node(unit.points, frame), frame
 
-        return local.memo.once("paper", lambda: local.kernel.tree() or compute())
+        return local.memo.once("paper", compute)
 
     @property
     @remembered
@@ -81,7 +85,9 @@ class CellIntervals:
         N, f = expansion.K.shape[1], cells.lower.shape[1]
         rows = max(1, int(LARGEST_CHUNK / (N * (2 * f + 2))))
         (node, frame), found = self.tree, []
-        whole = expansion.node_batch() if len(cells) <= rows else None
+        whole = None
+        if len(cells) <= rows and isinstance(expansion, TaylorExpansion):
+            whole = expansion.batch
         for start in range(0, len(cells), rows):
             checkpoint()
             part = cells.take(np.arange(start, min(start + rows, len(cells))))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gpcert.enclosures.goals import Goal
 from gpcert.kernels import Kernel
 from gpcert.kernels.composite import Expressed
+from gpcert.kernels.expansions.capabilities import SectionKernel
 from gpcert.model.committee import Model
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend
@@ -59,7 +60,7 @@ def _passes(member: Posterior) -> int:
     """How many kernels are bounded by many passes: the leaves of an expression, none of a squared
     exponential alone."""
     kernel = member.unit.kernel
-    return 0 if kernel.has_sections else _leaves(kernel)
+    return 0 if isinstance(kernel, SectionKernel) else _leaves(kernel)
 
 
 def _leaves(kernel: Kernel) -> int:

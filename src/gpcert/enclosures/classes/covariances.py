@@ -21,6 +21,7 @@ from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.kernels.expansions.base import Expansion, LocalKernel
+from gpcert.kernels.expansions.capabilities import QuadraticForms
 from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Array, namespace
 from gpcert.numerics.rounding import TINY, down, gamma, up, up_float
@@ -50,7 +51,8 @@ def form_enclosures(
     W: Annotated[Array, "N N"],
     norm: float,
 ) -> tuple[QuadraticLowerModel, QuadraticLowerModel]:
-    """Of `k W k` and of minus it, weighted by `omega^2`; see `LocalKernel.form_polynomial`."""
+    """Of `k W k` and of minus it, weighted by `omega^2`; see `QuadraticForms`."""
+    assert isinstance(kernel, QuadraticForms)
     coefficients, error = kernel.form_polynomial(expansion, W, norm)
     geometry, rate = expansion.geometry, 2.0 * kernel.weight_rate
     negative = tuple(-each for each in coefficients)
@@ -90,7 +92,7 @@ def _covariance(pairs: PairBounds, terms: Terms) -> Covariance | None:
         return None
     local, expansion = latent.evaluation.local, latent.evaluation.expansion
     kernel = local.kernel
-    if not kernel.has_forms or local.precisions is None:
+    if not isinstance(kernel, QuadraticForms) or local.precisions is None:
         return None
     cells, N = expansion.K.shape
     if N > MAX_POINTS or (cells > 1 and cells * N**3 > MAX_PRODUCTS):

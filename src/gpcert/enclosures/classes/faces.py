@@ -15,6 +15,7 @@ from typing import Annotated
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.kernels.expansions.base import FormFunction
+from gpcert.kernels.expansions.capabilities import QuadraticForms
 from gpcert.numerics.arrays import Array, PerCell, namespace
 from gpcert.numerics.rounding import EXP_ULPS, down
 from gpcert.regions import Cells
@@ -31,7 +32,7 @@ def has_faces(latent: LatentOutputs) -> bool:
         and len(latent.cells) == 1
         and latent.cells.is_box
         and latent.geometry.is_plain
-        and evaluation.local.kernel.has_forms
+        and isinstance(evaluation.local.kernel, QuadraticForms)
         and evaluation.local.trend is None
     )
 
@@ -51,6 +52,7 @@ def least_on_faces(
         if bool(found[0] > 0):
             break
         local, expansion = latent.evaluation.local, latent.evaluation.expansion
+        assert isinstance(local.kernel, QuadraticForms)
         signs = local.kernel.monotone_signs(expansion, function)
         if not bool(xp.any(signs != 0)):
             break

@@ -12,12 +12,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.kernels.nodes.base import CubicPart, LocalNode, NodeBatch
+from gpcert.kernels.nodes.base import CubicPart
 from gpcert.numerics.arrays import (
     Array,
     PerCell,
@@ -29,7 +29,6 @@ from gpcert.numerics.arrays import (
 from gpcert.numerics.compilation import fused
 from gpcert.numerics.rounding import up
 from gpcert.regions import Cells
-from gpcert.regions.frame import Frame
 from gpcert.regions.image import ImageCells
 from gpcert.regions.scaled import ScaledCells
 
@@ -61,19 +60,10 @@ class Expansion:
     K: Array
     """(B, N): its values."""
 
-    def restricted_to(self, index: Annotated[Array, "i"], kernel: LocalKernel) -> Expansion:
-        """The same for some of the points, which `kernel` is bound to; asked of kernels only that
-        can be restricted."""
-        raise NotImplementedError(f"{type(self).__name__}: not for {len(index)} points of {kernel}")
-
     def copied(self, count: int) -> Expansion:
         """The same, where its cells are so many times the same ones, one after the other."""
         del count
         return self
-
-    def node_batch(self) -> NodeBatch | None:
-        """The kernel's nodes at the centres; None where it is not expanded from a tree."""
-        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +158,9 @@ class SecondDegree:
     the coefficients of d_j d_k in E, j <= k in lexicographic order. `squared_sizes` and
     `squared_errors` (B, 3) bound the squared norms over the points of degree 0, 1 and 2 (times
     |d|^2n), and of their errors; `variance` is s^2.
+
+    With `pairs`, places in that order, E has the terms of these alone, and `rows` their rows; r has
+    the others, which are orthogonal to all that is kept.
     """
 
     rows: Annotated[Array, "B r N"]
@@ -175,6 +168,7 @@ class SecondDegree:
     squared_errors: Annotated[Array, "B 3"]
     tail: PerCell
     variance: float
+    pairs: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,11 +187,8 @@ E = TypeVar("E", bound=Expansion)
 
 
 class LocalKernel(ABC, Generic[E]):
-    """A kernel bound to the points of a posterior and to a region.
-
-    Not every kernel offers `linear_model`, `second_degree`, `restricted_to`, `slice_norm` and
-    `tree`: one that has nothing better than what the others do declines with None.
-    """
+    """A kernel bound to the points of a posterior and to a region: what every kernel offers there.
+    What only some do is in `capabilities`."""
 
     inverse_length: Array
     """(f,) from displacements in the user's units to d."""
@@ -224,44 +215,6 @@ class LocalKernel(ABC, Generic[E]):
     @abstractmethod
     def model(self, expansion: E, combination: Combination, pointwise: bool) -> FunctionModel:
         """The function's expansion on every cell; `pointwise`: also try bounds point by point."""
-
-    def linear_model(self, expansion: E, combination: Combination) -> LinearModel | None:
-        """The first order alone where it is much cheaper than `model`, else None."""
-        del expansion, combination
-        return None
-
-    def second_degree(self, expansion: E) -> SecondDegree | None:
-        """The parts of degree one and two of Psi at the centres, where they are known."""
-        del expansion
-        return None
-
-    has_forms: ClassVar[bool] = False
-    """Whether `form_polynomial` and `monotone_signs` may be asked."""
-
-    def form_polynomial(
-        self, expansion: E, W: Annotated[Array, "N N"], norm: float
-    ) -> tuple[tuple[PerCell, PerCellAndFeature, PerCellMatrix], PerCell]:
-        """Value, gradient and Hessian (at d = 0) of a polynomial of degree 2, and by how much it
-        may differ (B,) from `omega^2 k(x, Z) W k(Z, x)` on the cells, rounding included.
-
-        W (N, N) is symmetric and meant as it is stored; `norm` bounds `sqrt(trace(W K W K))`, K the
-        kernel at the points.
-        """
-        raise NotImplementedError(f"{type(self).__name__}: not for {W} {norm} {expansion}")
-
-    def monotone_signs(self, expansion: E, function: FormFunction) -> Annotated[Array, "f"]:
-        """(f,): 1 where the function, weighted, rises on the one cell of the expansion, -1 where it
-        falls, 0 where that is not known or the cell has no width."""
-        raise NotImplementedError(f"{type(self).__name__}: not for {function} on {expansion}")
-
-    def tree(self) -> tuple[LocalNode, Frame] | None:
-        """The kernel's nodes and their frame, where it is expanded from them."""
-        return None
-
-    def restricted_to(self, index: Annotated[Array, "i"]) -> LocalKernel[E] | None:
-        """The kernel with some of its points only, or None where all of them are kept."""
-        del index
-        return None
 
     @abstractmethod
     def center_values(
@@ -324,14 +277,6 @@ class LocalKernel(ABC, Generic[E]):
     @abstractmethod
     def first_tail(self, expansion: E) -> PerCell:
         """Upper bound (B,) of `||Psi(d) - Psi(0) - D_d Psi(0)||`."""
-
-    def slice_norm(self, weights: Annotated[np.ndarray, "N"]) -> float | None:
-        """Upper bound of the RKHS norm of `x -> sum_i t_i k(x, z_i)` on the free coordinates.
-
-        None where nothing better than the norm over all coordinates is known.
-        """
-        del weights
-        return None
 
 
 @fused

@@ -68,9 +68,6 @@ class TaylorExpansion(Expansion):
         """How far the features bend; not asked of single points."""
         return self.node.derivative_bounds(self.in_frame)
 
-    def node_batch(self) -> NodeBatch:
-        return self.batch
-
     @property
     def blocks(self) -> list[tuple[slice, TaylorExpansion]]:
         """The cells in blocks, each with an expansion of its own."""

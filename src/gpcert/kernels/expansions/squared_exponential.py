@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -33,6 +33,13 @@ from gpcert.kernels.expansions.base import (
     QuadraticForm,
     SecondDegree,
     finite_product,
+)
+from gpcert.kernels.expansions.capabilities import (
+    FirstOrderModels,
+    OrthogonalDegrees,
+    QuadraticForms,
+    Restrictable,
+    SliceNorms,
 )
 from gpcert.kernels.expansions.higher_degrees import (
     HigherTerms,
@@ -75,11 +82,6 @@ class WeightedExpansion(Expansion):
         """The same, with its copies known."""
         return replace(self, copies=count)
 
-    def restricted_to(self, index: Annotated[Array, "i"], kernel: LocalKernel) -> WeightedExpansion:
-        assert isinstance(kernel, LocalSquaredExponential), "the same kernel of fewer points"
-        K, distances = self.K[:, index], self.distances[:, index]
-        return replace(self, K=K, distances=distances, table=kernel)
-
     @cached_property
     def squared_sizes(self) -> tuple[PerOrder, PerOrder]:
         """The table's, of K: several bounds ask for them."""
@@ -87,10 +89,17 @@ class WeightedExpansion(Expansion):
 
 
 @dataclass(frozen=True, eq=False)
-class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpansion]):
+class LocalSquaredExponential(
+    SquaredExponentialTable,
+    LocalKernel[WeightedExpansion],
+    FirstOrderModels,
+    OrthogonalDegrees,
+    QuadraticForms,
+    Restrictable,
+    SliceNorms,
+):
     """The table, as the enclosures ask for it."""
 
-    has_forms: ClassVar[bool] = True
     form_polynomial = form_polynomial  # pyright: ignore[reportAssignmentType]
     monotone_signs = monotone_signs  # pyright: ignore[reportAssignmentType]
 
@@ -177,10 +186,16 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         remainder = self._tail_bound(geometry, combination.squared_norm, known, higher, 1)
         return LinearModel(value, gradient, errors, remainder)
 
-    def restricted_to(self, index: Annotated[Array, "i"]) -> LocalSquaredExponential | None:
+    def restricted_to(self, index: Annotated[Array, "i"]) -> LocalSquaredExponential:
         """The same table of some of the points: functions that use no others lose nothing."""
         fields = ("points", "point_norms", "fixed_distances", "relative_error")
         return replace(self, **{name: getattr(self, name)[index] for name in fields})
+
+    def restricted_expansion(
+        self, expansion: WeightedExpansion, index: Annotated[Array, "i"]
+    ) -> WeightedExpansion:
+        K, distances = expansion.K[:, index], expansion.distances[:, index]
+        return replace(expansion, K=K, distances=distances, table=self)
 
     def center_values(
         self, expansion: WeightedExpansion, weights: Annotated[Array, "m N"]
@@ -318,20 +333,43 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         rows = [self.points[..., j] for j in range(f)]
         return xp.stack(rows, axis=-2) if rows else xp.matrix_transpose(self.points)
 
-    def second_degree(self, expansion: WeightedExpansion) -> SecondDegree:
-        """`D_j` and `E` have the products `k_i u_ij` and `k_i (u_i.d)^2 / 2`, u = z - c."""
-        xp = namespace(expansion.K)
-        rows = [self.derivatives(expansion), self.second_derivatives(expansion)]
-        tail = self.tail(2, expansion.geometry.rho2)
-        sizes, errors = expansion.squared_sizes
-        return SecondDegree(xp.concat(rows, axis=1), sizes, errors, tail, self.variance)
+    def second_degree(
+        self, expansion: WeightedExpansion, pairs: tuple[int, ...] | None = None
+    ) -> SecondDegree:
+        """`D_j` and `E` have the products `k_i u_ij` and `k_i (u_i.d)^2 / 2`, u = z - c.
 
-    def second_derivatives(self, expansion: WeightedExpansion) -> Annotated[Array, "B pairs N"]:
-        """(B, f (f+1)/2, N): `k_i (z_ij - c_j) (z_ik - c_k)`, j <= k in lexicographic order."""
+        The term of d_j d_k has the squared length `s^2 (d_j d_k)^2 / 2`, twice that for j < k.
+        """
+        xp = namespace(expansion.K)
+        rows = [self.derivatives(expansion), self.second_derivatives(expansion, pairs)]
+        tail = self.tail(2, expansion.geometry.rho2)
+        if pairs is not None:
+            tail = up(xp.sqrt(tail * tail + self._left_out(expansion, pairs)), 4)
+        sizes, errors = expansion.squared_sizes
+        return SecondDegree(xp.concat(rows, axis=1), sizes, errors, tail, self.variance, pairs)
+
+    def _left_out(self, expansion: WeightedExpansion, pairs: tuple[int, ...]) -> PerCell:
+        """Upper bound (B,) of the squared length of the second degree's terms but for some."""
+        half = expansion.geometry.half
+        first, second = np.triu_indices(half.shape[1])
+        total = 0.0 * expansion.geometry.rho2
+        for place, (j, k) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+            if place not in pairs:
+                total = total + (0.5 if j == k else 1.0) * (half[:, j] * half[:, k]) ** 2
+        return up(self.variance * total, len(first) + 8)
+
+    def second_derivatives(
+        self, expansion: WeightedExpansion, pairs: tuple[int, ...] | None = None
+    ) -> Annotated[Array, "B pairs N"]:
+        """(B, f (f+1)/2, N): `k_i (z_ij - c_j) (z_ik - c_k)`, j <= k in lexicographic order; or
+        only some of these `pairs`."""
         xp = namespace(expansion.K)
         u = self._columns - expansion.scaled[:, :, None]
-        first, second = np.triu_indices(expansion.scaled.shape[1])
-        j, k = (xp.asarray(index, device=expansion.K.device) for index in (first, second))
+        places = np.triu_indices(expansion.scaled.shape[1])
+        if pairs is not None:
+            chosen = np.asarray(pairs, dtype=int)
+            places = (places[0][chosen], places[1][chosen])
+        j, k = (xp.asarray(index, device=expansion.K.device) for index in places)
         return expansion.K[:, None, :] * u[:, j] * u[:, k]
 
 

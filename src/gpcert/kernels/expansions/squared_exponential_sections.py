@@ -22,11 +22,8 @@ import numpy as np
 
 from gpcert.kernels.expansions.base import inverse_lengths
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
-from gpcert.kernels.expansions.squared_exponential_table import (
-    Cubes,
-    kernel_errors,
-    subtraction_error,
-)
+from gpcert.kernels.expansions.squared_exponential_table import Cubes
+from gpcert.kernels.expansions.squared_exponential_values import kernel_errors, subtraction_error
 from gpcert.numerics.arrays import Array, Backend, PerCellAndPoint, Points, namespace
 from gpcert.numerics.rounding import up
 from gpcert.regions.frame import power_of_two
@@ -111,10 +108,6 @@ class SquaredExponentialSections(LocalSquaredExponential):
     `points` are (B, N, 1), `point_norms`, `fixed_distances` and `relative_error` (B, N), `reach`,
     `inverse_length`, `squared_lengths`, `unit` and `lengths` (B, 1).
     """
-
-    def restricted_to(self, index: Annotated[Array, "i"]) -> None:
-        """Every cell has a table of its own: nothing to be shared."""
-        del index
 
     def moments_and_cubes(
         self, coefficients: PerCellAndPoint, scaled: Array

@@ -15,7 +15,6 @@ from typing import Annotated, Self
 
 import numpy as np
 
-from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import inverse_lengths
 from gpcert.kernels.expansions.higher_degrees import (
     HIGHEST_DEGREE,
@@ -25,6 +24,12 @@ from gpcert.kernels.expansions.higher_degrees import (
     box_metric,
     cubic_terms,
     gram_terms,
+)
+from gpcert.kernels.expansions.squared_exponential_values import (
+    FARTHEST,
+    expanded_values,
+    kernel_errors,
+    subtraction_error,
 )
 from gpcert.kernels.exponentials import exponential_tail
 from gpcert.kernels.nodes.moments import MomentTable
@@ -55,10 +60,6 @@ from gpcert.numerics.rounding import (
 )
 from gpcert.regions import Region
 from gpcert.regions.frame import power_of_two
-
-FARTHEST = 2.0**20
-"""Squared distances in the fixed features end here: k is below TINY there and beyond, which every
-value allows, and an infinite one would make NaN of a slope of 0."""
 
 Cubes = tuple[Array, Array]
 """Third moments (B, n) over sorted triples, and the centres (B, f) they are to be shifted to."""
@@ -159,7 +160,7 @@ class SquaredExponentialTable:
             for j in range(scaled.shape[1]):
                 total = total + (scaled[:, j, None] - self.points[..., j]) ** 2
             return total, self._scale * xp.exp(-0.5 * (total + self.fixed_distances))
-        return _expanded_values(
+        return expanded_values(
             scaled, self._opposite, self._squares, self.fixed_distances, self._scale
         )
 
@@ -375,25 +376,6 @@ class SquaredExponentialTable:
         return self.variance * xp.exp(-0.5 * nonnegative(distances))
 
 
-@fused
-def _expanded_values(
-    scaled: Array, opposite: Array, squares: Array, fixed: Array, scale: Array
-) -> tuple[Array, Array]:
-    """`values` by expanding the square."""
-    xp = namespace(scaled)
-    product = scaled @ opposite
-    product += squares[None, :]
-    product += xp.sum(scaled**2, axis=1)[:, None]
-    if isinstance(product, np.ndarray):  # in place: new memory costs more than the arithmetic
-        np.maximum(product, 0.0, out=product)
-        K = -0.5 * (product + fixed)
-        np.exp(K, out=K)
-        K *= scale
-        return product, K
-    distances = nonnegative(product)
-    return distances, scale * xp.exp(-0.5 * (distances + fixed))
-
-
 def _columns(columns: list[Array]) -> Array:
     """(..., N, n), each of them together in memory."""
     xp = namespace(columns[0])
@@ -414,43 +396,3 @@ def _sums_of_squares(rows: Array, columns: Array) -> Array:
 def _products_and_sizes(K: Array, weights: Array, columns: Array) -> tuple[Array, Array]:
     rows = K * weights
     return rows, _sums(namespace(rows).abs(rows), columns)
-
-
-UNDERFLOW_RADIUS = 40.0
-"""A point further than 40 scaled units has k < s^2 exp(-800) < s^2 TINY."""
-
-LARGEST_DISTANCE_ERROR = 0.1
-"""exp(e/2) - 1 <= 0.6 e holds for absolute errors e of r^2 up to here (convexity, and at 0.1)."""
-
-
-def subtraction_error(extent: Reals, f: int) -> Reals:
-    """Error of the squared distance in f free features by subtracting coordinates first.
-
-    Both coordinates carry 3 roundings and `|c| + |z_i| <= extent`: the difference, at most r long,
-    is off by 3 U extent, its square by `6 U r extent + 9 U^2 extent^2`, and r <= UNDERFLOW_RADIUS
-    where k is not below TINY.
-    """
-    r = UNDERFLOW_RADIUS
-    return (f + 12) * U * r**2 + 6 * U * r * extent + 9 * U**2 * np.square(extent)
-
-
-def kernel_errors(distance_error: Reals, fixed_distances: Reals, d: int, extent: Reals) -> Reals:
-    """`relative_error` of the table, from the error of r^2 in the free features.
-
-    The fixed features add gamma(d + 8) of their share, of which no more than twice
-    UNDERFLOW_RADIUS^2 matters; `exp(e/2) - 1 <= 0.6 e` for errors e up to LARGEST_DISTANCE_ERROR.
-    """
-    share = np.minimum(fixed_distances, 2 * UNDERFLOW_RADIUS**2)
-    distance_error = distance_error + gamma(d + 8) * share
-    relative = np.where(
-        distance_error <= LARGEST_DISTANCE_ERROR,
-        0.6 * distance_error + gamma(EXP_ULPS + 4),
-        np.inf,
-    )
-    if not np.all(np.isfinite(relative)):
-        raise InputError(
-            f"region: it and the points span {extent.max():.3g} length-scales, too many for "
-            "float64 to tell the points apart; expected at most about 1e12: take a smaller "
-            "region, or check the kernel's length-scales"
-        )
-    return np.asarray(up(relative, 4))

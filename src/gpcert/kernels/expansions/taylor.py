@@ -28,13 +28,18 @@ from gpcert.kernels.expansions.base import (
     finite_product,
 )
 from gpcert.kernels.expansions.blocks import TaylorExpansion, joined
+from gpcert.kernels.expansions.taylor_terms import (
+    CenterTerm,
+    binned_errors,
+    coefficient_errors,
+    pointwise_remainder,
+    step_form,
+    weighted_sizes,
+)
 from gpcert.kernels.nodes.base import (
-    DerivativeBounds,
     Jet,
     LocalNode,
     NodeBatch,
-    TaylorRemainder,
-    Triple,
 )
 from gpcert.kernels.nodes.radial_bins import BinnedSums
 from gpcert.kernels.sizes import euclidean
@@ -42,7 +47,6 @@ from gpcert.numerics.arrays import (
     Array,
     Derivatives,
     PerCell,
-    PerCellAndBin,
     PerCellAndClass,
     namespace,
 )
@@ -112,7 +116,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             return joined([self._model(o, combination.of(rows), pointwise) for rows, o in finer])
         xp, a = namespace(expansion.geometry.rho2), expansion.spread(combination.signed)
         sizes = expansion.sizes
-        own = OwnTerm.of(batch, sizes) if combination.own else None
+        own = CenterTerm.of(batch, sizes) if combination.own else None
         norm = xp.zeros_like(expansion.geometry.rho2) + combination.squared_norm
         norm = up(xp.sqrt(norm), 2)
         tails = [finite_product(norm, sizes.remainder(n)) for n in range(3)]
@@ -172,7 +176,9 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         rounding, found = gamma(expansion.roundings(K.shape[1])), []
         for t in abs(weights):
             magnitudes = xp.broadcast_to(t, K.shape)
-            total = _weighted(magnitudes, errors) + rounding * _weighted(magnitudes, sizes)
+            total = weighted_sizes(magnitudes, errors) + rounding * weighted_sizes(
+                magnitudes, sizes
+            )
             found.append(up(total, K.shape[1] + 16))
         return values, up(xp.stack(found, axis=1) + gamma(4) * xp.abs(values), 8)
 
@@ -227,9 +233,6 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         """R1: the features carry no weight."""
         return self.remainder(expansion, 1)
 
-    def tree(self) -> tuple[LocalNode, Frame]:
-        return self.node, self.frame
-
 
 def _own_value(expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
     """k(c, c) and its error."""
@@ -255,45 +258,6 @@ POINTWISE = 3.0
 """Marks a cell whose second degree is bounded point by point."""
 
 
-@dataclass(frozen=True, eq=False)
-class OwnTerm:
-    """The function `x -> k(x, c)` on each cell: its jet, and what is left with and without it.
-
-    `kept` (B,) bounds what degree 2 leaves: `|<phi(c), r_2>| <= |phi(c)| R2`, or what the node
-    itself knows. `dropped` (B,) what
-    the value alone leaves: `|phi(c)| R0`, and `R0^2 / 2` for a stationary kernel, where
-    `k(0) - k(d) = ||phi(c+d) - phi(c)||^2 / 2`.
-    """
-
-    jet: Jet
-    errors: Triple
-    kept: Array
-    dropped: Array
-
-    @staticmethod
-    def of(batch: NodeBatch, sizes: DerivativeBounds) -> OwnTerm:
-        """From the node's own jet at the centres."""
-        jet, errors = batch.diagonal_jet()
-        kept = finite_product(sizes.lengths[0], sizes.remainder(2))
-        if sizes.stationary:
-            dropped = up(0.5 * sizes.remainder(0) ** 2, 4)
-        else:
-            dropped = finite_product(sizes.lengths[0], sizes.remainder(0))
-        xp = namespace(kept)
-        closer = batch.diagonal_second_order_remainder()
-        if closer is not None:
-            kept = xp.minimum(kept, closer)
-        usable = xp.isfinite(errors[1]) & xp.isfinite(errors[2])
-        return OwnTerm(jet, errors, xp.where(usable, kept, xp.full_like(kept, math.inf)), dropped)
-
-    def added(self, jet: Jet, use: PerCell) -> Jet:
-        """The jet of a sum with it, its derivatives where `use` says."""
-        xp = namespace(use)
-        gradient = xp.where(use[:, None], self.jet.gradient, 0.0 * jet.gradient)
-        hessian = xp.where(use[:, None, None], self.jet.hessian, 0.0 * jet.hessian)
-        return jet.plus(Jet(self.jet.value, gradient, hessian))
-
-
 def _summed(
     expansion: TaylorExpansion,
     combination: Combination,
@@ -311,124 +275,3 @@ def _summed(
         return batch.contract(a), errors
     jet = batch.contract(xp.where(near, xp.zeros_like(a), a))
     return replace(jet, value=xp.sum(a * expansion.K, axis=1)), errors
-
-
-def pointwise_remainder(
-    batch: NodeBatch, weights: Array, slack: Array | None, binned: BinnedSums | None = None
-) -> tuple[TaylorRemainder, Annotated[Array, "B _"] | None]:
-    """What the second degree leaves of `sum_i a_i k(., z_i)`, and the points left out (B, N), or
-    their bins (B, bins) if they are `binned`; None where none is.
-
-    That of the points which are not near is `NodeBatch.second_order_remainder`; for a point so near
-    that `S_3i / 6` is larger than S_1i, its value alone is kept, which leaves at most S_1i. The
-    weights' errors, of norm at most `slack`, meet a vector of such bounds: Cauchy-Schwarz.
-    """
-    if binned is not None:
-        beyond, left_out = binned.remainder()
-        if slack is not None:
-            beyond = beyond.raised(finite_product(slack, binned.remainder_norm()))
-        return beyond, left_out
-    xp = namespace(weights)
-    first, third = batch.first_and_third()
-    smooth = up(third / 6.0, 1)
-    near = ~(smooth <= first)
-    left = xp.where(near, first, smooth)
-    zero = xp.zeros_like(left)
-    magnitudes = xp.where(near, xp.abs(weights), zero)
-    terms = xp.where(magnitudes > 0, magnitudes * left, zero)
-    total = up(xp.sum(terms, axis=1), weights.shape[1] + 4)
-    if slack is not None:
-        total = up(total + finite_product(slack, euclidean(left)), 1)
-    return batch.second_order_remainder(xp.where(near, zero, weights), third).raised(total), near
-
-
-def binned_errors(
-    binned: BinnedSums, near: PerCellAndBin | None, slack: PerCell | None, roundings: int
-) -> list[PerCell]:
-    """`coefficient_errors` by bins of distance, `near` (B, bins)."""
-    sizes, errors = binned.accuracy(near)
-    total = errors + gamma(roundings) * sizes
-    if slack is not None:
-        norms = binned.size_norms(near)
-        total = total + finite_product(slack[:, None] + 0.0 * norms, norms)
-    return [up(total[:, order], 16) for order in range(3)]
-
-
-def coefficient_errors(
-    batch: NodeBatch, weights: Array, near: Array | None, slack: Array | None, roundings: int
-) -> list[PerCell]:
-    """Rounding (B,) of value, gradient and Hessian of the contracted sum, near points left out.
-
-    Each is a sum of N terms bounded by `|a_i| sizes_i`, in at most N + 4f + 32 roundings, whose
-    parts carry `errors`; the weights' own errors meet the vector of the sizes (Cauchy-Schwarz).
-    """
-    xp = namespace(weights)
-    N = weights.shape[1]
-    rounding = gamma(roundings)
-    everything = xp.abs(weights)
-    smooth = everything if near is None else xp.where(near, xp.zeros_like(weights), everything)
-    found = []
-    for order in range(3):
-        magnitudes = everything if order == 0 else smooth
-        size, error = batch.sizes[order], batch.errors[order]
-        total = _weighted(magnitudes, error) + rounding * _weighted(magnitudes, size)
-        if slack is not None:
-            used = size
-            if order > 0 and near is not None:
-                used = xp.where(near, xp.zeros_like(weights), size)
-            norm = euclidean(xp.broadcast_to(used, weights.shape))
-            total = total + finite_product(slack, norm)
-        found.append(up(total, N + 16))
-    return found
-
-
-def _weighted(magnitudes: Array, size: Array) -> Array:
-    """`sum_i magnitudes_bi size_i`, infinite sizes of points without weight left out."""
-    xp = namespace(magnitudes)
-    if size.ndim == 1 and bool(xp.all(xp.isfinite(size))):
-        return magnitudes @ size
-    spread = xp.broadcast_to(size, magnitudes.shape)
-    present = magnitudes > 0
-    safe = xp.where(present, spread, xp.zeros_like(magnitudes))
-    return xp.sum(magnitudes * safe, axis=1)
-
-
-def step_form(
-    sizes: DerivativeBounds, covariance: QuadraticForm, geometry: ScaledCells
-) -> QuadraticForm:
-    """A quadratic form over `||phi(c+d) - phi(c)||^2`: the better of two, cell by cell.
-
-    With G the derivatives' covariance at c: for a stationary kernel the step is at most `d^T G d`
-    (as `2 - 2 cos u <= u^2`); for any other, phi(c+d) - phi(c) = D d + r and Young's inequality
-    give `(1 + eta) d^T G d + (1 + 1/eta) R1^2`. And always the constant R0^2.
-    """
-    xp = namespace(geometry.rho2)
-    constant = up(sizes.remainder(0) ** 2, 2)
-    infinite = xp.full_like(constant, math.inf)
-    known = xp.isfinite(covariance.error)
-    G_error = xp.where(known, covariance.error, xp.zeros_like(constant))
-    size = QuadraticForm(covariance.matrix, G_error * geometry.rho2).reach(geometry)
-    matrix, error = covariance.matrix, up(G_error * geometry.rho2, 4)
-    if not sizes.stationary:
-        R1 = sizes.remainder(1)
-        known = known & xp.isfinite(R1)
-        safe = xp.where(known, R1, xp.zeros_like(R1))
-        root = xp.sqrt(size)
-        eta = xp.where(
-            root > 0, safe / xp.where(root > 0, root, xp.ones_like(root)), 1.0 + 0 * root
-        )
-        eta = xp.maximum(eta, xp.full_like(eta, SMALLEST_RATIO))
-        matrix = matrix * (1.0 + eta)[:, None, None]
-        error = up(error * (1.0 + eta) + safe * safe * (1.0 + 1.0 / eta), 8)
-        size = size * (1.0 + eta)
-    error = up(error + gamma(8) * size, 4)  # of the products, and of adding it to another matrix
-    reach = xp.where(known, size + error, infinite)
-    take = reach < constant
-    return QuadraticForm(
-        xp.where(take[:, None, None], matrix, xp.zeros_like(matrix)),
-        xp.where(take, error, constant),
-    )
-
-
-SMALLEST_RATIO = 1e-6
-"""Keeps 1/eta finite where the remainder vanishes; any positive value will do."""

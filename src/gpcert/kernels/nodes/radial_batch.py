@@ -20,11 +20,10 @@ import numpy as np
 
 from gpcert.kernels.nodes.base import Jet, NodeBatch, TaylorRemainder, Triple
 from gpcert.kernels.nodes.radial_bins import BinnedSums, serves
+from gpcert.kernels.nodes.radial_remainder import MAX_TENSOR_FEATURES, radial_remainder
 from gpcert.kernels.nodes.radial_variations import (
-    MAX_TENSOR_FEATURES,
     DistanceRange,
     largest_third,
-    radial_remainder,
     radial_variations,
 )
 from gpcert.numerics.arrays import (

@@ -25,7 +25,7 @@ from gpcert.kernels.nodes.radial_bin_tables import (
     SizeTable,
     rounded_sizes,
 )
-from gpcert.kernels.nodes.radial_variations import (
+from gpcert.kernels.nodes.radial_remainder import (
     MAX_TENSOR_FEATURES,
     TENSOR_DEGREES,
     remainder_of_tensors,
