@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.api.options import read_x
-from gpcert.api.questions import same_label
+from gpcert.api.range_questions import same_label
 from gpcert.api.regions import RegionSpecification
 from gpcert.api.rules import decision_candidates
 from gpcert.attacks import Decision
