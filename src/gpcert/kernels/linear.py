@@ -272,7 +272,7 @@ class LinearBatch(KnownBatch):
 
 
 HIGHEST_DEGREE = 6
-"""Beyond, k varies over so many orders of magnitude that float64 leaves little of it."""
+"""Beyond, k varies over so many orders of magnitude that its small values are lost in float64."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,5 @@
 """Sums of exponentials `sum_i a_i exp(u_i.d)` on a cell: their terms of degree three and more, what
-they leave point by point.
+the remainder point by point.
 
 Degree n is the form `sum_i a_i (u_i.d)^n / n!` with the tensor `T_n = sum_i a_i u_i^(x n)`; on
 |d_j| <= w_j, |d| <= rho it is at most `min(sum |T_n| w...w, |T_n|_F rho^n) / n!`, and

@@ -1,5 +1,5 @@
-"""Phases w.x: their values, their reach over a cell, how far |sin| goes there, what e^{iu} leaves
-beyond a degree, and functions of them.
+"""Phases w.x: their values, their reach over a cell, the range of |sin| there, Taylor remainders
+of e^{iu}, and functions of phases.
 
 Proofs: docs/mathematics.md, statements 2.3, 2.4 and 3.3.
 """

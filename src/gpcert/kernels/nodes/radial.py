@@ -42,14 +42,14 @@ from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
 LARGEST_EXTENT = 1e60
-"""Scaled coordinates beyond this are refused: their powers leave float64."""
+"""Scaled coordinates beyond this are refused: their powers overflow."""
 
 SMALLEST_EXTENT = 2.0**-400
 """Extents above 0 count as this much: roots of squares that underflow are off by 2^-537, which is
 less than the rounding of coordinates of this size."""
 
 MAX_SUBTRACTED_FEATURES = 32
-"""Up to here distances are found by subtracting coordinates; beyond, by expanding the square."""
+"""Up to here distances are computed by subtracting coordinates; beyond, by expanding the square."""
 
 SMALLEST_SCALE = 1e-100
 """Scales below this count as this much in bounds: their squares must not vanish."""
@@ -129,7 +129,7 @@ class LocalRadial(LocalNode):
 
     @property
     def expanded(self) -> bool:
-        """Distances of many features are found by expanding the square."""
+        """Distances of many features are computed by expanding the square."""
         return self.scale.shape[0] > MAX_SUBTRACTED_FEATURES
 
     def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:

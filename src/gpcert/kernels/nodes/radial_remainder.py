@@ -1,4 +1,4 @@
-"""What degree 2 leaves of a sum of functions of a radial kernel, its degrees 3 and 4 as tensors.
+"""Remainder of degree 2 of sums of functions of a radial kernel, with degrees 3 and 4 as tensors.
 
 With v = z - c scaled, r = |v| (the fixed features included), in c:
 
@@ -42,7 +42,7 @@ MAX_TENSOR_FEATURES = 12
 def radial_remainder(
     batch: RadialBatch, coefficients: PerCellAndPoint, third: PerCellAndPoint
 ) -> TaylorRemainder:
-    """What degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
+    """The remainder of degree 2 of `sum_i a_bi k(., z_i)` on each cell.
 
     Statement: it is at most `|T_3[d,d,d]| / 6 + |T_4[d,d,d,d]| / 24 + sum_i |a_i| S_5i / 120`, the
     tensors summed over the points (Taylor along the segment; Statement 3.6). A point whose S_5i and
@@ -89,8 +89,8 @@ TENSOR_DEGREES = (1, 3, 4)
 def remainder_of_tensors(
     batch: RadialBatch, raw: list[list[Array]], total: PerCell, plain: PerCell
 ) -> TaylorRemainder:
-    """From the moments of the points that go on; `total` (B,) is what is left beside their tensors,
-    `plain` without any."""
+    """From the moments of the points that go on; `total` (B,) is the remainder beside their
+    tensors, `plain` that without any tensor."""
     node, half, rho = batch.node, batch.half, batch.rho
     cubic, quartic = _tensors(batch, raw)
     # what underflows: below 2^-1022 a product, of which each entry has fewer than 2^30

@@ -41,7 +41,7 @@ PIECES = 4
 """Of [0, 1], for the Bernstein coefficients of a fifth derivative."""
 
 CELLS = 2000
-"""Intervals of r over which the largest third derivative of a profile is found, once."""
+"""Intervals of r over which the largest third derivative of a profile is computed, once."""
 
 
 class DistanceRange(NamedTuple):
@@ -158,7 +158,7 @@ def share_weights(parts: tuple[float, ...]) -> list[float]:
     exact numbers.
 
     Statement: with `M(q)` the supremum of the fifth derivative at distances within q rho of those
-    of the centre, `rho^5 / 120` times `sum_j weight_j M(q_j)` is at least what degree 4 leaves.
+    of the centre, `rho^5 / 120` times `sum_j weight_j M(q_j)` bounds the remainder of degree 4.
     Reason: the remainder is the integral of `(1 - q)^4 / 24` times that derivative at c + q d, and
     most of the weight is near the centre.
     """
