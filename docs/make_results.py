@@ -4,7 +4,8 @@
 
 DIR is the output folder of `gpcert reproduce`; what it does not have yet stays as it is. Findings
 and figures are made anew from the tables; `python docs/make_results.py docs/results` does only
-that.
+that. Results of another version or of other settings stay as they are: today's rules are not
+theirs, and docs/results/README.md names them.
 """
 
 import json
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from gpcert.study.experiments import redraw
+from gpcert.study.experiments import is_current, redraw
 from gpcert.study.experiments.results import FILE, read_all
 from gpcert.study.report import write_report
 
@@ -41,6 +42,9 @@ def keep(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    for folder in read_all(sys.argv[1]):
-        keep(folder)
+    for folder, result in read_all(sys.argv[1]).items():
+        if is_current(result):
+            keep(folder)
+        else:
+            sys.stderr.write(f"{folder.name}: other settings or another version; left as it is\n")
     write_report(PLACE, format="markdown")

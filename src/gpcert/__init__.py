@@ -80,7 +80,10 @@ if TYPE_CHECKING:
     from gpcert.model.posterior import Posterior as Posterior
     from gpcert.regions import Ball as Ball
     from gpcert.regions import Box as Box
+    from gpcert.regions import Discrete as Discrete
+    from gpcert.regions import Polytope as Polytope
     from gpcert.regions import Region as Region
+    from gpcert.regions import Union as Union
     from gpcert.search import Budget as Budget
     from gpcert.search import StopReason as StopReason
 
@@ -100,7 +103,7 @@ _PUBLIC = {
     "gpcert.model.posterior": "Posterior",
     "gpcert.model.committee": "Committee load_model",
     "gpcert.model.multi_output": "SeparateOutputs",
-    "gpcert.regions": "Box Ball Region",
+    "gpcert.regions": "Box Ball Polytope Discrete Union Region",
     "gpcert.search": "Budget StopReason",
     "gpcert.certificates": (
         "load Status Certificate CertificateTable PredictionRange Interval Radius RangeTable "

@@ -93,7 +93,7 @@ def test_old_and_mistyped_words():
         gpcert.certify_many(P, X, radii=[0.1])
     with pytest.raises(gpcert.InputError, match="max_radius="):
         gpcert.certified_radius(P, X[0], radius=0.1)
-    with pytest.raises(gpcert.InputError, match="it has X, backend, beta"):
+    with pytest.raises(gpcert.InputError, match="it has X, backend, best_f, beta"):
         gpcert.certify_many(P, X, 0.1, zzz=1)
 
 

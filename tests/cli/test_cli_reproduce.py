@@ -14,7 +14,7 @@ def test_a_run_says_its_findings_and_where_they_are(run, tmp_path):
     assert result.exit_code == 0
     assert "third power" in result.stdout
     # two sizes and two points settle nothing, whatever their intervals say
-    assert result.stdout.count("not judged") == 2
+    assert result.stdout.count("not judged") == 4
     assert " yes" not in result.stdout
     assert {each.agrees for each in ExperimentResult.read(tmp_path / "scaling").findings} == {
         "not judged"

@@ -22,7 +22,8 @@ from gpcert.api.options import (
     search_options,
     verb,
 )
-from gpcert.api.questions import RangeQuestion, range_question
+from gpcert.api.questions import range_question
+from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.regions import RegionSpecification
 from gpcert.api.rules import decision_candidates
 from gpcert.api.running import progress_line

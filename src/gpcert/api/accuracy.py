@@ -20,7 +20,7 @@ from gpcert.quantities import Compound, OutputQuantity
 from gpcert.search.tolerance import Tolerance
 
 if TYPE_CHECKING:
-    from gpcert.api.questions import RangeQuestion
+    from gpcert.api.range_questions import RangeQuestion
     from gpcert.api.ranges import RangeGoals
 
 USUAL = 0.01
@@ -81,6 +81,9 @@ class Accuracy:
 def usual(question: RangeQuestion, outputs: Sequence[int]) -> Tolerance:
     """The default for goals that are of these outputs."""
     name, model = question.quantity, question.model
+    if name == "ei":
+        assert not isinstance(model, Committee), "an improvement is of a regression"
+        return Tolerance(NEGLIGIBLE * spreads(model)[list(outputs)], USUAL)
     if name == "response":
         return Tolerance(NEGLIGIBLE * value_spreads(question, outputs), USUAL)
     if isinstance(question.given, OutputQuantity | Compound):

@@ -120,6 +120,8 @@ def family_of(
     None where they share none, or where the box around them is refused: a growing kernel may leave
     float64 between regions in which it does not.
     """
+    if not all(region.is_box_or_ball for region in regions):
+        return None
     hull, (balls, alike) = hull_of(regions), balls_of(regions)
     goals = means.method.goals(quantities, means.random_state, model)
     plain = all(isinstance(goal, QuantityGoal) and goal.paper is None for goal in goals)

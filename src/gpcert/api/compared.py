@@ -9,7 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 from gpcert.api.options import QuantityRequest, read_class_weight
-from gpcert.api.questions import RangeQuestion, range_question
+from gpcert.api.questions import range_question
+from gpcert.api.range_questions import RangeQuestion
 from gpcert.attacks import Comparison, Decision
 from gpcert.certificates import Unit
 from gpcert.errors import InputError
@@ -18,7 +19,7 @@ from gpcert.model.committee import Committee, Model, is_classifier
 from gpcert.numerics.arrays import finite_array
 from gpcert.regions.shapes import check_norm
 
-COMPARED = ("quantity", "output", "beta")
+COMPARED = ("quantity", "output", "beta", "best_f", "maximize")
 """Words that say which value is compared with a threshold."""
 
 SIDES = ("below", "above", "on one side of")
@@ -54,8 +55,8 @@ def read_decision(words: Mapping[str, Any], model: Model) -> Decision:
                 f"{name}: says which value is compared with threshold=, got no threshold=; give "
                 f"one, or leave {name}= out"
             )
-        asked = QuantityRequest(given.get("quantity"), given.get("beta"))
-        compared = comparison(model, threshold, asked, given.get("output"))
+        output = given.pop("output", None)
+        compared = comparison(model, threshold, QuantityRequest(**given), output)
     return Decision(threshold, weights, delta, norm, compared)
 
 

@@ -124,6 +124,8 @@ def prediction_range_many(
     rtol: float | None = None,
     quantity: QuantityLike | None = None,
     beta: float | None = None,
+    best_f: float | None = None,
+    maximize: bool | None = None,
     output: Any = None,
     sides: Sides = "both",
     all_outputs: bool = False,
@@ -151,7 +153,7 @@ def prediction_range_many(
     posterior = as_posterior(model)
     regions = _regions(posterior, X, RegionSpecification.read(words, radius, region))
     accuracy, means = Accuracy.read(tol, rtol), SearchSettings.read(words)
-    request = QuantityRequest(quantity, beta)
+    request = QuantityRequest(quantity, beta, best_f, maximize)
     asked: tuple[Any, ...] = (request,)
     one = (output, one_of("sides", sides, get_args(Sides)))
     question = range_question(posterior, request)

@@ -65,6 +65,8 @@ class ComparisonOptions(TypedDict, total=False):
     quantity: QuantityLike | None
     output: Any
     beta: float | None
+    best_f: float | None
+    maximize: bool | None
 
 
 class SearchOptions(TypedDict, total=False):
@@ -207,10 +209,13 @@ def _instead(name: str, word: str, known: frozenset[str]) -> str:
 
 @dataclass(frozen=True)
 class QuantityRequest:
-    """Which quantity is asked for, None by default, and its parameter `beta`."""
+    """Which quantity is asked for, None for the default one, and its parameters as they were given:
+    `beta` of bounds and bands; of improvements `best_f`, and whether large values are sought."""
 
     quantity: QuantityLike | None = None
     beta: float | None = None
+    best_f: float | None = None
+    maximize: bool | None = None
 
 
 BudgetLike = Budget | float | None

@@ -6,14 +6,16 @@ Proofs: docs/mathematics.md, statements 7.6 and 8.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from gpcert.api.options import QuantityLike, QuantityRequest, one_of
+from gpcert.api.quantity_objects import question_of_object, text_of
+from gpcert.api.range_questions import RangeQuestion, owners_of
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ResponseLikelihood, ScalarLikelihood
 from gpcert.model.class_layout import class_layout
@@ -23,10 +25,13 @@ from gpcert.numerics.arrays import finite_array
 from gpcert.quantities import (
     Band,
     ClassSums,
-    Compound,
+    ExpectedImprovement,
+    Improvement,
+    LogExpectedImprovement,
+    LogProbabilityOfImprovement,
     Mean,
-    OutputQuantity,
     Probability,
+    ProbabilityOfImprovement,
     Quantity,
     Response,
     Share,
@@ -44,73 +49,13 @@ DEFAULT_BETA = 2.0
 BOUNDS = ("band", "lcb", "ucb")
 """Quantities of mean and standard deviation, which have a `beta`."""
 
-LONGEST_TEXT = 160
-"""Characters of an object's fields that are told and stored."""
-
-
-@dataclass(frozen=True, eq=False)
-class RangeQuestion:
-    """`asked(index, sign)` is sign times the quantity of an output; `labels` name the outputs:
-    labels of classes, numbers of targets, or None for the one latent function of two classes.
-
-    `default` is the output that is meant where none is named, None if one must be. `two` classes
-    have one probability: `asked` is that of the second, whatever the index, and the first has
-    1 less it. `meanings` say in words what is bounded, an output each, `names` in few words.
-    `fingerprint` is that of the user's model, which the searched one may differ from. Those of a
-    band are not each other's negatives: `mean - beta std` for sign 1, and minus `mean + beta std`.
-    """
-
-    model: Model
-    quantity: str
-    labels: tuple[Any, ...]
-    asked: Callable[[int, int], Quantity]
-    meanings: tuple[str, ...]
-    names: tuple[str, ...]
-    default: int | None = 0
-    two: bool = False
-    fingerprint: str = ""
-    beta: float | None = None
-    given: QuantityLike | None = None
-    """The quantity as it was asked for."""
-
-    @property
-    def searched(self) -> int:
-        """How many outputs have a quantity of their own: of two classes one."""
-        return 1 if self.two else len(self.labels)
-
-    def index(self, output: Any) -> int:
-        """Which output a label means; see `default`."""
-        if output is None and self.default is not None:
-            return self.default
-        names = [label for label in self.labels if label is not None]
-        if not names:
-            reason = "a classifier of two classes has one latent function, and this is its {}"
-            if isinstance(self.given, Quantity) and not isinstance(self.given, OutputQuantity):
-                reason = "{} names the outputs that it depends on"
-            raise InputError(
-                f"output: expected none, got {output!r}: {reason.format(self.quantity)}"
-            )
-        if output is None:
-            raise InputError(
-                f"output: expected the label of a class, one of {names}; "
-                "prediction_ranges gives all of them"
-            )
-        for index, label in enumerate(names):
-            if same_label(label, output):
-                return index
-        raise InputError(f"output: expected one of {names}, got {output!r}")
-
-
-def same_label(label: Any, output: Any) -> bool:
-    """Whether a user's output is a label: equal, and both or neither are truth values (True == 1).
-
-    >>> same_label(1, np.int64(1)), same_label(1, True), same_label(1, np.array([1, 2]))
-    (True, False, False)
-    """
-    if not isinstance(output, Hashable) or getattr(output, "ndim", 0):
-        return False  # several values, not one
-    truths = {isinstance(each, bool | np.bool_) for each in (label, output)}
-    return len(truths) == 1 and bool(label == output)
+IMPROVEMENTS: Mapping[str, tuple[type[Improvement], str]] = {
+    "ei": (ExpectedImprovement, "expected improvement"),
+    "log_ei": (LogExpectedImprovement, "logarithm of the expected improvement"),
+    "pi": (ProbabilityOfImprovement, "probability of improvement"),
+    "log_pi": (LogProbabilityOfImprovement, "logarithm of the probability of improvement"),
+}
+"""Quantities that compare a regression with `best_f`."""
 
 
 def read_beta(beta: Any, *quantities: Any) -> float | None:
@@ -136,10 +81,12 @@ def read_beta(beta: Any, *quantities: Any) -> float | None:
 def range_question(model: Model, asked: QuantityRequest) -> RangeQuestion:
     """The question that the model's kind and the request ask."""
     quantity, beta = asked.quantity, read_beta(asked.beta, asked.quantity)
+    _check_improvement(asked)
     if isinstance(quantity, Quantity):
-        question = _of_object(model, quantity)
+        question = question_of_object(model, quantity)
     else:
-        question = _question(model, one_of("quantity", quantity, (None, *QUANTITIES)), beta)
+        one_of("quantity", quantity, (None, *QUANTITIES))
+        question = _question(model, replace(asked, beta=beta))
     return replace(question, fingerprint=model.fingerprint, beta=beta, given=quantity)
 
 
@@ -162,13 +109,8 @@ def quantity_requests(
     }
 
 
-def text_of(quantity: Quantity) -> str:
-    """An object with its fields, as records keep it; long ones are cut."""
-    text = " ".join(repr(quantity).split())
-    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
-
-
-def _question(model: Model, quantity: QuantityName | None, beta: float | None) -> RangeQuestion:
+def _question(model: Model, request: QuantityRequest) -> RangeQuestion:
+    quantity: Any = request.quantity
     if isinstance(model, Committee):
         return _committee(model, quantity)
     likelihood = model.likelihood
@@ -186,8 +128,10 @@ def _question(model: Model, quantity: QuantityName | None, beta: float | None) -
                 f"SoftplusLink), got the likelihood {likelihood!r}; use {usual!r}"
             )
         return _response(model, likelihood)
+    if name in IMPROVEMENTS:
+        return _improvement(model, name, request)
     if name != "probability":
-        return _latent(model, name, beta)
+        return _latent(model, name, request.beta)
     if isinstance(likelihood, ClassLikelihood):
         layout, searched = class_layout(model)
 
@@ -218,7 +162,7 @@ def _response(model: Outputs, likelihood: ScalarLikelihood) -> RangeQuestion:
     def asked(output: int, sign: int) -> Quantity:
         return Response(likelihood, output, sign)
 
-    owners, link = _owners(model), type(likelihood).__name__
+    owners, link = owners_of(model), type(likelihood).__name__
     meanings = tuple(f"mean response E[link(f)] {own.owner}, {link}" for own in owners)
     names, labels = tuple(f"response{own.whose}" for own in owners), range(len(owners))
     return RangeQuestion(model, "response", tuple(labels), asked, meanings, names)
@@ -226,7 +170,7 @@ def _response(model: Outputs, likelihood: ScalarLikelihood) -> RangeQuestion:
 
 def _latent(model: Outputs, name: QuantityName, beta: float | None) -> RangeQuestion:
     """Of every latent function; variance, std, bounds and band include the model's noise term."""
-    owners = _owners(model)
+    owners = owners_of(model)
     each = list(zip(owners, model.noise.tolist(), strict=True))
     meanings = tuple(_latent_meaning(name, own.owner, noise, beta) for own, noise in each)
     short = {"lcb": f"mean - {beta:g} std", "ucb": f"mean + {beta:g} std"} if beta else {}
@@ -243,31 +187,53 @@ def _latent(model: Outputs, name: QuantityName, beta: float | None) -> RangeQues
     return RangeQuestion(model, name, labels, kinds[name], meanings, names, default)
 
 
+def _check_improvement(asked: QuantityRequest) -> None:
+    """That `best_f` and `maximize` belong to the quantity, and are what they should be."""
+    given = {"best_f": asked.best_f, "maximize": asked.maximize}
+    for name, value in given.items():
+        if value is not None and asked.quantity not in tuple(IMPROVEMENTS):
+            names = ", ".join(map(repr, IMPROVEMENTS))
+            raise InputError(
+                f"{name}: belongs to quantity={names}, got quantity={asked.quantity!r}"
+            )
+    if not isinstance(asked.maximize, bool | np.bool_ | None):
+        raise InputError(f"maximize: expected True or False, got {asked.maximize!r}")
+    if asked.best_f is not None:
+        finite_array("best_f", asked.best_f, ndim=0)
+
+
+def _improvement(model: Outputs, name: str, request: QuantityRequest) -> RangeQuestion:
+    """Of every latent function of a regression, over `best_f` or its best mean at the points."""
+    if model.likelihood.classifies:
+        raise InputError(f"quantity: {name!r} is of a regression, got a classifier")
+    kind, text = IMPROVEMENTS[name]
+    larger = request.maximize is None or bool(request.maximize)
+    if request.best_f is None:
+        means = np.concatenate([member.mean(member.places) for member in model.members], axis=1)
+        best = (means.max(axis=0) if larger else means.min(axis=0)).tolist()
+    else:
+        best = [float(request.best_f)] * model.outputs
+
+    def asked(output: int, sign: int) -> Quantity:
+        return kind(output, sign if larger else -sign, best[output], larger)
+
+    side, which = ("above", "greatest") if larger else ("below", "least")
+    source = "" if request.best_f is not None else f", the {which} mean at the model's points"
+    owners = list(zip(owners_of(model), model.noise.tolist(), best, strict=True))
+    noises = (f"; the model's noise variance {noise:.6g} counts" * (noise != 0)
+              for _, noise, _ in owners)  # fmt: skip
+    meanings = tuple(
+        f"{text} of the latent function {own.owner} {side} best_f = {value:.6g}{source}{noisy}"
+        for (own, _, value), noisy in zip(owners, noises, strict=True)
+    )
+    names = tuple(f"{name} {side} {value:.6g}{own.whose}" for own, _, value in owners)
+    labels = tuple(own.label for own, _, _ in owners)
+    return RangeQuestion(model, name, labels, asked, meanings, names)
+
+
 def _bound(reach: float, output: int, sign: int) -> Band:
     """`sign (mu + reach std)`."""
     return Band(output, sign, -sign * reach)
-
-
-class _Owner(NamedTuple):
-    """One latent function: its label, what it belongs to, and that in few words."""
-
-    label: Any
-    owner: str
-    whose: str
-
-
-def _owners(model: Outputs) -> list[_Owner]:
-    likelihood, count = model.likelihood, model.outputs
-    if isinstance(likelihood, ClassLikelihood):
-        if likelihood.mixes:
-            owner, labels = "number {} of those that the classes mix", range(count)
-        else:
-            owner, labels = "of class {}", model.labels
-        texts = [(label, owner.format(label)) for label in labels]
-        return [_Owner(label, text, f" of the latent function {text}") for label, text in texts]
-    if likelihood.classifies:
-        return [_Owner(None, "that decides between the classes", " of the latent function")]
-    return [_Owner(c, f"of target {c}", f" of target {c}" * (count > 1)) for c in range(count)]
 
 
 def _latent_meaning(name: str, owner: str, noise: float, beta: float | None) -> str:
@@ -282,87 +248,6 @@ def _latent_meaning(name: str, owner: str, noise: float, beta: float | None) -> 
         return text
     noisy = f"the model's noise variance {noise:.6g}"
     return f"{text}, plus {noisy}" if name == "variance" else f"{text}, {noisy} in it"
-
-
-def _of_object(model: Model, quantity: Quantity) -> RangeQuestion:
-    """That of a `Quantity`: of one output, in whose place `output=` puts another one, or of several
-    outputs as a whole."""
-    if quantity.by_variance:
-        for member in model.members:
-            member.check_has_variance(f"quantity {type(quantity).__name__}")
-    _check_negative(quantity)
-    if isinstance(quantity, OutputQuantity):
-        return _of_one_output(model, quantity)
-    kind, searched = type(quantity).__name__, model
-    if isinstance(quantity, ClassSums):
-        if isinstance(model, Committee):
-            raise InputError("quantity: expected a model with one ClassLikelihood, got a committee")
-        layout, searched = class_layout(model)
-        if not quantity.layout.same_as(layout):
-            raise InputError("quantity: expected ClassSums of this model's classes, got others")
-    for part in quantity.parts if isinstance(quantity, Compound) else ():
-        _check_output(model, part)
-
-    def asked(_: int, sign: int) -> Quantity:
-        return quantity if sign > 0 else quantity.negative
-
-    return RangeQuestion(searched, kind, (None,), asked, (text_of(quantity),), (kind,))
-
-
-def _of_one_output(model: Model, quantity: OutputQuantity) -> RangeQuestion:
-    """Of every output, by default of that which the quantity names."""
-    kind, count = type(quantity).__name__, _check_output(model, quantity)
-    if isinstance(model, Committee):
-        texts = [(k, f"number {k} of the members'") for k in range(count)]
-        owners = [_Owner(k, text, f" of the latent function {text}") for k, text in texts]
-    else:
-        owners = _owners(model)
-
-    def of(output: int) -> OutputQuantity:
-        same = output == quantity.output
-        return quantity if same else replace(quantity, output=output)  # pyright: ignore[reportArgumentType, reportCallIssue]
-
-    def asked(output: int, sign: int) -> Quantity:
-        return of(output) if sign > 0 else of(output).negative
-
-    meanings = (f"{text_of(of(k))} of the latent function {own.owner}"
-                for k, own in enumerate(owners))  # fmt: skip
-    names, labels = (f"{kind}{own.whose}" for own in owners), (own.label for own in owners)
-    about = (asked, tuple(meanings), tuple(names), quantity.output)
-    return RangeQuestion(model, kind, tuple(labels), *about)
-
-
-def _check_output(model: Model, quantity: OutputQuantity) -> int:
-    """How many outputs the model has, which must include that of the quantity."""
-    count, output = sum(member.outputs for member in model.members), quantity.output
-    if isinstance(output, bool) or not isinstance(output, int) or not 0 <= output < count:
-        wanted = f"{type(quantity).__name__} of an output of 0 to {count - 1}"
-        raise InputError(f"quantity: expected {wanted}, got {output!r}")
-    return count
-
-
-def _check_negative(quantity: Quantity) -> None:
-    """That the negative is minus the quantity, at some means and variances, or values of its parts:
-    maxima and verdicts of values below a threshold are read off it."""
-    if isinstance(quantity, OutputQuantity):
-        other = quantity.negative
-        mean, v = np.array([-1.5, 0.0, 0.7, 2.5]), np.array([0.25, 2.0, 1.0, 0.5])
-        ends, same = [(each, (each.sign * mean, v)) for each in (quantity, other)], True
-        same = other.output == quantity.output
-    elif isinstance(quantity, Compound):
-        other = quantity.negative
-        y = np.random.default_rng(0).uniform(0.05, 0.95, (4, len(quantity.parts)))
-        ends, same = [(each, (y,)) for each in (quantity, other)], other.parts == quantity.parts
-    else:
-        return
-    with np.errstate(all="ignore"):
-        value, minus = (np.asarray(each.value(*at)) for each, at in ends)
-        close = np.allclose(-minus, value, rtol=1e-9, atol=1e-12, equal_nan=True)
-    if not (same and close):
-        raise InputError(
-            f"quantity: expected {type(quantity).__name__}.negative to be minus it, got another "
-            "function; define the property `negative`"
-        )
 
 
 def _committee(committee: Committee, quantity: QuantityName | None) -> RangeQuestion:

@@ -21,7 +21,8 @@ from gpcert.api.options import (
     one_of,
     verb,
 )
-from gpcert.api.questions import RangeQuestion, range_question
+from gpcert.api.questions import range_question
+from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.regions import RegionSpecification, region_of
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.certificates import Interval, PredictionRange
@@ -46,6 +47,8 @@ def prediction_range(
     rtol: float | None = None,
     quantity: QuantityLike | None = None,
     beta: float | None = None,
+    best_f: float | None = None,
+    maximize: bool | None = None,
     output: Any = None,
     sides: Sides = "both",
     **words: Unpack[RangeOptions],
@@ -74,6 +77,10 @@ def prediction_range(
         one of your own included: an `OutputQuantity`, whose own output `output=` may replace, or a
         `Compound` of several outputs.
     beta : how many standard deviations a confidence bound or a band reaches; 2 by default.
+    best_f, maximize : "ei" and "pi" are the expected improvement over `best_f` and the probability
+        of one, "log_ei" and "log_pi" their logarithms, of a regression. With `maximize` (default)
+        larger values are better, else smaller ones; `best_f` is by default the best posterior mean
+        at the model's points (`meaning` says its value).
     output : of a probability the label of the class; of two classes the second is meant by default,
         and `output` of the range is its label. In a regression the number of the target, 0 by
         default. Mean and variance of two classes are those of one latent function: leave it out.
@@ -111,7 +118,7 @@ def prediction_range(
     start, posterior = time.perf_counter(), as_posterior(model)
     where = RegionSpecification.read(words, radius, region)
     place = region_of(posterior, x, where, "prediction_range_many")
-    request = QuantityRequest(quantity, beta)
+    request = QuantityRequest(quantity, beta, best_f, maximize)
     asked = (request, output, one_of("sides", sides, get_args(Sides)))
     how = (Accuracy.read(tol, rtol), SearchSettings.read(words), start, words.get("progress"))
     return ranges_over(posterior, place, asked, *how)[0]
@@ -128,6 +135,8 @@ def prediction_ranges(
     rtol: float | None = None,
     quantity: QuantityLike | None = None,
     beta: float | None = None,
+    best_f: float | None = None,
+    maximize: bool | None = None,
     **words: Unpack[RangeOptions],
 ) -> tuple[PredictionRange, ...]:
     """`prediction_range` for every output or class of the model, in one search over one tree of
@@ -136,7 +145,7 @@ def prediction_ranges(
     where = RegionSpecification.read(words, radius, region)
     place = region_of(posterior, x, where, "prediction_range_many(..., all_outputs=True)")
     how = (Accuracy.read(tol, rtol), SearchSettings.read(words), start, words.get("progress"))
-    return ranges_over(posterior, place, (QuantityRequest(quantity, beta),), *how)
+    return ranges_over(posterior, place, (QuantityRequest(quantity, beta, best_f, maximize),), *how)
 
 
 def ranges_over(

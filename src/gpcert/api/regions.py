@@ -285,7 +285,11 @@ def _rows_of_radii(model: Model, radius: Any, count: int, X: Any) -> Inputs:
 def read_region(model: Model, region: Any) -> Region:
     """A region with as many features as the model."""
     if not isinstance(region, Region):
-        raise InputError(f"region: expected a gpcert.Box or gpcert.Ball, got {region!r}")
+        raise InputError(
+            f"region: expected a gpcert.Box, Ball, Polytope, Discrete or Union, got {region!r}"
+        )
+    if region.names is not None and model.feature_names is not None:
+        region = region.renamed(model.feature_names)
     if region.dim != model.dim:
         raise InputError(f"region: expected {model.dim} features, got {region.dim}")
     return check_held(held_by(model), region)

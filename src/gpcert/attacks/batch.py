@@ -20,7 +20,7 @@ from gpcert.numerics.arrays import whole_number
 from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import norm
 from gpcert.regions import Ball, Region
-from gpcert.regions.base import unit_minimizer
+from gpcert.regions.norm_ball import unit_minimizer
 from gpcert.regions.shapes import into_ball
 from gpcert.utils.option_names import AttackName
 

@@ -37,7 +37,7 @@ def descend(
 
     Stops early at a value below `enough`.
 
-    Boxes: L-BFGS-B in the free coordinates. Norm balls: projected gradient with backtracking.
+    Boxes: L-BFGS-B in the free coordinates. Others: projected gradient with backtracking.
     The returned point satisfies `region.contains`.
     """
     x = region.project(start)
@@ -52,7 +52,8 @@ def descend(
         x, value, gradient = jump, jumped, slope
         if value < enough:
             return x
-    better = _projected_gradient if region.norm_constraint is not None else _quasi_newton
+    is_box = region.is_box_or_ball and region.norm_constraint is None
+    better = _quasi_newton if is_box else _projected_gradient
     y = better(function, region, x, iterations)
     return y if _single(function, y)[0] < value else x
 

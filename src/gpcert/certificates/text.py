@@ -12,6 +12,7 @@ from html import escape
 from typing import Any
 
 from gpcert.errors import InputError
+from gpcert.regions import region_from_dict
 
 DIGITS = 4
 
@@ -248,7 +249,7 @@ def region_text(region: dict[str, Any]) -> str:
         sides = [float(b) - float(a) for a, b in zip(region["lower"], region["upper"], strict=True)]
         return f"box of {_count(len(sides), 'feature')}, width at most {above(_typed(max(sides)))}"
     if region.get("kind") != "ball":
-        return "not recorded"
+        return _other_region(region) if region else "not recorded"
     dim, free, radius = len(region["center"]), region.get("features"), region["radius"]
     size = "radius"
     if isinstance(radius, list):  # one per feature, 0 where it is fixed
@@ -259,6 +260,14 @@ def region_text(region: dict[str, Any]) -> str:
     inside = "" if region.get("domain") is None else ", inside its domain"
     norm = float(region["norm"])
     return f"l_{norm:g} ball of {size} {below(_typed(radius), 6)} in {moved}{inside}"
+
+
+def _other_region(region: dict[str, Any]) -> str:
+    """What the region says of itself; its kind, where its class is not registered."""
+    try:
+        return region_from_dict(region).summary()
+    except InputError:
+        return str(region.get("kind", "not recorded"))
 
 
 def _typed(size: float) -> Decimal:

@@ -21,6 +21,8 @@ STYLES = {"yes": "bold green", "no": "bold red", "unclear": "bold yellow", "not 
     "gpcert reproduce --list",
     "gpcert reproduce safety",
     "gpcert reproduce all --full --data DIR --output results --jobs 2",
+    "gpcert reproduce multiclass-scripts --full --data DIR",
+    "gpcert reproduce robustness --on own.csv --target column",
     "gpcert reproduce safety --redraw",
     "A run that was interrupted goes on where it was when the same command is given again.",
 )
@@ -38,6 +40,10 @@ def reproduce(
         Path | None,
         option("with --full: folder with the data files; without it they come from OpenML"),
     ] = None,
+    on: Annotated[
+        Path | None, option("a CSV file of your own in the place of the paper's data sets")
+    ] = None,
+    target: Annotated[str | None, option("with --on: the column of the labels")] = None,
     output: Annotated[
         Path, option("folder of the results, one folder per experiment in it")
     ] = Path("results"),
@@ -49,7 +55,7 @@ def reproduce(
     given: Given,
 ) -> None:
     """Run an experiment of the paper; write its tables, figures and findings."""
-    from gpcert.study.experiments import experiment_named, names, reads_files
+    from gpcert.study.experiments import experiment_named, names, reads_files, variant_names
     from gpcert.study.experiments import redraw as drawn_anew
     from gpcert.study.experiments import reproduce as run
 
@@ -58,7 +64,7 @@ def reproduce(
         rows = table("Experiments", ["name"])
         rows.columns[0].justify = "left"
         rows.add_column("what it does", justify="left")
-        for each in names():
+        for each in (*names(), *variant_names()):
             rows.add_row(each, Text(experiment_named(each).title))
         console().print(rows)
         return
@@ -70,6 +76,8 @@ def reproduce(
         raise InputError(f"expected one of --quick, --full and --smallest, got {scales}")
     if redraw:
         given.only(["name", "output", "redraw"], "with --redraw, which computes nothing")
+    if on is not None and scales:
+        raise InputError(f"--on: has sizes of its own; leave out --{scales[0]}")
     check_jobs(jobs)
     scale, wanted = scales[0] if scales else "quick", names() if name == "all" else (name,)
     # of all experiments those that read files take the folder; one that does not refuses it
@@ -80,8 +88,10 @@ def reproduce(
         if redraw:
             result = drawn_anew(each, output)
         else:
-            own = data if each in takes else None
-            result = run(each, scale=scale, data=own, output=output, n_jobs=jobs)
+            folder = data if each in takes else None
+            result = run(
+                each, scale=scale, data=folder, on=on, target=target, output=output, n_jobs=jobs
+            )
         say(f"{result.title}: {result.scale}, {result.seconds:.1f} s of work", style="bold")
         for finding in result.findings:
             line = Text(f"{finding.agrees:>10} ", style=STYLES[finding.agrees])

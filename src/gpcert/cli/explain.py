@@ -43,7 +43,7 @@ _REGION, _SEARCH = (
 )
 _REASONS = (
     f"{_REGION} {_SEARCH} norm order shape threshold class_weight delta output_norm quantity beta "
-    "label"
+    "best_f maximize label"
 )
 USED = {
     "effects": f"{_REGION} {_SEARCH} mean label tol rtol quantity beta shape",
@@ -102,6 +102,8 @@ class ExplainQuestion:
     beta: Annotated[
         float | None, option("standard deviations of --quantity lcb or ucb; 2 by default")
     ] = None
+    best_f: options.BestValue = None
+    maximize: options.LargeValues = None
     background: Annotated[
         Path | None, option("lime: a CSV of points whose spread is sampled; else the model's own")
     ] = None
@@ -181,7 +183,9 @@ def explain(
         verb, kind = verbs.pixel_budget, verbs.PixelBudgetTable
     else:
         words |= decision.arguments(model)
-        words |= options.Compared(asked.quantity, asked.label, asked.beta).arguments(model)
+        words |= options.Compared(
+            asked.quantity, asked.label, asked.beta, asked.best_f, asked.maximize
+        ).arguments(model)
         if asked.order is not None:
             words["order"] = features_of(asked.order, model, "--order")
         verb = verbs.sufficient if asked.what == "sufficient" else verbs.contrastive

@@ -207,6 +207,15 @@ class Decision:
         return {**vars(self), "class_weight": weights}
 
 
+BestValue = Annotated[
+    float | None, option("what ei and pi improve on; by default the best mean at the points")
+]
+
+LargeValues = Annotated[
+    bool | None, option("ei, pi: whether large values are sought", "--maximize/--minimize")
+]
+
+
 @dataclass(frozen=True)
 class Compared:
     """Which value is compared with the threshold."""
@@ -222,12 +231,14 @@ class Compared:
     beta: Annotated[
         float | None, option("standard deviations of --quantity lcb or ucb; 2 by default")
     ] = None
+    best_f: BestValue = None
+    maximize: LargeValues = None
 
     def arguments(self, model: Model, points: Points | None = None) -> dict[str, Any]:
-        """`quantity`, `output` and `beta` of the verbs that decide."""
+        """`quantity`, `output` and the quantity's parameters, of the verbs that decide."""
         quantity = quantity_of(self.quantity)
-        label = label_of(self.label, model, quantity)
-        return {"quantity": quantity, "output": label, "beta": self.beta}
+        more = {"beta": self.beta, "best_f": self.best_f, "maximize": self.maximize}
+        return {"quantity": quantity, "output": label_of(self.label, model, quantity), **more}
 
 
 @dataclass(frozen=True)

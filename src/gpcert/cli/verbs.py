@@ -80,14 +80,16 @@ def ranges(
     quantity: Annotated[
         str | None,
         option(
-            "mean, variance, std, band, lcb, ucb, response (the default of positive links) or "
-            "probability (that of classifiers); "
+            "mean, variance, std, band, lcb, ucb, ei, log_ei, pi, log_pi, response (the default of "
+            "positive links) or probability (that of classifiers); "
             "module:NAME, a Quantity object of your own"
         ),
     ] = None,
     beta: Annotated[
         float | None, option("standard deviations of a band, lcb or ucb; 2 by default")
     ] = None,
+    best_f: options.BestValue = None,
+    maximize: options.LargeValues = None,
     label: options.Label = None,
     sides: Annotated[
         Sides, option("search for one end only (with one output, or --class)")
@@ -109,6 +111,8 @@ def ranges(
         rtol=rtol,
         quantity=asked,
         beta=beta,
+        best_f=best_f,
+        maximize=maximize,
         output=label_of(label, model, asked),
         sides=sides,
         all_outputs=label is None and sides == "both",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.api.options import read_x
-from gpcert.api.questions import same_label
+from gpcert.api.range_questions import same_label
 from gpcert.api.regions import RegionSpecification
 from gpcert.api.rules import decision_candidates
 from gpcert.attacks import Decision
@@ -107,6 +107,11 @@ def read_moves(model: Model, X: np.ndarray, where: RegionSpecification, given: A
 def region_around(model: Model, x: np.ndarray, where: RegionSpecification) -> Region:
     """As in `certify`, but with features held at x a ball about another point is no ball."""
     found = where.around(model, x)
+    if not found.is_box_or_ball:
+        raise InputError(
+            f"region: expected a Box or a Ball, got a {found.kind or type(found).__name__}; with "
+            "features held at x, what is left of other regions is not known"
+        )
     if isinstance(found, Ball) and not np.array_equal(found.center, x):
         raise InputError(
             "region: expected a ball around x itself, or a Box: with features held at x, a ball "

@@ -15,7 +15,8 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.options import QuantityLike, QuantityRequest, TableOptions, verb
-from gpcert.api.questions import RangeQuestion, range_question
+from gpcert.api.questions import range_question
+from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.regions import RegionSpecification
 from gpcert.api.running import Line, progress_line
 from gpcert.certificates import Interval

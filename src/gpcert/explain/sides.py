@@ -20,7 +20,7 @@ import numpy as np
 
 from gpcert.api import prediction_ranges
 from gpcert.api.options import SearchSettings, read_jobs, search_options
-from gpcert.api.questions import RangeQuestion
+from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.running import Line, ranges_text
 from gpcert.enclosures.evaluation import SectionModel, has_sections
 from gpcert.enclosures.goals import Goal, QuantityGoal

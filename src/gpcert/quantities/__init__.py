@@ -2,6 +2,13 @@
 
 from gpcert.quantities.committee import LeastSum, PairVotes, Share, Votes
 from gpcert.quantities.compound import ClassSums, Compound, Deviation
+from gpcert.quantities.improvement import (
+    ExpectedImprovement,
+    Improvement,
+    LogExpectedImprovement,
+    LogProbabilityOfImprovement,
+    ProbabilityOfImprovement,
+)
 from gpcert.quantities.output import (
     Band,
     Mean,
@@ -18,11 +25,16 @@ __all__ = [
     "ClassSums",
     "Compound",
     "Deviation",
+    "ExpectedImprovement",
+    "Improvement",
     "LeastSum",
+    "LogExpectedImprovement",
+    "LogProbabilityOfImprovement",
     "Mean",
     "OutputQuantity",
     "PairVotes",
     "Probability",
+    "ProbabilityOfImprovement",
     "Quantity",
     "Response",
     "Share",

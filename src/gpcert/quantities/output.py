@@ -288,6 +288,22 @@ class Band(OutputQuantity):
         return WORTHWHILE_SHARE * abs(self.beta) * namespace(v_high).sqrt(v_high)
 
 
+def usable_segment(
+    alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals
+) -> tuple[tuple[Array, Array, Array, Array], Array]:
+    """The segment as likelihoods accept it, and where it is; elsewhere zeros.
+
+    A huge cell may give a line that is infinite or beyond `LARGEST_SEGMENT`; a lower one is valid.
+    """
+    xp = namespace(alpha)
+    alpha = xp.minimum(alpha, xp.full_like(alpha, LARGEST_SEGMENT))
+    usable = (abs(alpha) <= LARGEST_SEGMENT) & (abs(beta) <= LARGEST_SEGMENT)
+    usable = usable & (v_high <= LARGEST_SEGMENT)
+    zero = xp.zeros_like(alpha)
+    a, b = xp.where(usable, alpha, zero), xp.where(usable, beta, zero)
+    return (a, b, xp.where(usable, v_low, zero), xp.where(usable, v_high, zero)), usable
+
+
 @dataclass(frozen=True)
 class Response(OutputQuantity):
     """`sign F(mu_c, v_c)` for the prediction F of a likelihood: `F(q, v)`, or `-F(-q, v)`."""
@@ -305,14 +321,7 @@ class Response(OutputQuantity):
     def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """The likelihood's own; for sign = -1 that of -F(-q, v), the maximum of F on the line."""
         xp = namespace(alpha)
-        # a huge cell may give a line that is infinite, or beyond what the likelihood accepts; a
-        # lower line is valid as well
-        alpha = xp.minimum(alpha, xp.full_like(alpha, LARGEST_SEGMENT))
-        usable = (abs(alpha) <= LARGEST_SEGMENT) & (abs(beta) <= LARGEST_SEGMENT)
-        usable = usable & (v_high <= LARGEST_SEGMENT)
-        zero = xp.zeros_like(alpha)
-        a, b = xp.where(usable, alpha, zero), xp.where(usable, beta, zero)
-        v_low, v_high = xp.where(usable, v_low, zero), xp.where(usable, v_high, zero)
+        (a, b, v_low, v_high), usable = usable_segment(alpha, beta, v_low, v_high)
         if self.sign > 0:
             value = self.likelihood.line_minimum(a, b, v_low, v_high)
         else:

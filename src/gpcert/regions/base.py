@@ -1,13 +1,14 @@
-"""What every region of inputs can do.
+"""What every region of inputs can do: the protocol that searches, attacks and verbs ask.
 
-Proofs: docs/mathematics.md, statement 13.5.
+Proofs: docs/mathematics.md, statements 13.5 and 13.10.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -16,124 +17,61 @@ from gpcert.numerics.arrays import (
     Array,
     Backend,
     Inputs,
-    PerRow,
-    Rows,
+    PerCell,
+    PerCellAndFeature,
+    PerVector,
+    Vectors,
     backend_from_name,
     finite_array,
+    namespace,
 )
-from gpcert.numerics.rounding import POW_ULPS, U, dual_exponent, norm, norm_upper
+from gpcert.regions import intersection
 from gpcert.regions.cells import Cells
-from gpcert.regions.intersection import multiplier, response
+from gpcert.regions.norm_ball import NormConstraint
 
-
-class NormConstraint(NamedTuple):
-    """`||(x_free - center) / unit||_p <= radius`, p finite, two free features or more, radius > 0.
-
-    Of many points x, `center` is (f,) or, where each has a ball of its own, (n, f).
-    `unit` (f,) is positive, one number per free feature, and then the radius is 1 (what underflows
-    in a quotient or a product with a unit is then far below it); None stands for units of 1.
-    """
-
-    center: Any
-    radius: float
-    p: float
-    unit: np.ndarray | None = None
-
-    def holds(self, x: Rows) -> PerRow:
-        """(n,) whether x (n, f) is proved to lie in the ball, or has moved in one feature at most.
-
-        Of one moved feature the inner interval is the exact answer. The two further roundings
-        are those of `x - x0`, and there are two of a quotient. Where there are units the radius is
-        1: quotients that underflow lose `f 2^-1074` together, less than `norm_upper` adds to a
-        norm above 1/2, and a smaller one leaves room for it.
-        """
-        y = x - self.center
-        with np.errstate(over="ignore", invalid="ignore"):
-            plain = self.unit is None
-            size = norm_upper(y, self.p, 2) if plain else norm_upper(y / self.unit, self.p, 4)
-        return (np.count_nonzero(y, axis=1) <= 1) | (size <= self.radius)
-
-    def drawn_in(self, x: Rows) -> Rows:
-        """Points x (n, f) with `x - x0` scaled until the norm is proved; the centre itself is the
-        last resort.
-
-        Points of a box that holds the centre stay in it, as it is convex; each sum `x0 + y` is
-        stepped towards x0 where its rounding moved it outwards.
-        """
-        x, x0 = x.copy(), np.broadcast_to(self.center, x.shape)
-        slack = 8.0 * (x.shape[1] + 2 * POW_ULPS + 48) * U  # twice what norm_upper adds
-        for _ in range(12):
-            out = ~self.holds(x)
-            if not np.any(out):
-                return x
-            y = x[out] - x0[out]
-            size = norm(y if self.unit is None else y / self.unit, self.p)
-            y *= np.minimum(1.0, self.radius / size)[:, None] * (1.0 - slack)
-            moved = x0[out] + y
-            outwards = np.abs(moved - x0[out]) > np.abs(y)
-            x[out] = np.where(outwards, np.nextafter(moved, x0[out]), moved)
-            slack *= 4.0
-        return np.where(self.holds(x)[:, None], x, x0)
-
-    def least(self, g: Rows, low: np.ndarray, high: np.ndarray) -> Rows:
-        """About the points (n, f) of the balls, between `low` and `high` around their centres, that
-        minimise `g.x`.
-
-        Reason: for p = 1 spend the radius on the largest `|g_j|` first (a fractional knapsack);
-        else the minimiser of the Lagrangian at the multiplier where the norm is the radius.
-        """
-        # in the coordinates y = (x - center) / radii the slopes are g * radii
-        radii = self.radius if self.unit is None else self.unit
-        with np.errstate(over="ignore"):
-            a, b = (low - self.center) / radii, (high - self.center) / radii
-            slopes = g
-            if self.unit is not None:  # up to a factor per row: the largest must not overflow
-                largest = np.max(np.abs(g), axis=1, keepdims=True)
-                slopes = g / np.where(largest > 0, largest, 1.0) * (self.unit / self.unit.max())
-        return self.center + radii * unit_minimizer(slopes, a, b, self.p)
-
-
-def unit_minimizer(g: Rows, a: np.ndarray, b: np.ndarray, p: float) -> Rows:
-    """Minimiser of `g.y` over `a <= y <= b`, `||y||_p <= 1`, where a <= 0 <= b; each (f,) or as
-    g (n, f)."""
-    if p == 1.0:
-        cap = np.minimum(np.where(g > 0, -a, b), 1.0) * (g != 0)
-        order = np.argsort(-np.abs(g), axis=1, kind="stable")
-        spent = np.cumsum(np.take_along_axis(cap, order, axis=1), axis=1)
-        before = np.empty_like(spent)
-        np.put_along_axis(before, order, spent, axis=1)
-        return -np.sign(g) * np.clip(1.0 - (before - cap), 0.0, cap)
-    size = norm(g, dual_exponent(p))
-    unit = g / np.where(size > 0, size, 1.0)[:, None]
-    low = np.broadcast_to(np.maximum(a, -1.0), g.shape)
-    high = np.broadcast_to(np.minimum(b, 1.0), g.shape)
-    with np.errstate(over="ignore"):  # a step to infinity is clipped
-        return response(unit, multiplier(unit, low, high, p), low, high, p)
+PULLS = (1.0, 1.0 - 2.0**-40, 1.0 - 2.0**-20, 0.99, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
+"""Parts of the way from the centre that `pulled_in` tries."""
 
 
 class Region(ABC):
-    """A compact set of inputs: a box, for a p-ball intersected with a norm constraint.
+    """A compact set of inputs inside a bounding box.
 
-    Invariant: the real region lies inside `[lower, upper]` and contains every float point of
-    `[inner_lower, inner_upper]` that satisfies `norm_constraint`. Where `lower == upper` the
-    feature is fixed and both equal `center`. Regions are frozen records of host arrays.
+    A region has a bounding box `[lower, upper]`, a `center` that lies in it, `contains`, `sample`
+    and `describe`. What it knows beyond its box it says by the methods over cells, boxes in the
+    free features (`gpcert.regions.Cells`): a cell stands for its points that lie in the region. By
+    default these know the box alone, which is always valid. Each is a bound that verdicts rest on:
+
+    - `contract`: smaller cells that hold the same points of the region, and which hold none;
+    - `linear_minimum`: a lower bound of a linear function over the points of each cell;
+    - `squared_norm_maximum`: an upper bound of a weighted squared distance from its centre.
+
+    `project`, `sample`, `linear_minimizer`, `cell_centers` and `cuts` only say where to look.
+    Regions are frozen records of host arrays. Where `lower == upper` the feature is fixed.
     """
+
+    kind: ClassVar[str] = ""
+    """What records call it."""
 
     center: np.ndarray
     """A point of the region, (d,)."""
     lower: np.ndarray
-    """Outer bounding box, lower end, (d,)."""
+    """Bounding box, lower end, (d,): every real point of the region lies above it."""
     upper: np.ndarray
-    """Outer bounding box, upper end, (d,)."""
-    inner_lower: np.ndarray
-    """Smallest floats that satisfy the interval constraints, (d,)."""
-    inner_upper: np.ndarray
-    """Largest floats that satisfy the interval constraints, (d,)."""
+    """Bounding box, upper end, (d,)."""
+
+    names: tuple[str, ...] | None = None
+    """The features' names, where the region was given by names."""
+
+    bounds_cells: bool = False
+    """Whether bounds over cells may be better than those of the cells' boxes."""
+    is_box_or_ball: ClassVar[bool] = False
+    """Whether the floats of the region are those between `inner_lower` and `inner_upper` that
+    satisfy `norm_constraint`: such regions share batches."""
 
     @property
     def dim(self) -> int:
         """Number of features, d."""
-        return int(self.center.shape[0])
+        return int(self.lower.shape[0])
 
     @cached_property
     def free(self) -> Annotated[Array, "i"]:
@@ -145,44 +83,80 @@ class Region(ABC):
         """Indices of the features that keep their value in `center`."""
         return np.flatnonzero(self.lower >= self.upper)
 
+    @cached_property
+    def inner_lower(self) -> Annotated[np.ndarray, "d"]:
+        """Where a local search may begin, (d,); of boxes and balls the smallest floats that satisfy
+        the interval constraints."""
+        return self.lower
+
+    @cached_property
+    def inner_upper(self) -> Annotated[np.ndarray, "d"]:
+        """See `inner_lower`."""
+        return self.upper
+
     @property
     def norm_constraint(self) -> NormConstraint | None:
         """The norm constraint that the bounding box does not already express, if any."""
         return None
 
+    # ---- points
+
+    @abstractmethod
     def contains(self, X: Any) -> Annotated[Array, "..."]:
-        """Whether each row of X (n, d), or the point X (d,), is proved to lie in the region.
-
-        The comparison with the inner interval is exact; a norm is rounded up before it is compared,
-        so a point within some 100 ulp of a p-ball's sphere may be answered False.
-        """
-        points, single = self._points(X)
-        inside = np.all((points >= self.inner_lower) & (points <= self.inner_upper), axis=1)
-        ball = self.norm_constraint
-        if ball is not None:
-            inside &= ball.holds(points[:, self.free])
-        return inside[0] if single else inside
-
-    def project(self, X: Any) -> Annotated[np.ndarray, "... d"]:
-        """Points of the region near X: X clipped to the box, then drawn towards `center`.
-
-        Every returned point satisfies `contains`. Nearest in the l_2 sense for a box and for an
-        l_2-ball inside its domain; otherwise near, but not the nearest.
-        """
-        points, single = self._points(X)
-        points = np.clip(points, self.inner_lower, self.inner_upper)
-        ball = self.norm_constraint
-        if ball is not None:
-            points[:, self.free] = ball.drawn_in(points[:, self.free])
-        return points[0] if single else points
+        """Whether each row of X (n, d), or the point X (d,), is proved to lie in the region."""
 
     @abstractmethod
     def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Inputs:
         """Return n random points (n, d) that satisfy `contains`."""
 
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """A record that JSON can hold, with `kind` and what `from_record` takes."""
+
+    @classmethod
+    def from_record(cls, **fields: Any) -> Region:
+        """The region that `describe` wrote, with the same floats."""
+        return cls(**fields)
+
+    def renamed(self, names: Sequence[str]) -> Region:
+        """The region of a model whose features have these names, in this order."""
+        if self.names is not None and tuple(names) != self.names:
+            raise InputError(f"region: expected the features {list(names)}, got {list(self.names)}")
+        return self
+
+    def summary(self) -> str:
+        """The region in a few words, as records print it."""
+        return f"{self.kind or type(self).__name__} in {len(self.free)} of {self.dim} features"
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def project(self, X: Any) -> Annotated[np.ndarray, "... d"]:
+        """Points of the region near X: X clipped to the box, then drawn towards `center`.
+
+        Every returned point satisfies `contains`; it need not be the nearest.
+        """
+        points, single = self._points(X)
+        points = self.pulled_in(np.clip(points, self.inner_lower, self.inner_upper))
+        return points[0] if single else points
+
+    def pulled_in(self, points: Inputs) -> Annotated[np.ndarray, "n d"]:
+        """Points (n, d) moved towards `center` until they are in the region."""
+        inside = np.zeros(len(points), dtype=bool)
+        found = np.tile(self.center, (len(points), 1))
+        for part in PULLS:
+            out = np.flatnonzero(~inside)
+            if len(out) == 0:
+                break
+            moved = self.center + part * (points[out] - self.center)
+            moved = points[out] if part == 1.0 else np.clip(moved, self.lower, self.upper)
+            held = np.asarray(self.contains(moved))
+            found[out[held]], inside[out[held]] = moved[held], True
+        return found
+
     def linear_minimizer(self, g: Any) -> Annotated[np.ndarray, "... d"]:
-        """A point that minimises `g.x`, g (d,) or (n, d), up to rounding, and satisfies `contains`;
-        of a box that is a corner, with `center` where g is 0, and exact.
+        """A point that satisfies `contains` and has a small `g.x`, g (d,) or (n, d); of a box the
+        best corner, with `center` where g is 0.
 
         >>> from gpcert.regions import Ball, Box
         >>> Box([0, 0, 0], [1, 1, 1]).linear_minimizer([1.0, -1.0, 0.0])
@@ -192,15 +166,10 @@ class Region(ABC):
         """
         rows, single = self._points(g, "g")
         x = np.where(rows > 0, self.lower, np.where(rows < 0, self.upper, self.center))
-        ball, free = self.norm_constraint, self.free
-        if ball is not None:
-            x[:, free] = ball.least(rows[:, free], self.lower[free], self.upper[free])
         x = self.project(x)
         return x[0] if single else x
 
-    @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """A record that JSON can hold and `region_from_dict` turns back into the region."""
+    # ---- cells
 
     def root(self, backend: str | Backend = "numpy") -> Cells:
         """The bounding box as one cell in the free coordinates, on a backend.
@@ -211,6 +180,34 @@ class Region(ABC):
         """
         ends = (end[None, self.free] for end in (self.lower, self.upper))
         return Cells(self, *map(backend_from_name(backend).asarray, ends))
+
+    def contract(self, cells: Cells) -> tuple[Cells, PerCell]:
+        """Smaller cells that hold the same points of the region, and a mask (B,) of those that are
+        proved to hold none (of which any box may be returned)."""
+        xp = namespace(cells.lower)
+        return cells, xp.zeros_like(xp.sum(cells.lower, axis=-1)) > 0
+
+    def linear_minimum(self, cells: Cells, g: Vectors) -> PerVector:
+        """Certified lower bound of `min g.(x - c)` over the region's points x of each cell, c its
+        centre; g is (B, f) or (B, m, f). Over a box it is `-sum |g_j| half_j`."""
+        half = cells.half[:, None, :] if g.ndim == 3 else cells.half
+        return intersection.box_minimum(g, half)
+
+    def squared_norm_maximum(self, cells: Cells, weights: Array, unit: Array | None) -> PerCell:
+        """Certified upper bound (B,) of `sum_j weights_j ((x_j - c_j) / unit_j)^2` over the
+        region's points x of each cell; weights (f,) >= 0, units powers of two or None for 1."""
+        half = cells.half if unit is None else cells.half / unit
+        return intersection.box_maximum(weights, half)
+
+    def cell_centers(self, cells: Cells) -> PerCellAndFeature:
+        """The points (B, f) of the cells about which they are described."""
+        return cells.middle
+
+    def cuts(self, middle: PerCellAndFeature) -> PerCellAndFeature:
+        """Where cells with these middles (B, f) are halved: any points of the cells are valid."""
+        return middle
+
+    # ---- for regions of this package
 
     def _set(self, **fields: Any) -> None:
         """Fields of the frozen record; arrays can only be read."""

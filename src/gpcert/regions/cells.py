@@ -6,7 +6,7 @@ Proofs: docs/mathematics.md, statements 13.1 and 13.5.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,12 +22,11 @@ from gpcert.numerics.arrays import (
     namespace,
     to_numpy,
 )
-from gpcert.numerics.rounding import TINY, U, nonnegative, norm_lower, up
-from gpcert.regions import intersection
-from gpcert.regions.intersection import BoxAndBall
+from gpcert.numerics.rounding import TINY, U, nonnegative
 
 if TYPE_CHECKING:
-    from gpcert.regions.base import NormConstraint, Region
+    from gpcert.regions.base import Region
+    from gpcert.regions.norm_ball import NormConstraint
 
 
 FAR = 2.0**500
@@ -70,30 +69,20 @@ class Cells:
     def __len__(self) -> int:
         return int(self.lower.shape[0])
 
+    @property
+    def constraint(self) -> Region | NormConstraint:
+        """What knows which points the cells stand for."""
+        return self.region if self.own is None else self.own
+
     @cached_property
     def middle(self) -> PerCellAndFeature:
         """The rounded midpoint (B, f), clipped into the cell: where it is cut."""
-        return self._clip(0.5 * self.lower + 0.5 * self.upper)
+        return self.clipped(self.region.cuts(0.5 * self.lower + 0.5 * self.upper))
 
     @cached_property
     def center(self) -> PerCellAndFeature:
-        """The float point (B, f) of each cell about which it is described.
-
-        The midpoint; but where a ball is smaller than the cell, the cell's point nearest to the
-        ball's centre: all of the region is then close to it (a domain that cuts off one side would
-        otherwise move the midpoint away).
-        """
-        ball = self.ball
-        if ball is None:
-            return self.middle
-        xp = namespace(self.lower)
-        f = self.lower.shape[1]
-        reach = ball.radius * f ** max(0.0, 0.5 - 1.0 / ball.p)  # of the ball, in the l_2 norm
-        widths = self.widths if ball.unit is None else self.widths / self._place(ball.unit)
-        # one ratio above 1 decides: larger ones are cut before they could overflow
-        ratio = 0.5 * xp.minimum(widths, xp.full_like(widths, 4.0 * reach)) / reach
-        large = xp.sum(ratio**2, axis=-1) > 1.0
-        return xp.where(large[:, None], self._clip(self._place(ball.center)), self.middle)
+        """The float point (B, f) of each cell about which it is described."""
+        return self.constraint.cell_centers(self)
 
     @cached_property
     def half(self) -> PerCellAndFeature:
@@ -108,8 +97,8 @@ class Cells:
 
     @property
     def is_box(self) -> bool:
-        """Whether a cell is all of its box."""
-        return self.ball is None
+        """Whether bounds over a cell are those over its box."""
+        return self.own is None and not self.region.bounds_cells
 
     @property
     def widths(self) -> PerCellAndFeature:
@@ -144,6 +133,10 @@ class Cells:
         """The cells at an index array or under a mask."""
         return self._others(self.lower[index], self.upper[index], lambda centers: centers[index])
 
+    def with_ends(self, lower: PerCellAndFeature, upper: PerCellAndFeature) -> Cells:
+        """Other boxes in the place of these."""
+        return replace(self, lower=lower, upper=upper)
+
     @staticmethod
     def concatenate(batches: Sequence[Cells]) -> Cells:
         """One batch of several batches of the same region."""
@@ -162,30 +155,12 @@ class Cells:
     def linear_minimum(self, g: Vectors) -> PerVector:
         """Certified lower bound of `min g.(x - center)` over each cell, g (B, f) or (B, m, f).
 
-        Exact up to rounding: over a box it is `-sum |g_j| half_j`; with a norm constraint it is
-        the dual of `gpcert.regions.intersection`, which has no gap by strong duality where the
-        cell meets the ball's interior. The dual is searched, to a relative 1e-13 in its
-        multiplier, only where neither constraint alone decides.
-
         >>> from gpcert.regions import Ball
         >>> root = Ball([0.0, 0.0], 1.0, norm=2).root()
         >>> round(float(root.linear_minimum(np.array([[3.0, 4.0]]))[0]), 12)
         -5.0
         """
-        both = self._box_and_ball
-        batched = g.ndim == 3
-        if both is None:
-            return intersection.box_minimum(g, self.half[:, None, :] if batched else self.half)
-        xp = namespace(g)
-        f = g.shape[-1]
-
-        def rows(a: Array) -> Array:
-            return xp.reshape(xp.broadcast_to(a[:, None, :] if batched else a, g.shape), (-1, f))
-
-        flat = both._replace(low=rows(both.low), high=rows(both.high), offset=rows(both.offset))
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            best = intersection.ball_minimum(xp.reshape(g, (-1, f)), flat)
-        return xp.reshape(best, g.shape[:-1])
+        return self.constraint.linear_minimum(self, g)
 
     def linear_maximum(self, g: Vectors) -> PerVector:
         """Certified upper bound of `max g.(x - center)` over each cell."""
@@ -215,49 +190,27 @@ class Cells:
         """Certified upper bound (B,) of `max sum_j weights_j ((x_j - center_j) / unit_j)^2`.
 
         weights >= 0; `unit` (f,) are powers of two, 1 by default: squares of displacements of
-        1e-200 would vanish. The least of the bounds of `gpcert.regions.intersection`: box, split at
-        the best threshold (p <= 2) or at theta = weights (p > 2), triangle inequality; the latter
-        two in the smallest unit, a ball having one for all features.
+        1e-200 would vanish.
         """
         xp = namespace(self.lower)
         w = xp.asarray(weights, dtype=xp.float64, device=array_api_compat.device(self.lower))
-        half = self.half if unit is None else self.half / unit
-        best = intersection.box_maximum(w, half)
-        both = self._box_and_ball
-        if both is None:
-            return best
-        with np.errstate(over="ignore", invalid="ignore"):
-            if unit is not None and len(unit):
-                least = xp.min(unit)
-                w = xp.where(w > 0, up(w * (least / unit) ** 2, 1), w)
-                both = both.in_lengths_of(least)
-                if both.unit is not None and bool(xp.any(both.unit < TINY)):
-                    return best  # units that underflow would no longer be those of the ball
-            plain = xp.broadcast_to(w, self.half.shape)
-            theta = intersection.threshold(w, both) if both.p <= 2.0 else plain
-            split = intersection.split_maximum(w, theta, both)
-            for other in (split, intersection.triangle_maximum(w, both)):
-                best = xp.where(other < best, other, best)  # an overflow to NaN improves nothing
-        return nonnegative(best)  # a cell that misses the ball may have less than nothing
+        return self.constraint.squared_norm_maximum(self, w, unit)
+
+    def contract(self) -> tuple[Cells, PerCell]:
+        """Smaller cells that hold the same points of the region, and a mask (B,) of those that are
+        proved to hold none."""
+        return self.constraint.contract(self)
+
+    def feasible(self) -> tuple[Cells, Annotated[np.ndarray, "k"]]:
+        """The contracted cells but for those that hold no point of the region, and the numbers of
+        the cells that are left."""
+        cells, empty = self.contract()
+        keep = np.flatnonzero(~to_numpy(empty))
+        return (cells if len(keep) == len(self) else cells.take(keep)), keep
 
     def empty(self) -> PerCell:
-        """Mask (B,): the cell is proved to miss the region.
-
-        Reason: the distance of the ball's centre from the cell, `||max(l - x0, x0 - u, 0)||_p`
-        (over the units, where there are some), rounded down, is above the radius. The differences
-        carry one rounding each, the quotients another; with units the radius is 1, and what
-        underflows in the quotients, `f 2^-1074`, is far below what `norm_lower` takes off a norm
-        above 1.
-        """
-        xp = namespace(self.lower)
-        ball = self.ball
-        if ball is None:
-            return xp.zeros_like(xp.sum(self.lower, axis=-1)) > 0
-        x0 = self._place(ball.center)
-        gap = xp.clip(xp.maximum(self.lower - x0, x0 - self.upper), 0.0, None)
-        if ball.unit is not None:
-            return norm_lower(gap / self._place(ball.unit), ball.p, 4) > ball.radius
-        return norm_lower(gap, ball.p, 2) > ball.radius
+        """Mask (B,): the cell is proved to miss the region."""
+        return self.contract()[1]
 
     def points_full(self, X_free: Annotated[Array, "n f"]) -> Annotated[np.ndarray, "n d"]:
         """Host points (n, d) with free coordinates X_free (n, f), the others from the region."""
@@ -266,23 +219,13 @@ class Cells:
         points[:, self.region.free] = free
         return points
 
-    @cached_property
-    def _box_and_ball(self) -> BoxAndBall | None:
-        ball = self.ball
-        if ball is None:
-            return None
-        # differences of floats are off by at most a factor 1 + U: see `half`
-        low = (self.lower - self.center) * (1.0 + 4.0 * U)
-        high = (self.upper - self.center) * (1.0 + 4.0 * U)
-        offset = self._place(ball.center) - self.center
-        unit = None if ball.unit is None else self._place(ball.unit)
-        return BoxAndBall(low, high, offset, ball.radius, ball.p, unit)
-
-    def _clip(self, points: Array) -> Array:
+    def clipped(self, points: Array) -> PerCellAndFeature:
+        """The points of the cells nearest to points (f,) or (B, f)."""
         xp = namespace(self.lower)
         return xp.minimum(xp.maximum(points, self.lower), self.upper)
 
-    def _place(self, host: Array) -> Array:
+    def placed(self, host: Array) -> Annotated[Array, "..."]:
+        """An array of the host where the cells are."""
         if not isinstance(host, np.ndarray):
             return host
         device = array_api_compat.device(self.lower)

@@ -1,5 +1,4 @@
-"""Boxes, and balls in a p-norm on chosen features, inside a valid domain; their words, checked, and
-their records.
+"""Boxes, and balls in a p-norm on chosen features, inside a valid domain; their arguments, checked.
 
 Proofs: docs/mathematics.md, statements 13.1 and 13.5.
 """
@@ -7,7 +6,6 @@ Proofs: docs/mathematics.md, statements 13.1 and 13.5.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -16,13 +14,95 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InputError
-from gpcert.numerics.arrays import Array, Inputs, PerRow, Rows, finite_array, number_array
+from gpcert.numerics.arrays import (
+    Array,
+    Inputs,
+    PerCell,
+    PerCellAndFeature,
+    PerRow,
+    PerVector,
+    Rows,
+    Vectors,
+    finite_array,
+    number_array,
+)
 from gpcert.numerics.rounding import add_down, add_up
-from gpcert.regions.base import NormConstraint, Region
+from gpcert.regions.base import Region
+from gpcert.regions.cells import Cells
+from gpcert.regions.norm_ball import NormConstraint
+
+
+class BoxOrBall(Region):
+    """A box, for a p-ball intersected with a norm constraint.
+
+    Invariant: the real region lies inside `[lower, upper]` and contains every float point of
+    `[inner_lower, inner_upper]` that satisfies `norm_constraint`. Where `lower == upper` the
+    feature is fixed and both equal `center`.
+    """
+
+    is_box_or_ball = True
+
+    @property
+    def bounds_cells(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.norm_constraint is not None
+
+    def contains(self, X: Any) -> Annotated[Array, "..."]:
+        """Whether each row of X (n, d), or the point X (d,), is proved to lie in the region.
+
+        The comparison with the inner interval is exact; a norm is rounded up before it is compared,
+        so a point within some 100 ulp of a p-ball's sphere may be answered False.
+        """
+        points, single = self._points(X)
+        inside = np.all((points >= self.inner_lower) & (points <= self.inner_upper), axis=1)
+        ball = self.norm_constraint
+        if ball is not None:
+            inside &= ball.holds(points[:, self.free])
+        return inside[0] if single else inside
+
+    def project(self, X: Any) -> Annotated[np.ndarray, "... d"]:
+        """Points of the region near X: X clipped to the box, then drawn towards `center`.
+
+        Every returned point satisfies `contains`. Nearest in the l_2 sense for a box and for an
+        l_2-ball inside its domain; otherwise near, but not the nearest.
+        """
+        points, single = self._points(X)
+        points = np.clip(points, self.inner_lower, self.inner_upper)
+        ball = self.norm_constraint
+        if ball is not None:
+            points[:, self.free] = ball.drawn_in(points[:, self.free])
+        return points[0] if single else points
+
+    def linear_minimizer(self, g: Any) -> Annotated[np.ndarray, "... d"]:
+        """A point that minimises `g.x`, g (d,) or (n, d), up to rounding, and satisfies `contains`;
+        of a box that is a corner, with `center` where g is 0, and exact."""
+        rows, single = self._points(g, "g")
+        x = np.where(rows > 0, self.lower, np.where(rows < 0, self.upper, self.center))
+        ball, free = self.norm_constraint, self.free
+        if ball is not None:
+            x[:, free] = ball.least(rows[:, free], self.lower[free], self.upper[free])
+        x = self.project(x)
+        return x[0] if single else x
+
+    @property
+    def _constraint(self) -> Any:
+        """What knows the cells: the norm constraint, or the box."""
+        return super() if self.norm_constraint is None else self.norm_constraint
+
+    def contract(self, cells: Cells) -> tuple[Cells, PerCell]:
+        return self._constraint.contract(cells)
+
+    def linear_minimum(self, cells: Cells, g: Vectors) -> PerVector:
+        return self._constraint.linear_minimum(cells, g)
+
+    def squared_norm_maximum(self, cells: Cells, weights: Array, unit: Array | None) -> PerCell:
+        return self._constraint.squared_norm_maximum(cells, weights, unit)
+
+    def cell_centers(self, cells: Cells) -> PerCellAndFeature:
+        return self._constraint.cell_centers(cells)
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Box(Region):
+class Box(BoxOrBall):
     """`{x : lower <= x <= upper}`; a feature with equal ends is fixed.
 
     `Box(bounds)` takes both as the rows of one array or tensor (2, d), as BoTorch has them.
@@ -35,6 +115,8 @@ class Box(Region):
     >>> Box(np.array([[0.0, 2.0], [1.0, 2.0]])).upper
     array([1., 2.])
     """
+
+    kind = "box"
 
     lower: np.ndarray
     upper: np.ndarray
@@ -87,7 +169,7 @@ def _bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Ball(Region):
+class Ball(BoxOrBall):
     """`{x : ||(x - center)_F||_p <= radius, x_j = center_j off F, low <= x <= high}`.
 
     With one radius r_j per feature, `||((x_j - center_j) / r_j)_j||_p <= 1` over the features of F
@@ -108,6 +190,8 @@ class Ball(Region):
     >>> Ball([0.0, 1.0, 0.5], [0.25, 0.0, 0.1]).lower
     array([-0.25,  1.  ,  0.4 ])
     """
+
+    kind = "ball"
 
     center: np.ndarray
     radius: float | np.ndarray
@@ -193,35 +277,6 @@ def into_ball(v: Rows, powers: Rows, further: PerRow, p: float) -> Rows:
     """
     total = np.sum(np.abs(v) ** p * powers, axis=1) + further
     return v * powers ** (1.0 / p) / (total ** (1.0 / p))[:, None]
-
-
-def region_from_dict(record: Mapping[str, Any]) -> Region:
-    """The region that `describe` wrote, with the same floats.
-
-    >>> region_from_dict({"kind": "box", "lower": [0.0], "upper": [1.0]})
-    Box(lower=array([0.]), upper=array([1.]))
-    """
-    if not isinstance(record, Mapping):
-        raise InputError(f"region: expected a record that describe() wrote, got {record!r}")
-    fields, makers = dict(record), {"box": Box, "ball": Ball}
-    kind = fields.pop("kind", None)
-    if not isinstance(kind, str) or kind not in makers:
-        raise InputError(f"region kind: expected one of {sorted(makers)}, got {kind!r}")
-    if kind == "box" and fields.get("upper") is None:
-        raise InputError("region record of kind 'box': expected lower and upper, got no upper")
-    if fields.get("domain") is not None:
-        fields["domain"] = _numbers(fields["domain"])
-    try:
-        return makers[kind](**fields)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"region record of kind {kind!r}: {error}") from error
-
-
-def _numbers(value: Any) -> Any:
-    """Nested lists with their infinite numbers, which JSON has no number for, no longer as text."""
-    if isinstance(value, list | tuple):
-        return [_numbers(each) for each in value]
-    return float(value) if isinstance(value, str) and value in ("inf", "-inf") else value
 
 
 def check_norm(norm: float | str, name: str = "norm") -> float:

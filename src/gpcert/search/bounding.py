@@ -64,17 +64,23 @@ class Bounding:
         """
         evaluation = self._enclosed(parts, optional)
         kept, boxes, outside = np.arange(len(parts)), parts, None
-        empty = to_numpy(evaluation.cells.empty())
+        cells, empty = evaluation.cells.contract()
+        empty = to_numpy(empty)
+        if cells is not evaluation.cells:  # what is left of them in the region
+            boxes = replace(parts, low=to_numpy(cells.lower), high=to_numpy(cells.upper))
         if empty.any():  # proved to lie outside the region
             kept, outside = np.flatnonzero(~empty), parts.take(empty)
-            boxes = parts.take(kept)
-            evaluation = self._enclosed(boxes, optional) if len(kept) else evaluation
+            boxes = boxes.take(kept)
+        if boxes is not parts and len(kept):
+            evaluation = self._enclosed(boxes, optional)
         places: Places = []
         if len(kept):
             with running_on(self.evaluator.backend):
                 boxes, places = self._bounds(evaluation, boxes, needed, goals, every)
                 center = to_numpy(evaluation.cells.center)
                 self._take(evaluation, boxes.question, center, goals)
+        if self.problem.record:  # leaves are halves of halves
+            boxes = replace(boxes, low=parts.low[kept], high=parts.high[kept])
         state = self.state
         self.state = replace(
             state,

@@ -5,7 +5,7 @@ Proofs: docs/mathematics.md, statement 14.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -61,26 +61,33 @@ class Boxes:
         """(n,) whether some axis has a float strictly inside."""
         return np.any(self._inside, axis=1)
 
-    def halves(self, axis: Annotated[np.ndarray, "n"]) -> Boxes:
+    def halves(
+        self, axis: Annotated[np.ndarray, "n"], cuts: Callable[[Rows], Rows] | None = None
+    ) -> Boxes:
         """Each box cut in the middle along `axis`, or along the widest axis with a float inside
-        where that one has none: all lower parts, then all upper parts, which share the cut."""
+        where that one has none: all lower parts, then all upper parts, which share the cut; `cuts`
+        may move the middles (n, f)."""
         rows, inside = np.arange(len(self)), self._inside
         widest = np.argmax(np.where(inside, self.high - self.low, 0.0), axis=1)
         axis = np.where(inside[rows, axis], axis, widest)
-        middle = np.clip(self.middle, self.low, self.high)[rows, axis]
+        middle = self.middle if cuts is None else cuts(self.middle)
+        middle = np.clip(middle, self.low, self.high)[rows, axis]
         first, second = self.high.copy(), self.low.copy()
         first[rows, axis] = second[rows, axis] = middle
         return Boxes.concatenate([replace(self, high=first), replace(self, low=second)])
 
     def parts(
-        self, axes: Annotated[np.ndarray, "n halvings"], times: Annotated[np.ndarray, "n"]
+        self,
+        axes: Annotated[np.ndarray, "n halvings"],
+        times: Annotated[np.ndarray, "n"],
+        cuts: Callable[[Rows], Rows] | None = None,
     ) -> tuple[Boxes, Index]:
         """Boxes that cover these, and of which box each is a part: halves along the first axis,
         their halves along the second, as many `times` as wanted of each box."""
         boxes, parents = self, np.arange(len(self))
         for step in range(int(times.max(initial=0))):
             again = times[parents] > step
-            halves = boxes.take(again).halves(axes[parents[again], step])
+            halves = boxes.take(again).halves(axes[parents[again], step], cuts)
             parents = np.concatenate([parents[~again], parents[again], parents[again]])
             boxes = Boxes.concatenate([boxes.take(~again), halves])
         return boxes, parents

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
-from gpcert.numerics.arrays import Index
+from gpcert.numerics.arrays import Index, Rows
 from gpcert.search.boxes import HALVINGS, Boxes, QuestionsAndGoals
 from gpcert.search.state import Incumbents
 
@@ -56,10 +57,13 @@ class Branch:
         goal = np.argmax(urgency[index], axis=1)
         return Branch(index, boxes.take(index), goal, open_[index])
 
-    def parts(self, times: Annotated[np.ndarray, "n"]) -> tuple[Boxes, Index]:
+    def parts(
+        self, times: Annotated[np.ndarray, "n"], cuts: Callable[[Rows], Rows]
+    ) -> tuple[Boxes, Index]:
         """Boxes that cover these, and of which box each is a part: halved so many times along the
-        axes that gain most for its goal."""
-        return self.boxes.parts(self.boxes.axes[np.arange(len(self.boxes)), self.goal], times)
+        axes that gain most for its goal, where `cuts` says."""
+        axes = self.boxes.axes[np.arange(len(self.boxes)), self.goal]
+        return self.boxes.parts(axes, times, cuts)
 
     def times(
         self, known: Incumbents, needed: QuestionsAndGoals, shrink: float, room: int

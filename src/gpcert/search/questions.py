@@ -76,6 +76,10 @@ class Questions(Protocol):
         """Points (n, f) of these regions near the given ones."""
         ...
 
+    def cuts(self, middle: Rows) -> Rows:
+        """Where boxes with these middles (n, f) are halved."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class OneRegion:
@@ -109,6 +113,10 @@ class OneRegion:
         del question
         return self.region.project(self.full(points))[:, self.region.free]
 
+    def cuts(self, middle: Rows) -> Rows:
+        """As the region says: between values, where there are some."""
+        return self.region.cuts(middle)
+
 
 @dataclass(frozen=True, eq=False)
 class ManyBoxes:
@@ -133,6 +141,10 @@ class ManyBoxes:
         points = np.clip(points, self.inner_low[question], self.inner_high[question])
         balls = self.balls_of(question)
         return points if balls is None else balls.drawn_in(points)
+
+    def cuts(self, middle: Rows) -> Rows:
+        """In the middle."""
+        return middle
 
     def balls_of(self, question: Index) -> NormConstraint | None:
         """The balls of some questions."""

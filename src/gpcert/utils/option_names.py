@@ -18,7 +18,20 @@ AttackName = Literal["gpfgs", "gpfgs_probability", "pgd", "square", "best"]
 
 MethodName = Literal["taylor", "paper", "both"]
 
-QuantityName = Literal["probability", "response", "mean", "variance", "std", "band", "lcb", "ucb"]
+QuantityName = Literal[
+    "probability",
+    "response",
+    "mean",
+    "variance",
+    "std",
+    "band",
+    "lcb",
+    "ucb",
+    "ei",
+    "log_ei",
+    "pi",
+    "log_pi",
+]
 
 Ranking = Literal["effects", "lime", "gradient", "sufficient"]
 

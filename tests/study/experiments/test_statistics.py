@@ -42,12 +42,12 @@ def test_the_patch_lies_at_the_blob_wherever_it_is(side):
     rows, columns = np.indices((side, side))
     for place in ((2, 3), (side // 2, side - 3)):
         image = np.exp(-((rows - place[0]) ** 2 + (columns - place[1]) ** 2) / 2.0)
-        chosen = key_patch(image.ravel(), 9)
+        chosen = key_patch(image.ravel(), 9, "blob")
         assert len(set(chosen)) == 9
         far = np.hypot(chosen // side - place[0], chosen % side - place[1])
         assert far.max() < 2.0
     # dark blobs on a bright ground as well
-    assert np.array_equal(key_patch(1.0 - image.ravel(), 9), chosen)
+    assert np.array_equal(key_patch(1.0 - image.ravel(), 9, "blob"), chosen)
 
 
 def test_images_that_are_not_square_are_refused():

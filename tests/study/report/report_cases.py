@@ -64,10 +64,10 @@ def _radii() -> ExperimentResult:
             ResultFigure("b", "B", ("few",)),
         ),
         (
-            Finding("it rises", "by 5", "by 3 (2 to 4)", "no", NASTY),
+            Finding("it rises", "by 5", "by 3 (2 to 4)", "no", NASTY, why="unexplained"),
             Finding("it falls", "yes", "yes", "yes"),
             Finding("it stays", "1", "1 (-1 to 3)", "unclear", "interval holds 0"),
-            Finding("it turns", "1", "1 (-1 to 3)", "unclear", "interval holds 0"),
+            Finding("it turns", "1", "1 (-1 to 3)", "unclear", "interval holds 0", beyond=True),
         ),
         (NASTY, "a second note"),
     )

@@ -21,12 +21,16 @@ def test_a_page_has_every_figure_table_claim_and_command(tmp_path):
         for figure in result.figures:
             assert f'id="{result.experiment}-{figure.name}"' in page
         for table in result.tables:
-            assert f'download="{result.experiment}-{table.name}.csv"' in page
-    assert "1 agree, 1 do not agree, 2 are unclear" in page
+            whole = f'download="{result.experiment}-{table.name}.csv"' in page
+            assert whole or f"{result.experiment}/{table.name}.csv" in page
+    assert (
+        "Claims of the paper: 1 agree, 1 do not agree, 1 are unclear; beyond the paper: 1 unclear"
+        in page
+    )
     assert page.count("data:image/svg+xml") == 3
     assert NASTY not in page
     assert page.count("<script>") == 1
-    assert "The first 200 of 250 rows" in page
+    assert "The first 60 of 250 rows" in page
     # nothing is loaded: no address but those within the page and its data
     addresses = re.findall(r'(?:src|href)="([^"]*)"', page)
     assert addresses
@@ -42,8 +46,9 @@ def test_a_markdown_page_links_files_that_exist(tmp_path):
     assert len(links) == 3 + 4 + 3  # figures, their data, tables
     assert all((path.parent / link).is_file() for link in links)
     assert "the first 30 of 250 rows" in text
-    rows = [line for line in text.splitlines() if line.startswith("| radii ")]
+    rows = [line for line in text.splitlines() if line.startswith("| it ")]
     assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [7, 7, 7, 7]
+    assert "unexplained" in rows[0]
 
 
 def test_large_drawings_are_shown_as_pixels(tmp_path):

@@ -82,13 +82,14 @@ def test_a_table_sorts_by_exact_numbers_and_filters_by_data_set(page, report_pat
 
 def test_claims_are_chosen_by_whether_they_agree(page, report_path):
     page.open(report_path, width=PHONE, height=800, scheme="light")
+    page.press("#claims-radii summary")
     page.value(
-        """(() => { const all = [...document.querySelectorAll('#claims-table .tools select')];
+        """(() => { const all = [...document.querySelectorAll('#claims-table-radii .tools select')];
         const select = all.find((each) => [...each.options].some((o) => o.value === 'unclear'));
         select.value = 'unclear'; select.dispatchEvent(new Event('change')); })()"""
     )
-    shown = """[...document.querySelectorAll('#claims-table tbody tr')]
-        .filter((row) => row.offsetHeight > 0).map((row) => row.cells[1].dataset.value)"""
+    shown = """[...document.querySelectorAll('#claims-table-radii tbody tr')]
+        .filter((row) => row.offsetHeight > 0).map((row) => row.cells[0].dataset.value)"""
     assert page.value(shown) == ["it stays", "it turns"]
 
 

@@ -2,6 +2,15 @@
 
 from gpcert.study.datasets.images import digits, fashion, mnist
 from gpcert.study.datasets.record import Dataset
-from gpcert.study.datasets.tables import l1_features, spambase, synthetic2d
+from gpcert.study.datasets.tables import l1_features, spambase, synthetic2d, table_file
 
-__all__ = ["Dataset", "synthetic2d", "digits", "spambase", "mnist", "fashion", "l1_features"]
+__all__ = [
+    "Dataset",
+    "synthetic2d",
+    "digits",
+    "spambase",
+    "mnist",
+    "fashion",
+    "l1_features",
+    "table_file",
+]

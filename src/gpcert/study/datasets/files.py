@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import math
 from collections.abc import Sequence
@@ -125,6 +126,26 @@ def read_table(path: Path, columns: int) -> np.ndarray:
             f"{path.name}: expected {columns} finite numbers per row, got shape {found.shape}"
         )
     return found
+
+
+def read_named_columns(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Names and rows, as text, of a CSV file whose first row has the names; commas, semicolons or
+    tabs."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            first = file.readline()
+            delimiter = max(",;\t", key=first.count)
+            names = next(csv.reader([first], delimiter=delimiter), [])
+            rows = [row for row in csv.reader(file, delimiter=delimiter) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path.name}: expected a CSV file; {error}") from error
+    lengths = {len(row) for row in rows} - {len(names)}
+    if lengths or not rows or len(set(names)) != len(names):
+        raise InputError(
+            f"{path.name}: expected different names in the first row and as many values in every "
+            f"other row, got {len(names)} names and rows of {sorted(lengths)[:3]} values"
+        )
+    return [name.strip() for name in names], rows
 
 
 def _is_numbers(line: str) -> bool:

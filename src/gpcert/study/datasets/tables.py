@@ -10,7 +10,13 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import finite_array, whole_number
-from gpcert.study.datasets.files import download, first_file, read_npz, read_table
+from gpcert.study.datasets.files import (
+    download,
+    first_file,
+    read_named_columns,
+    read_npz,
+    read_table,
+)
 from gpcert.study.datasets.record import Dataset, shuffled_split, standardised
 
 
@@ -79,6 +85,40 @@ def l1_features(data: Dataset, C: float = 0.01, loss: float | None = None) -> np
             return kept
         before = kept
         kept = np.delete(kept, int(np.argmin(np.abs(model.coef_[0]))))
+
+
+def table_file(
+    path: str | Path, target: str, test_size: float = 0.25, random_state: int | None = 0
+) -> Dataset:
+    """The rows of a CSV file with names in its first row: labels in the column `target`, numbers in
+    all others; split, and standardised by the training part. Columns that never vary are left out.
+    """
+    names, rows = read_named_columns(Path(path))
+    if target not in names:
+        raise InputError(f"target: expected one of the columns {names}, got {target!r}")
+    k = names.index(target)
+    y = np.array([row[k].strip() for row in rows])
+    columns = []
+    for j in (j for j in range(len(names)) if j != k):
+        try:
+            columns.append(np.array([row[j] for row in rows], dtype=np.float64))
+        except ValueError as error:
+            raise InputError(
+                f"{Path(path).name}: expected numbers in the column {names[j]!r} ({error}); leave "
+                "it out of the file or encode it"
+            ) from error
+    if len(np.unique(y)) != 2:
+        raise InputError(
+            f"target: expected two classes in the column {target!r}, got {len(np.unique(y))}"
+        )
+    for name, column in zip((n for n in names if n != target), columns, strict=True):
+        if not np.isfinite(column).all():
+            raise InputError(f"{Path(path).name}: expected finite numbers in the column {name!r}")
+    varying = [column for column in columns if np.ptp(column) > 0.0]
+    if not varying:
+        raise InputError(f"{Path(path).name}: expected a column of numbers that vary, got none")
+    X = np.column_stack(varying)
+    return standardised(shuffled_split(X, y, test_size, random_state, Path(path).name))
 
 
 FEATURES = 57

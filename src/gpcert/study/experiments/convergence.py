@@ -10,7 +10,7 @@ import numpy as np
 
 import gpcert
 from gpcert.study.experiments.base import Piece, Rows, Sources, Tables, labelled, one_per, subset
-from gpcert.study.experiments.fits import ball_words, fitted
+from gpcert.study.experiments.fits import ball_options, fitted
 from gpcert.study.experiments.pictures import logarithmic, panels, shared_legend
 from gpcert.study.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.study.experiments.statistics import bootstrap, exceeds, share
@@ -41,6 +41,7 @@ class Settings:
     points: int = 10
     radius: float = 0.5
     pixels: int = 4
+    patch: str = "sift"
     epochs: int = 20
     tol: float = 0.01
     boxes: int = 1024
@@ -64,7 +65,7 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     data = subset(sources.load(data_name), settings.train, settings.points, settings.random_state)
     model = gpcert.as_posterior(fitted(data, settings.epochs, settings.random_state))
     x = data.X_test[arguments["point"]]
-    region = gpcert.Ball(x, settings.radius, **ball_words(data_name, x, settings.pixels))
+    region = gpcert.Ball(x, settings.radius, **ball_options(data_name, x, settings))
     most = settings.solver_boxes if "solvers" in method else settings.boxes
     boxes = 1
     while boxes <= most:
@@ -116,22 +117,25 @@ def findings(tables: Tables) -> Iterator[Finding]:
         saved = bootstrap(theirs / ours)
         yield Finding(
             f"{label}: gpcert's bounds need fewer boxes than the paper's",
-            "beyond the paper",
+            "-",
             f"boxes of the paper's bounds over ours, median {saved}"
             + (" (a lower bound: not all converged)" if done.value < 1.0 else ""),
             exceeds(saved, 1.0),
             "yes: the interval of the median ratio lies above 1",
+            beyond=True,
         )
 
 
 def draw(tables: Tables) -> Figure:
-    """Median gap over the points against boxes, with quartiles; converged searches stay."""
+    """Median gap over the points against boxes, and its quartiles; converged searches stay."""
     figure, each = panels(tables["gaps"].groups("data").items(), columns=3)
     for ax, (data, gaps) in each:
         for method, (colour, marker, line) in LOOKS.items():
             budgets, values = _courses(gaps.where(method=method))
             low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
-            ax.fill_between(budgets, low, high, color=colour, alpha=0.15, linewidth=0)
+            # thin lines at the quartiles: areas would hide each other and the medians
+            for quartile in (low, high):
+                ax.plot(budgets, quartile, line, color=colour, linewidth=0.6, alpha=0.7)
             ax.plot(budgets, middle, line, color=colour, marker=marker, markersize=4, label=method)
         logarithmic(ax, np.unique(gaps.numbers("allowed")))
         ax.set_xlabel("boxes allowed")
@@ -154,7 +158,13 @@ TITLE = "Convergence: bounds against boxes, the paper's method and ours"
 SETTINGS = {
     "smallest": Settings(("synthetic2d",), train=12, points=1, epochs=2, boxes=8, solver_boxes=1),
     "quick": Settings(
-        ("synthetic2d", "digits38"), train=40, points=5, boxes=512, solver_boxes=4, step=4
+        ("synthetic2d", "digits38"),
+        train=40,
+        points=5,
+        boxes=512,
+        solver_boxes=4,
+        step=4,
+        patch="blob",
     ),
     "full": Settings(("synthetic2d", "spam", "mnist38")),
 }
@@ -171,7 +181,7 @@ FIGURE = ResultFigure(
 NOTES = (
     "Beyond the paper, which proves convergence and shows no curve of it.",
     "Small models, as the paper's variance bound by solvers takes seconds per box.",
-    "Of images four pixels move.",
+    "Of images four pixels move, those nearest to the largest SIFT key point.",
     "Where the paper's bounds do not converge it is their lower bound of the variance that "
     "stays at 0: trained kernel variances are hundreds of times the least posterior variance. "
     "Their bounds of the mean close within some dozens of boxes in two dimensions.",

@@ -15,7 +15,7 @@ from gpcert.plots.axes import new_figure
 from gpcert.plots.curves import plot_gaps
 from gpcert.plots.explanations import plot_heat_map
 from gpcert.study.datasets import Dataset
-from gpcert.study.experiments.base import Rows, Sources, Tables, labelled
+from gpcert.study.experiments.base import Rows, Sources, Tables, class_label, labelled
 from gpcert.study.experiments.fits import Case, image_shape, trained
 from gpcert.study.experiments.lime_fits import LIMES, limes
 from gpcert.study.experiments.pictures import shared_legend
@@ -23,14 +23,18 @@ from gpcert.study.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.study.experiments.statistics import answer, bootstrap
 from gpcert.utils.optional_imports import Axes, Figure
 
-OURS = "effects"
+OURS, EVERY = "effects", "effects, constant pixels too"
 ROWS = ("image", "effect", "smallest gap", "adversarial")
 
 
 @dataclass(frozen=True)
 class Settings:
     """One test image per class that the model gets right; pixels move by at most `radius` within
-    [0, 1]; `boxes` bound the search for all effects of an image, `gap_boxes` that for one gap."""
+    [0, 1]; `boxes` bound the search for all effects of an image, `gap_boxes` that for one gap.
+
+    Pixels that never vary in the training images rank last in "effects": their length-scales are
+    where training started, so that their effects say nothing about the data; a second ranking has
+    them where their effects put them."""
 
     cases: tuple[Case, ...]
     train: int = 1000
@@ -60,8 +64,11 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> Rows:
     k = list(model.classes_).index(label)
     around = {"radius": settings.radius, "domain": (0.0, 1.0)}
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
-    found = effects(model, x, tol=settings.tol, budget=budget, **around).of(label)
-    values = {OURS: found.values[0, 0], **limes(model, k, x, data, settings, image=True)}
+    bounds = effects(model, x, tol=settings.tol, budget=budget, **around).of(label)
+    every = bounds.values[0, 0]
+    varies = np.ptp(data.X_train, axis=0) > 0.0
+    values = {OURS: np.where(varies, every, 0.0), EVERY: every}
+    values |= limes(model, k, x, data, settings, image=True)
     betas = [beta for beta in settings.betas if beta <= x.size]
     limits = gpcert.Budget(seconds=None, boxes=settings.gap_boxes)
     flipped = None
@@ -76,7 +83,8 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> Rows:
             yield "gaps", {"ranking": name, "beta": beta, **ends}
     for j in range(x.size):
         row = {"pixel": j, "value": float(x[j])}
-        row |= {f"effect {end}": float(getattr(found, end)[0, 0, j]) for end in ("lower", "upper")}
+        row |= {f"effect {end}": float(getattr(bounds, end)[0, 0, j]) for end in ("lower", "upper")}
+        row["varies"] = bool(varies[j])
         row |= {name: float(values[name][j]) for name in LIMES}
         yield "pixels", {**row, "adversarial": None if flipped is None else float(flipped[j])}
 
@@ -149,7 +157,7 @@ def draw(tables: Tables) -> Figure:
     for column, ((data, image, label), pixels) in zip(axes.T, images.items(), strict=True):
         gaps, budgets = (tables[name].where(data=data, image=image) for name in ("gaps", "budgets"))
         _column(column, pixels, gaps, budgets)
-        column[0].set_title(f"{labelled(data)}: {label}", fontsize="medium")
+        column[0].set_title(f"{labelled(data)}: {class_label(data, label)}", fontsize="medium")
     for ax, text in zip(axes[:, 0], ROWS, strict=True):
         ax.set_ylabel(text)
     for ax in axes[2, 1:]:
@@ -173,8 +181,11 @@ def _column(axes: Any, pixels: ResultTable, gaps: ResultTable, budgets: ResultTa
     axes[2].set_xlabel("pixels that may change", fontsize="small")
     flipped = pixels.numbers("adversarial")
     if np.isnan(flipped[0]):
-        axes[3].set(xticks=[], yticks=[], box_aspect=1)
-        axes[3].set_title("none found", fontsize="small")
+        axes[3].set_axis_off()
+        axes[3].set_box_aspect(1)
+        tried = max(betas)
+        told = f"none found:\nany {tried} pixels of this order\nleave the decision as it is"
+        axes[3].text(0.5, 0.5, told, ha="center", va="center", fontsize="small")
         return
     _grey(axes[3], flipped, shape)
     count = budgets.where(ranking=OURS).column("flips at")[0]
@@ -194,6 +205,7 @@ SETTINGS = {
     "quick": Settings((Case("digits358"),), train=250, samples=1000, gap_boxes=50),
     "full": Settings((Case("mnist358"), Case("fashion-tsp"))),
 }
+VARIANTS = {"scripts": {"train": 500}}
 CAPTIONS = {
     "budgets": "Pixels, the most important first by each ranking: proved not to flip the "
     "decision up to, known to flip it at (empty: not within the numbers tried)",
@@ -214,9 +226,9 @@ NOTES = (
     "Laplace, 10 epochs, 1000 training images (the scripts: 500).",
     "The gap at a number of pixels is the smallest over all values of these pixels, enclosed, "
     "not that of one attack; both bounds are proved.",
-    "Pixels are ranked by their effects one by one. Those that are always 0 in the training "
-    "data keep the length-scale 1 and may come first, though all of them together only make "
-    "the model unsure: then more pixels do not help.",
+    "Pixels are ranked by their effects one by one. Those that never vary in the training images "
+    "keep the length-scale that training started at, and all of them together only make the model "
+    "unsure: they rank last. The ranking with them in the place of their effects is shown beside.",
     "LIME as in interpretability-global; in the version of the scripts black pixels have the "
     "weight 0, so that it ranks them last.",
 )

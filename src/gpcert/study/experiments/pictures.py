@@ -51,6 +51,21 @@ def shared_legend(figure: Figure, columns: int = 4) -> Figure:
     return figure
 
 
+SPREAD_FROM = 1e-3
+"""Values from which an axis that shows small numbers is logarithmic: the tolerance of delta."""
+
+
+def spread_near_zero(ax: Axes) -> None:
+    """A vertical axis linear up to `SPREAD_FROM` and logarithmic above, if the values need it."""
+    top = ax.get_ylim()[1]
+    if top <= 10 * SPREAD_FROM:
+        return
+    ax.set_yscale("symlog", linthresh=SPREAD_FROM, linscale=0.5)
+    powers = [p for p in (0.001, 0.01, 0.1, 1.0) if p <= top]
+    ax.set_yticks([0.0, *powers], labels=["0", *(f"{p:g}" for p in powers)])
+    ax.set_ylim(-0.3 * SPREAD_FROM, 1.5 * top)
+
+
 def logarithmic(ax: Axes, ticks: Any) -> None:
     """Both axes logarithmic, with plain numbers at these ticks along the horizontal one; of many
     every second or third has its number."""

@@ -12,7 +12,7 @@ import io
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,11 +20,13 @@ import numpy as np
 
 from gpcert.certificates import Record
 from gpcert.certificates.record import cells_of
-from gpcert.certificates.schema import Cell, cell
+from gpcert.certificates.schema import ADDED, Cell, cell
 from gpcert.errors import InputError
 from gpcert.utils.optional_imports import DataFrame, optional
 
 SCALES = ("smallest", "quick", "full")
+OWN = "own"
+"""The scale of a run on a user's own table, which some experiments have."""
 NOT_JUDGED = "not judged"
 AGREEMENTS = ("yes", "no", "unclear", NOT_JUDGED)
 FILE = "result.json"
@@ -164,7 +166,8 @@ class Finding:
 
     `paper` and `ours` say the numbers in words; `agrees` is "yes" or "no" only where the interval
     of ours settles it, "unclear" otherwise, and "not judged" of a run that is too small to say
-    anything; `comment` says how it was judged.
+    anything; `comment` says how it was judged. `beyond`: the paper does not claim it. `why` is the
+    reason of a disagreement, or that none is known.
     """
 
     claim: str
@@ -172,6 +175,8 @@ class Finding:
     ours: str
     agrees: str
     comment: str = ""
+    beyond: bool = field(default=False, metadata=ADDED)
+    why: str = field(default="", metadata=ADDED)
 
     def __post_init__(self) -> None:
         if self.agrees not in AGREEMENTS:
@@ -216,8 +221,9 @@ class ExperimentResult(Record, kind="experiment"):
 
     def __post_init__(self) -> None:
         check_name("experiment", self.experiment)
-        if self.scale not in SCALES:
-            raise InputError(f"scale: expected one of {list(SCALES)}, got {self.scale!r}")
+        scales = [*SCALES, OWN]
+        if self.scale not in scales:
+            raise InputError(f"scale: expected one of {scales}, got {self.scale!r}")
         for part in ("tables", "figures", "findings", "notes"):
             object.__setattr__(self, part, tuple(getattr(self, part)))
         for part in (self.tables, self.figures):
@@ -257,8 +263,8 @@ class ExperimentResult(Record, kind="experiment"):
         return f"ExperimentResult({self.experiment}, {self.scale}, {counts}, {self.seconds:.3g} s)"
 
     def __str__(self) -> str:
-        findings = [f"  {each.agrees:>10}: {each.claim}: {each.ours}" for each in self.findings]
-        return "\n".join([repr(self), *findings])
+        lines = [f"  {each.agrees:>10}: {each.claim}: {each.ours}" for each in self.findings]
+        return "\n".join([repr(self), *lines])
 
 
 def read_all(folder: str | Path) -> dict[Path, ExperimentResult]:

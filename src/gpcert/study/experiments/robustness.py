@@ -1,4 +1,4 @@
-"""Local robustness: delta by inference and by epochs of training (Fig. 4)."""
+"""Local robustness: delta by inference and by epochs of training (Fig. 3)."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import numpy as np
 
 from gpcert.plots.curves import plot_boxes
 from gpcert.study.experiments.base import Piece, Rows, Sources, Tables, labelled, one_per
-from gpcert.study.experiments.fits import delta_study, ratio_of
-from gpcert.study.experiments.pictures import panels, shared_legend
+from gpcert.study.experiments.fits import MIDDLES, PAPER_POINTS, delta_study, fall_of, ratio_of
+from gpcert.study.experiments.pictures import panels, shared_legend, spread_near_zero
 from gpcert.study.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.study.experiments.statistics import Estimate, answer, bootstrap, exceeds
+from gpcert.study.experiments.statistics import Estimate, answer, exceeds
 from gpcert.utils.optional_imports import Figure
 
 INFERENCE = {"laplace": "Laplace", "ep": "EP"}
-MIDDLES = {"mean": np.mean, "median": np.median}
-"""The paper shows box plots and does not say which number its ratios are of; the few points near
-the boundary rule the mean, the many far from it the median."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`points` test points in random order; `pixels` of an image move."""
+    """`points` test points in random order, of which the first `paper_points` are judged beside
+    them; `pixels` of an image move, a `patch`."""
 
     data: tuple[str, ...]
     train: int = 1000
     test: int = 1000
-    points: int = 50
+    points: int = 200
     epochs: tuple[int, ...] = (10, 40, 100)
     radius: float = 0.1
     pixels: int = 10
+    patch: str = "sift"
+    scaled_start: bool = True
     tol: float = 1e-3
     boxes: int = 20000
     random_state: int = 0
@@ -49,8 +49,8 @@ def pieces(settings: Settings) -> list[Piece]:
 
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
     """One model, and delta at every point."""
-    epochs, inference = arguments["epochs"], arguments["inference"]
-    return delta_study(settings, sources, arguments, settings.train, epochs, inference=inference)
+    options = {"inference": arguments["inference"], "scaled_start": settings.scaled_start}
+    return delta_study(settings, sources, arguments, settings.train, arguments["epochs"], **options)
 
 
 def summary(tables: Tables) -> Rows:
@@ -58,27 +58,37 @@ def summary(tables: Tables) -> Rows:
     resampled, each with both of its deltas."""
     deltas = tables["deltas"]
     for row in tables["models"].records():
-        own = deltas.where(**{name: row[name] for name in ("data", "inference", "epochs")})
-        yield "models", {**row, "median delta": float(np.median(own.numbers("proved")))}
+        same = deltas.where(**{name: row[name] for name in ("data", "inference", "epochs")})
+        yield "models", {**row, "median delta": float(np.median(same.numbers("proved")))}
     for (data, epochs), group in deltas.groups("data", "epochs").items():
         columns = [group.where(inference=each).numbers("proved") for each in INFERENCE]
         for name, middle in MIDDLES.items():
-            ratio = ratio_of(middle, *columns)
-            yield "ratios", {"data": data, "epochs": epochs, "of": name, **ratio._asdict()}
+            for points in dict.fromkeys((len(columns[0]), min(PAPER_POINTS, len(columns[0])))):
+                ratio = ratio_of(middle, *(column[:points] for column in columns))
+                row = {"data": data, "epochs": epochs, "of": name, "points": points}
+                yield "ratios", {**row, **ratio._asdict()}
 
 
 def findings(tables: Tables) -> Iterator[Finding]:
     """Laplace against EP, then the epochs."""
     ratios = tables["ratios"]
     last = max(ratios.column("epochs"))
+    counts = sorted(ratios.distinct("points"))
     for middle in MIDDLES:
-        records: list[Any] = ratios.where(epochs=last, of=middle).records()
-        by_data = {row["data"]: Estimate(row["value"], row["low"], row["high"]) for row in records}
+        few, by_data = (
+            {
+                row["data"]: Estimate(row["value"], row["low"], row["high"])
+                for row in ratios.where(epochs=last, of=middle, points=points).records()
+            }
+            for points in (counts[0], counts[-1])
+        )
         for data, ratio in by_data.items():
+            beside = f"; of the first {counts[0]}: {few[data]}" if len(counts) > 1 else ""
             yield Finding(
                 f"{labelled(data)}: EP is more robust than Laplace, by the {middle} delta",
                 "consistently so",
-                f"{middle} delta of Laplace over EP's after {last} epochs: {ratio}",
+                f"{middle} delta of Laplace over EP's after {last} epochs, {counts[-1]} points: "
+                f"{ratio}{beside}",
                 exceeds(ratio, 1.0),
                 "yes: the interval of the ratio lies above 1",
             )
@@ -90,7 +100,7 @@ def findings(tables: Tables) -> Iterator[Finding]:
     yield from _epochs(tables["deltas"])
 
 
-FIVE_TIMES = ("synthetic2d", "mnist38", "digits38")
+FIVE_TIMES = ("synthetic2d", "synthetic2d-published", "mnist38", "digits38")
 NEAR_FIVE = (2.5, 10.0)
 """What "about 5" may mean: within a factor of two."""
 
@@ -125,7 +135,8 @@ NOTICEABLE = 0.05
 
 
 def _epochs(deltas: ResultTable) -> Iterator[Finding]:
-    """Whether delta falls from the fewest to the most epochs, for every data set and inference."""
+    """Whether delta falls from the fewest to the most epochs, for every data set and inference, by
+    mean and by median."""
     few, many = (f(deltas.column("epochs")) for f in (min, max))
     for data in deltas.distinct("data"):
         for inference, label in INFERENCE.items():
@@ -133,24 +144,21 @@ def _epochs(deltas: ResultTable) -> Iterator[Finding]:
                 deltas.where(data=data, inference=inference, epochs=epochs).numbers("proved")
                 for epochs in (few, many)
             )
-            fall = bootstrap(before - after, np.mean)
-            yield Finding(
-                f"{labelled(str(data))}, {label}: delta falls with the epochs",
-                "falls from 10 to 100 epochs",
-                f"mean (median) delta {_both(before)} after {few}, {_both(after)} after "
-                f"{many} epochs; mean fall {fall}",
-                exceeds(fall, NOTICEABLE * before.mean()),
-                f"yes: the interval of the mean fall lies above {NOTICEABLE:.0%} of delta; "
-                "no: below",
-            )
-
-
-def _both(deltas: np.ndarray) -> str:
-    return f"{np.mean(deltas):.3g} ({np.median(deltas):.2g})"
+            for name, middle in MIDDLES.items():
+                fall = fall_of(middle, before, after)
+                yield Finding(
+                    f"{labelled(str(data))}, {label}: delta falls with the epochs, by the {name}",
+                    "falls from 10 to 100 epochs",
+                    f"{name} delta {middle(before):.3g} after {few}, {middle(after):.3g} after "
+                    f"{many} epochs; fall {fall}",
+                    exceeds(fall, NOTICEABLE * float(middle(before))),
+                    f"yes: the interval lies above {NOTICEABLE:.0%} of delta; no: below",
+                )
 
 
 def draw(tables: Tables) -> Figure:
-    """Box plots: one panel per data set, the epochs along the axis."""
+    """Box plots: one panel per data set, the epochs along the axis; delta is linear near 0 and
+    logarithmic above, as most values are hundreds of times less than the largest."""
     epochs = tables["deltas"].distinct("epochs")
     figure, each_data = panels(tables["deltas"].groups("data").items())
     for ax, (data, deltas) in each_data:
@@ -160,6 +168,7 @@ def draw(tables: Tables) -> Figure:
             for each in epochs
         }
         plot_boxes(ax, values, list(INFERENCE.values()), [str(e) for e in epochs], label="delta")
+        spread_near_zero(ax)
         ax.set_xlabel("epochs of training")
         ax.set_title(labelled(data))
     return shared_legend(figure)
@@ -168,8 +177,14 @@ def draw(tables: Tables) -> Figure:
 TITLE = "Local robustness: delta of Laplace and EP after 10, 40 and 100 epochs"
 SETTINGS = {
     "smallest": Settings(("synthetic2d",), train=30, test=20, points=3, epochs=(1, 2)),
-    "quick": Settings(("synthetic2d", "digits38"), train=200, test=100, points=20),
-    "full": Settings(("synthetic2d", "spam", "mnist38", "fashion-ts")),
+    "quick": Settings(("synthetic2d", "digits38"), train=200, test=100, points=20, patch="blob"),
+    "full": Settings(("synthetic2d", "synthetic2d-published", "spam", "mnist38", "fashion-ts")),
+    "own": Settings(("own",), points=100),
+}
+VARIANTS = {
+    "one-start": {"scaled_start": False},
+    "blob": {"patch": "blob"},
+    "sift-scale": {"patch": "sift-scale"},
 }
 CAPTIONS = {
     "models": "Models, and their mean proved delta with its 95 % interval",
@@ -184,10 +199,15 @@ FIGURE = ResultFigure(
 )
 NOTES = (
     "delta is proved to within 0.001 (the paper: 0.01), as most values are smaller than that.",
-    "An epoch is one evaluation of evidence and gradient; training stops earlier where it "
-    "has converged (column evaluations): then more epochs change nothing.",
+    "An epoch is one evaluation of evidence and gradient of one run. There are two runs, from "
+    "parameters of 1 as in the published scripts and from the scale of the data, and the larger "
+    "evidence is kept (variant one-start: the former alone). A run stops earlier where it has "
+    "converged: then more epochs change nothing.",
+    "Synthetic2D comes twice: with the accuracy that the paper reports (shift 3), and with the "
+    "shift 5 of its published scripts.",
+    "200 points, and the paper's 50 beside them.",
     "EP's probabilities are nearer to 0 and 1 than Laplace's. Far from the boundary its delta "
     "is the smaller one, which rules the median; near it often the larger one, "
     "which rules the mean. The paper's box plots do not say which is meant.",
-    "Images: the ten pixels nearest to the strongest blob move, within [0, 1].",
+    "Images: the ten pixels nearest to the largest SIFT key point move, within [0, 1].",
 )

@@ -33,14 +33,14 @@ from gpcert.study.experiments.base import (
     experiment_named,
 )
 from gpcert.study.experiments.pictures import save
-from gpcert.study.experiments.results import Environment, ExperimentResult, write_whole
+from gpcert.study.experiments.results import OWN, Environment, ExperimentResult, write_whole
 from gpcert.utils.archive import from_json, to_json
 from gpcert.utils.optional_imports import optional
 from gpcert.utils.versions import package_version
 
 FORMAT = "gpcert-part-1"
-LEFT_OUT = ("cli", "plots", "report", "testing")
-"""Rooms of the package on which no number of an experiment depends."""
+LEFT_OUT = ("cli/", "plots/", "study/report/", "testing/")
+"""Packages on which no number of an experiment depends."""
 
 
 @cache
@@ -51,13 +51,13 @@ def code_digest() -> str:
     64
     """
     root = Path(gpcert.__file__).parent
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        place = path.relative_to(root)
-        if place.parts[0] not in LEFT_OUT:
-            found.update(f"{place.as_posix()} ".encode())
-            found.update(path.read_bytes())
-    return found.hexdigest()
+        place = path.relative_to(root).as_posix()
+        if not place.startswith(LEFT_OUT):
+            digest.update(f"{place} ".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def piece_key(experiment: str, settings: Any, piece: Piece, data: Mapping[str, str]) -> str:
@@ -86,10 +86,10 @@ class Part:
         """The finished piece; None if there is none, or a file that is not wholly what it should
         be: then it is computed again."""
         try:
-            found = from_json(path.read_text(encoding="utf-8"))
-            if (found["format"], found["key"]) != (FORMAT, key):
+            content = from_json(path.read_text(encoding="utf-8"))
+            if (content["format"], content["key"]) != (FORMAT, key):
                 return None
-            return Part(dict(found["rows"]), float(found["seconds"]))
+            return Part(dict(content["rows"]), float(content["seconds"]))
         except (InputError, FileNotFoundError, KeyError, TypeError, ValueError):
             return None
 
@@ -136,6 +136,8 @@ def reproduce(
     *,
     scale: str = "quick",
     data: str | Path | None = None,
+    on: str | Path | None = None,
+    target: str | None = None,
     output: str | Path = "results",
     n_jobs: int | None = None,
     progress: bool | None = None,
@@ -149,11 +151,14 @@ def reproduce(
 
     Parameters
     ----------
-    name : one of `gpcert.study.experiments.names()`.
+    name : one of `gpcert.study.experiments.names()`, or of `variant_names()`.
     scale : "quick" (no download, a minute or two), "full" (the paper's sizes) or "smallest"
         (for tests: says nothing about the claims).
     data : a folder with the data files, see `gpcert.study.datasets`; without it those that are
         not generated come from OpenML. Where no file is read (`reads_files`) it must be left out.
+    on, target : a CSV file of your own and the column of its labels, two classes, in the place of
+        the paper's data sets (robustness, safety, interpretability-global, full-image); features
+        are standardised, and a quarter of the rows is kept for testing.
     output : folder of the results; each experiment has one of its own in it.
     n_jobs : processes; by default what `joblib.parallel_config` says, which also chooses where
         the pieces run: here, in processes, or on a Dask or Ray cluster if its backend is set.
@@ -161,9 +166,8 @@ def reproduce(
     """
     experiment = experiment_named(name)
     optional("matplotlib", "reproduce")  # found out before the work
+    scale, sources = _sources(experiment, scale, data, on, target)
     settings = experiment.settings_of(scale)
-    _check_folder(experiment, scale, data)
-    sources = Sources(None if data is None else str(data))
     place = Path(output) / experiment.name
     pieces = experiment.work(scale)
     used = sorted({each for piece in pieces for each in piece.data})
@@ -173,13 +177,13 @@ def reproduce(
     # never taken for these, and quick and full runs share a folder
     pairs = zip(pieces, keys, strict=True)
     paths = [place / "parts" / f"{piece.name}.{key[:16]}.json" for piece, key in pairs]
-    found = dict(enumerate(map(Part.read, paths, keys)))
-    missing = [k for k, part in found.items() if part is None]
+    parts = dict(enumerate(map(Part.read, paths, keys)))
+    missing = [k for k, part in parts.items() if part is None]
     arguments = [(experiment.name, scale, dict(pieces[k].arguments), sources) for k in missing]
     total, start, spent = sum(pieces[k].cost for k in missing), time.perf_counter(), 0.0
 
     def told(left: str) -> str:
-        done = sum(part is not None for part in found.values())
+        done = sum(part is not None for part in parts.values())
         return f"{experiment.name}: {done} of {len(pieces)} pieces, time left: {left}"
 
     with progress_line(sys.stderr.isatty() if progress is None else progress) as line:
@@ -188,17 +192,16 @@ def reproduce(
             k = missing[number]
             # this process writes the files: workers on other machines need no common disk
             part.write(paths[k], keys[k])
-            found[k], spent = part, spent + pieces[k].cost
+            parts[k], spent = part, spent + pieces[k].cost
             line.show(told(f"{(time.perf_counter() - start) * (total / spent - 1.0):.0f} s"))
-    finished = [part for part in found.values() if part is not None]
+    finished = [part for part in parts.values() if part is not None]
     tables = (table for part in finished for table in part.rows.items())
-    rows = ((name, row) for name, own in tables for row in own)
+    rows = ((table, row) for table, records in tables for row in records)
     result = ExperimentResult(
         experiment=experiment.name,
         title=experiment.title,
         scale=scale,
-        # the folder of the data is nobody's business
-        command=f"gpcert reproduce {name} --{scale}" + ("" if data is None else " --data DIR"),
+        command=_command(name, scale, data, target),
         settings=from_json(to_json(asdict(settings))),
         environment=environment(digests, getattr(settings, "random_state", 0)),
         seconds=sum(part.seconds for part in finished),
@@ -217,6 +220,29 @@ def reads_files(name: str, scale: str = "quick") -> bool:
     return any(not SOURCES[each].offline for each in used)
 
 
+def _command(name: str, scale: str, data: Any, target: str | None) -> str:
+    """What was asked, without the paths of this machine."""
+    if scale == OWN:
+        return f"gpcert reproduce {name} --on TABLE --target {target}"
+    return f"gpcert reproduce {name} --{scale}" + ("" if data is None else " --data DIR")
+
+
+def _sources(
+    experiment: Experiment, scale: str, data: Any, on: Any, target: str | None
+) -> tuple[str, Sources]:
+    """The scale and where the data come from: the paper's, or a table of the user's own."""
+    if on is None:
+        if target is not None or scale == OWN:
+            raise InputError("on: expected a CSV file beside target, got none")
+        _check_folder(experiment, scale, data)
+        return scale, Sources(None if data is None else str(data))
+    if data is not None or target is None:
+        raise InputError("on: expected target, the column of the labels, beside it, and no data")
+    if not Path(on).is_file():
+        raise InputError(f"on: expected a CSV file, got {str(on)!r}, which is none")
+    return OWN, Sources(table=str(on), target=target)
+
+
 def _check_folder(experiment: Experiment, scale: str, data: str | Path | None) -> None:
     """That the folder of the data is one, and that it is looked into."""
     if data is None:
@@ -230,6 +256,14 @@ def _check_folder(experiment: Experiment, scale: str, data: str | Path | None) -
             "(its data are generated, or come with scikit-learn); leave it out, or ask for the "
             "scale 'full' if that reads some"
         )
+
+
+def is_current(result: ExperimentResult) -> bool:
+    """Whether a result was computed by this version with its present settings: only then do the
+    present rules apply to its tables."""
+    settings = experiment_named(result.experiment).settings_of(result.scale)
+    same_version = result.environment.gpcert.split()[0] == package_version()
+    return same_version and from_json(to_json(asdict(settings))) == dict(result.settings)
 
 
 def redraw(name: str, output: str | Path = "results") -> ExperimentResult:

@@ -16,16 +16,28 @@ MARKDOWN_ROWS = 30
 
 def markdown_page(results: Mapping[Path, ExperimentResult], title: str, place: Path) -> str:
     """The text of a file in the folder `place`, from which links are taken."""
-    rows = wording.claims(results.values())
-    compared = [[*row[:4], f"{wording.MARKS[row[4]]} {row[4]}", row[5]] for row in rows]
     parts = [f"# {title}", ""]
-    if compared:
+    if any(result.findings for result in results.values()):
         parts += ["## The paper's claims beside our numbers", ""]
-        counts = f"{wording.agreement_counts(results.values())}."
-        parts += [counts, "", *_rows(list(wording.CLAIM_HEADS), compared), ""]
+        parts += [f"{wording.agreement_counts(results.values())}.", ""]
+    for folder, result in results.items():
+        parts += _claims(result, folder, place)
     for folder, result in results.items():
         parts += _experiment(result, folder, place)
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _claims(result: ExperimentResult, folder: Path, place: Path) -> list[str]:
+    """The claims that one experiment judges, below its figures."""
+    if not result.findings:
+        return []
+    rows = [
+        [*row[:3], f"{wording.MARKS[row[3]]} {row[3]}", *row[4:]] for row in wording.claims(result)
+    ]
+    figures = [line for figure in result.figures for line in _figure(result, figure, folder, place)]
+    counts = wording.agreement_counts([result])
+    heads: list[str] = list(wording.CLAIM_HEADS)
+    return [f"### {_text(result.title)}", "", f"{counts}.", "", *figures, *_rows(heads, rows), ""]
 
 
 def _experiment(result: ExperimentResult, folder: Path, place: Path) -> list[str]:
@@ -38,7 +50,7 @@ def _experiment(result: ExperimentResult, folder: Path, place: Path) -> list[str
         *(f"- {_text(note)}" for note in result.notes),
         "",
     ]
-    for figure in result.figures:
+    for figure in () if result.findings else result.figures:  # else it stands beside the claims
         lines += _figure(result, figure, folder, place)
     for table in result.tables:
         lines += _table(table, folder, place)
@@ -60,7 +72,7 @@ def _figure(result: ExperimentResult, figure: ResultFigure, folder: Path, place:
 
 
 def _table(table: ResultTable, folder: Path, place: Path) -> list[str]:
-    rows = [[wording.shown(value) for value in row] for row in table.rows[:MARKDOWN_ROWS]]
+    rows = [list(map(wording.told_cell, table.columns, row)) for row in table.rows[:MARKDOWN_ROWS]]
     link = _data(table.name, folder, place)
     if len(table.rows) > MARKDOWN_ROWS:
         link = f"the first {MARKDOWN_ROWS} of {len(table.rows)} rows, all in {link}"

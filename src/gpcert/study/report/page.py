@@ -25,8 +25,11 @@ from gpcert.utils.archive import to_json
 FORMATS = {"html": "report.html", "markdown": "report.md"}
 """The formats, and the name of the file in the results' folder."""
 
-REPORT_ROWS = 200
+REPORT_ROWS = 60
 """Rows of a table that a page shows; all are in its CSV file."""
+
+LARGEST_CSV = 20_000
+"""Bytes of a table that a page holds whole; larger ones stay in the results' folder."""
 
 TITLE = "Adversarial robustness guarantees for Gaussian processes: the experiments"
 
@@ -83,7 +86,6 @@ POLICY = (
 
 def html_page(results: Mapping[Path, ExperimentResult], title: str) -> str:
     """The page of results in their folders, in the order given."""
-    rows = wording.claims(results.values())
     contents = "".join(
         f'<li><a href="#{result.experiment}">{escape(result.title)}</a></li>'
         for result in results.values()
@@ -92,8 +94,9 @@ def html_page(results: Mapping[Path, ExperimentResult], title: str) -> str:
     taken = wording.time_taken(sum(result.seconds for result in results.values()))
     compared = (
         f"<h2 id='claims'>The paper's claims beside our numbers</h2>"
-        f"<p>{wording.agreement_counts(results.values())}.</p>{claims_html(rows)}"
-        if rows
+        f"<p>{wording.agreement_counts(results.values())}.</p>"
+        + "".join(claims_html(result, folder) for folder, result in results.items())
+        if any(result.findings for result in results.values())
         else ""
     )
     paths = [files("gpcert.study.report") / name for name in ("page.css", "page.js")]
@@ -127,34 +130,35 @@ values appear under the pointer.</p>
 """
 
 
-CHOSEN_BY = ("experiment", "agrees")
-"""Columns of the claims with a menu; prose has none."""
-
-
-def claims_html(claims: Sequence[tuple[str, ...]]) -> str:
-    """The paper's claims beside our numbers; on a narrow screen each row becomes a card."""
-
-    def told(name: str, text: str) -> str:
-        if name == "experiment":
-            return f'<a href="#{text}">{text}</a>'
-        if name == "agrees":
-            return (
-                f'<span class="badge {text.replace(" ", "-")}">{wording.MARKS[text]} {text}</span>'
-            )
-        return escape(text)
-
+def claims_html(result: ExperimentResult, folder: Path) -> str:
+    """The claims that one experiment judges, folded, with its figures beside them; on a narrow
+    screen each row becomes a card."""
+    if not result.findings:
+        return ""
+    kinds = ["text" if name == "agrees" else "prose" for name in wording.CLAIM_HEADS]
     cells = [
         [
-            f'<td data-head="{name}" data-value="{escape(text)}">{told(name, text)}</td>'
+            f'<td data-head="{name}" data-value="{escape(text)}">{_told_claim(name, text)}</td>'
             for name, text in zip(wording.CLAIM_HEADS, row, strict=True)
         ]
-        for row in claims
+        for row in wording.claims(result)
     ]
-    kinds = ["text" if name in CHOSEN_BY else "prose" for name in wording.CLAIM_HEADS]
-    return (
-        '<section class="table" id="claims-table"><div class="tools"></div>'
-        f"{_table('claims', wording.CLAIM_HEADS, kinds, cells)}</section>"
-    )
+    figures = "".join(figure_html(result, figure, folder) for figure in result.figures)
+    name = result.experiment
+    return f"""<details class="fold" id="claims-{name}">
+<summary>{escape(result.title)}: {wording.agreement_counts([result])}
+(<a href="#{name}">settings and tables</a>)</summary>
+<div class="beside"><div>{figures}</div>
+<section class="table" id="claims-table-{name}"><div class="tools"></div>
+{_table("claims", wording.CLAIM_HEADS, kinds, cells)}</section></div>
+</details>
+"""
+
+
+def _told_claim(name: str, text: str) -> str:
+    if name != "agrees":
+        return escape(text)
+    return f'<span class="badge {text.replace(" ", "-")}">{wording.MARKS[text]} {text}</span>'
 
 
 def _table(
@@ -170,10 +174,11 @@ def _table(
 def experiment_html(result: ExperimentResult, folder: Path) -> str:
     """One experiment: what was asked, its figures, tables and settings."""
     notes = "".join(f"<li>{escape(note)}</li>" for note in result.notes)
-    figures = "".join(figure_html(result, figure, folder) for figure in result.figures)
+    every = [] if result.findings else result.figures  # those of claims stand beside them
+    figures = "".join(figure_html(result, figure, folder) for figure in every)
     tables = "".join(table_html(result, table) for table in result.tables)
     data = "".join(
-        f"<li>{escape(name)}: <code>{escape(digest)}</code></li>"
+        f"<li>{escape(wording.told_cell('data', name))}: <code>{escape(digest)}</code></li>"
         for name, digest in result.environment.data.items()
     )
     settings = escape(to_json(dict(result.settings), indent=1))
@@ -211,7 +216,7 @@ def figure_html(result: ExperimentResult, figure: ResultFigure, folder: Path) ->
 def table_html(result: ExperimentResult, table: ResultTable) -> str:
     """A table that can be sorted, filtered and drawn by the page's script."""
     kinds = [_kind(table.column(name)) for name in table.columns]
-    cells = [list(map(_cell, row, kinds)) for row in table.rows[:REPORT_ROWS]]
+    cells = [list(map(_cell, table.columns, row, kinds)) for row in table.rows[:REPORT_ROWS]]
     hidden = len(table.rows) - REPORT_ROWS
     more = f"The first {REPORT_ROWS} of {len(table.rows)} rows; all: " if hidden > 0 else "Data: "
     return f"""<details class="table" id="{result.experiment}-table-{table.name}"{
@@ -232,10 +237,10 @@ def _kind(values: Sequence[Cell]) -> str:
     return "number" if known and all(numbers) else "text"
 
 
-def _cell(value: Cell, kind: str) -> str:
+def _cell(column: str, value: Cell, kind: str) -> str:
     """The exact value travels beside the rounded one, for sorting, drawing and hovering."""
-    text = wording.shown(value)
-    exact = "" if value is None else escape(str(value))
+    text = wording.told_cell(column, value)
+    exact = "" if value is None else escape(str(value) if kind == "number" else text)
     hover = f' title="{exact}"' if isinstance(value, float) and text != exact else ""
     return f'<td class="{kind}" data-value="{exact}"{hover}>{escape(text)}</td>'
 
@@ -245,7 +250,11 @@ def _encoded(content: bytes) -> str:
 
 
 def _download(result: ExperimentResult, table: ResultTable) -> str:
-    content = _encoded(table.to_csv().encode("utf-8"))
+    """A link that holds the table; of a large one the name of its file."""
+    text = table.to_csv().encode("utf-8")
+    if len(text) > LARGEST_CSV:
+        return f"<code>{result.experiment}/{table.name}.csv</code> in the folder of the results"
+    content = _encoded(text)
     return (
         f'<a download="{result.experiment}-{table.name}.csv" '
         f'href="data:text/csv;charset=utf-8;base64,{content}">{table.name}.csv</a>'

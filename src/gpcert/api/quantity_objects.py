@@ -1,0 +1,107 @@
+"""Questions about `Quantity` objects, of this package or of a user's own: what they are called, and
+that they fit the model.
+
+Proofs: docs/mathematics.md, statement 7.6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gpcert.api.range_questions import Owner, RangeQuestion, owners_of
+from gpcert.errors import InputError
+from gpcert.model.class_layout import class_layout
+from gpcert.model.committee import Committee, Model
+from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
+
+LONGEST_TEXT = 160
+"""Characters of an object's fields that are told and stored."""
+
+
+def text_of(quantity: Quantity) -> str:
+    """An object with its fields, as records keep it; long ones are cut."""
+    text = " ".join(repr(quantity).split())
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
+
+
+def question_of_object(model: Model, quantity: Quantity) -> RangeQuestion:
+    """That of a `Quantity`: of one output, in whose place `output=` puts another one, or of several
+    outputs as a whole."""
+    if quantity.by_variance:
+        for member in model.members:
+            member.check_has_variance(f"quantity {type(quantity).__name__}")
+    _check_negative(quantity)
+    if isinstance(quantity, OutputQuantity):
+        return _of_one_output(model, quantity)
+    kind, searched = type(quantity).__name__, model
+    if isinstance(quantity, ClassSums):
+        if isinstance(model, Committee):
+            raise InputError("quantity: expected a model with one ClassLikelihood, got a committee")
+        layout, searched = class_layout(model)
+        if not quantity.layout.same_as(layout):
+            raise InputError("quantity: expected ClassSums of this model's classes, got others")
+    for part in quantity.parts if isinstance(quantity, Compound) else ():
+        _check_output(model, part)
+
+    def asked(_: int, sign: int) -> Quantity:
+        return quantity if sign > 0 else quantity.negative
+
+    return RangeQuestion(searched, kind, (None,), asked, (text_of(quantity),), (kind,))
+
+
+def _of_one_output(model: Model, quantity: OutputQuantity) -> RangeQuestion:
+    """Of every output, by default of that which the quantity names."""
+    kind, count = type(quantity).__name__, _check_output(model, quantity)
+    if isinstance(model, Committee):
+        texts = [(k, f"number {k} of the members'") for k in range(count)]
+        owners = [Owner(k, text, f" of the latent function {text}") for k, text in texts]
+    else:
+        owners = owners_of(model)
+
+    def of(output: int) -> OutputQuantity:
+        same = output == quantity.output
+        return quantity if same else replace(quantity, output=output)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+    def asked(output: int, sign: int) -> Quantity:
+        return of(output) if sign > 0 else of(output).negative
+
+    meanings = (f"{text_of(of(k))} of the latent function {own.owner}"
+                for k, own in enumerate(owners))  # fmt: skip
+    names, labels = (f"{kind}{own.whose}" for own in owners), (own.label for own in owners)
+    about = (asked, tuple(meanings), tuple(names), quantity.output)
+    return RangeQuestion(model, kind, tuple(labels), *about)
+
+
+def _check_output(model: Model, quantity: OutputQuantity) -> int:
+    """How many outputs the model has, which must include that of the quantity."""
+    count, output = sum(member.outputs for member in model.members), quantity.output
+    if isinstance(output, bool) or not isinstance(output, int) or not 0 <= output < count:
+        wanted = f"{type(quantity).__name__} of an output of 0 to {count - 1}"
+        raise InputError(f"quantity: expected {wanted}, got {output!r}")
+    return count
+
+
+def _check_negative(quantity: Quantity) -> None:
+    """That the negative is minus the quantity, at some means and variances, or values of its parts:
+    maxima and verdicts of values below a threshold are read off it."""
+    if isinstance(quantity, OutputQuantity):
+        other = quantity.negative
+        mean, v = np.array([-1.5, 0.0, 0.7, 2.5]), np.array([0.25, 2.0, 1.0, 0.5])
+        ends, same = [(each, (each.sign * mean, v)) for each in (quantity, other)], True
+        same = other.output == quantity.output
+    elif isinstance(quantity, Compound):
+        other = quantity.negative
+        y = np.random.default_rng(0).uniform(0.05, 0.95, (4, len(quantity.parts)))
+        ends, same = [(each, (y,)) for each in (quantity, other)], other.parts == quantity.parts
+    else:
+        return
+    with np.errstate(all="ignore"):
+        value, minus = (np.asarray(each.value(*at)) for each, at in ends)
+        close = np.allclose(-minus, value, rtol=1e-9, atol=1e-12, equal_nan=True)
+    if not (same and close):
+        raise InputError(
+            f"quantity: expected {type(quantity).__name__}.negative to be minus it, got another "
+            "function; define the property `negative`"
+        )
