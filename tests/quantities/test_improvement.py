@@ -1,6 +1,7 @@
 """Expected improvement and its probability: lines, cells, verbs; against 400 bits and samples."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -229,3 +230,26 @@ def test_words_that_do_not_fit():
         gpcert.prediction_range(classifier, BOX, quantity="ei")
     with pytest.raises(InputError, match="best_f: expected a finite number"):
         ExpectedImprovement(0, 1, math.inf)
+
+
+@pytest.mark.parametrize("name", ["ei", "log_ei"])
+@pytest.mark.parametrize(("a", "b"), [(1.0, -0.05), (0.2, -0.1), (0.02, -0.3), (3.0, -2.0)])
+def test_falling_means_with_extremes_inside(name, a, b):
+    """Positive improvements that fall while the deviation grows: EI has a least value or a greatest
+    one inside, at neither end, and bounds of pieces come near it."""
+    v = np.linspace(0.0, 4.0, 4001)
+    with ctx.workprec(PRECISION):
+        values = [float(reference(name, arb(a) + arb(b) * arb(w), arb(w))) for w in v[1:]]
+    values = np.array([math.log(a) if "log" in name else a, *values])
+    up, down = (KINDS[name](0, sign, 0.0) for sign in (1, -1))
+    for pieces in (1, 8, 64):
+        edges = np.linspace(0.0, 4.0, pieces + 1)
+        flat = np.ones(pieces)
+        low = up.lowest(a * flat, b * flat, edges[:-1], edges[1:])
+        high = -down.lowest(-a * flat, -b * flat, edges[:-1], edges[1:])
+        for k, (start, end) in enumerate(pairwise(edges)):
+            inside = values[(v >= start) & (v <= end)]
+            assert low[k] <= inside.min()
+            assert inside.max() <= high[k]
+    assert low.min() >= values.min() - 0.03
+    assert high.max() <= values.max() + 2e-3

@@ -21,7 +21,7 @@ from gpcert.kernels.nodes.phases import (
 )
 from gpcert.kernels.parameters import FREQUENCIES, POSITIVE, Parameter
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, Points, namespace
-from gpcert.numerics.rounding import SIN_COS_ULPS, TINY, U, gamma, up
+from gpcert.numerics.rounding import POW_ULPS, SIN_COS_ULPS, TINY, U, gamma, up
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -159,11 +159,11 @@ class CosineBatch(PhaseBatch):
             spread = up(u + self.node.phase_errors[None, :], 2)
             even = swing(self.cosine, self.sine, spread)[1]
             odd = swing(self.sine, self.cosine, spread)[1]
-            found = [up(self.node.variance * even, 2)]
+            suprema = [up(self.node.variance * even, 2)]
             for n, most in ((1, odd), (2, even), (3, odd)):
-                size = up(self.node.variance * u**n * most, n + 4)
-                found.append(xp.where(u > 0, size, xp.zeros_like(size)))
-        return tuple(found)
+                size = up(self.node.variance * u**n * most, POW_ULPS + 4)
+                suprema.append(xp.where(u > 0, size, xp.zeros_like(size)))
+        return tuple(suprema)
 
     def diagonal_jet(self) -> tuple[Jet, Triple]:
         """v, 0 and -v W W^T: the value exact, the Hessian with two roundings an entry."""

@@ -32,7 +32,7 @@ from gpcert.kernels.nodes.phases import (
 from gpcert.kernels.parameters import FREQUENCIES, Parameter, numbers
 from gpcert.kernels.sizes import times
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
-from gpcert.numerics.rounding import SIN_COS_ULPS, gamma, root, up
+from gpcert.numerics.rounding import POW_ULPS, SIN_COS_ULPS, gamma, root, up
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -95,7 +95,7 @@ class CosinePair(Kernel):
         """Psi of the points."""
         waves = [(self.first, float(self.phases[0])), (self.second, float(self.phases[1]))]
         both = [AffinePhase.of_points(points, w, p) for w, p in waves]
-        (b1, e1), (b2, e2) = (_known(*found) for found in both)
+        (b1, e1), (b2, e2) = (_known(*phase) for phase in both)
         array = frame.backend.asarray
         first, second = (AffinePhase.of(w, p, frame) for w, p in waves)
         return LocalCosinePair(
@@ -155,7 +155,7 @@ class LocalCosinePair(LocalNode):
             most = swing(xp.cos(half), xp.sin(half), up(spread, 8))[1]
             lengths = [up(2.0 * most, 1)]
             for n in (1, 2, 3):
-                total = up(u[0] ** n + u[1] ** n, n + 4)
+                total = up(u[0] ** n + u[1] ** n, POW_ULPS + 4)
                 lengths.append(xp.where((u[0] > 0) | (u[1] > 0), total, xp.zeros_like(total)))
             gram = tuple(tuple(times(lengths[i], lengths[j]) for j in range(4)) for i in range(4))
             remainders = [circle_remainders(part) for part in u]
@@ -208,15 +208,15 @@ class CosinePairBatch(PhaseBatch):
     def _sums(self, parts: list[Array]) -> Triple:
         """`sum_a part_a |W_a|^n`, n = 0, 1, 2, rounded up."""
         lengths = [phase.length for phase in self.node.phases]
-        xp, found = namespace(parts[0]), []
+        xp, sums = namespace(parts[0]), []
         with np.errstate(over="ignore"):
             for n in range(3):
                 terms = [
                     part * length**n if length > 0 or n == 0 else xp.zeros_like(part)
                     for part, length in zip(parts, lengths, strict=True)
                 ]
-                found.append(up(terms[0] + terms[1], 2 * n + 4))
-        return tuple(found)
+                sums.append(up(terms[0] + terms[1], 2 * n + 4))
+        return tuple(sums)
 
     def _turned(self, real: Array, imaginary: Array) -> Jet:
         """With `real + i imaginary` (B,) in the place of Psi(z_i)."""
@@ -243,7 +243,7 @@ class CosinePairBatch(PhaseBatch):
                     most = xp.minimum(up(moved + error, 4), self.length + xp.zeros_like(moved))
                     size = most if n == 0 else xp.where(u > 0, u**n * most, xp.zeros_like(most))
                     total[n] = total[n] + size
-            higher = [xp.where(size > 0, up(size, 12), size) for size in total[1:]]
+            higher = [xp.where(size > 0, up(size, POW_ULPS + 8), size) for size in total[1:]]
         return up(total[0], 4), *higher
 
     @cached_property

@@ -45,6 +45,9 @@ from gpcert.quantities.output import OutputQuantity, usable_segment
 _LARGEST_PLACE = 30.0
 """Tangent planes are taken at scores up to here; any place is valid."""
 
+NEWTON_STEPS = 3
+"""For one of these places."""
+
 Bounds = Callable[[Array, Array], tuple[Array, Array]]
 """From u and v to certified bounds of a function of them."""
 
@@ -248,18 +251,33 @@ def least_excess(bounds: Bounds, logarithmic: bool, line: Line) -> Reals:
     )
     best = bounds(means[1], v_low)[0]  # EI increases in both
     roots = [nonnegative(down(xp.sqrt(v), 1)) for v in (v_low, split)]
-    middle = 0.5 * (means[0] + means[1]), 0.5 * (roots[0] + roots[1])
-    for u, s in ((means[0], roots[0]), (means[1], roots[1]), middle):
-        plane = _tangent_plane(u, s, means[:2], roots)
+    for c in _places(means[:2], roots):
+        plane = _tangent_plane(c, means[:2], roots)
         best = xp.maximum(best, log_bounds(plane, plane)[0] if logarithmic else plane)
     best = xp.where(split > v_low, best, at_low)
     return xp.where(falling, xp.minimum(best, xp.minimum(at_split, at_high)), at_low)
 
 
-def _tangent_plane(u: Array, s: Array, means: list[Array], roots: list[Array]) -> Array:
-    """The smaller of the lower bounds of `u Phi(c) + s phi(c)` at two points, c about u / s."""
-    xp = namespace(u)
-    c = xp.clip(u / xp.clip(s, 1e-300, None), -_LARGEST_PLACE, _LARGEST_PLACE)
+def _places(means: list[Array], roots: list[Array]) -> list[Array]:
+    """Numbers c whose planes are good: the scores at two points and between them, and where the
+    plane is equal at both, `phi(c) / Phi(c) = (u_1 - u_2) / (s_2 - s_1)`, by Newton's method."""
+    xp = namespace(means[0])
+    middle = 0.5 * (means[0] + means[1]), 0.5 * (roots[0] + roots[1])
+    pairs = [(means[0], roots[0]), (means[1], roots[1]), middle]
+    places = [u / xp.clip(s, 1e-300, None) for u, s in pairs]
+    slope = (means[0] - means[1]) / xp.clip(roots[1] - roots[0], 1e-300, None)
+    slope = xp.clip(slope, 1e-100, 1e100)
+    c = xp.where(slope < 0.3, xp.sqrt(nonnegative(-2.0 * xp.log(2.5 * slope))), -slope)
+    for _ in range(NEWTON_STEPS):
+        ratio = mills_ratios(c)[0]
+        c = xp.clip(c + xp.log(ratio / slope) / (ratio + c), -_LARGEST_PLACE, _LARGEST_PLACE)
+    places = [xp.clip(each, -_LARGEST_PLACE, _LARGEST_PLACE) for each in (*places, c)]
+    return [xp.where(xp.isnan(each), xp.zeros_like(each), each) for each in places]
+
+
+def _tangent_plane(c: Array, means: list[Array], roots: list[Array]) -> Array:
+    """The smaller of the lower bounds of `u Phi(c) + s phi(c)` at two points."""
+    xp = namespace(c)
     mass, density = normal_cdf_bounds(c), down(normal_pdf(c), 1024)
     ends = []
     for at, root in zip(means, roots, strict=True):

@@ -23,7 +23,7 @@ EXTRAS = {
     "flint": "check",
     **dict.fromkeys(("hypothesis", "mpmath", "pytest"), "testing"),
     **{"torch": "torch", "gpytorch": "gpytorch", "botorch": "botorch", "GPy": "gpy"},
-    **{"gpjax": "gpjax", "tinygp": "tinygp"},
+    **{"gpjax": "gpjax", "tinygp": "tinygp", "optuna": "optuna", "skopt": "skopt"},
 }
 """Which extra of pyproject.toml brings a package."""
 

@@ -37,19 +37,19 @@ from gpcert.numerics.arrays import (
     Reals,
     namespace,
 )
-from gpcert.numerics.rounding import TINY, U, gamma, nonnegative, root, up, up_float
+from gpcert.numerics.rounding import POW_ULPS, TINY, U, gamma, nonnegative, root, up, up_float
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
 LARGEST_EXTENT = 1e60
-"""Scaled coordinates beyond this are refused: their powers leave float64."""
+"""Scaled coordinates beyond this are refused: their powers overflow."""
 
 SMALLEST_EXTENT = 2.0**-400
 """Extents above 0 count as this much: roots of squares that underflow are off by 2^-537, which is
 less than the rounding of coordinates of this size."""
 
 MAX_SUBTRACTED_FEATURES = 32
-"""Up to here distances are found by subtracting coordinates; beyond, by expanding the square."""
+"""Up to here distances are computed by subtracting coordinates; beyond, by expanding the square."""
 
 SMALLEST_SCALE = 1e-100
 """Scales below this count as this much in bounds: their squares must not vanish."""
@@ -129,7 +129,7 @@ class LocalRadial(LocalNode):
 
     @property
     def expanded(self) -> bool:
-        """Distances of many features are found by expanding the square."""
+        """Distances of many features are computed by expanding the square."""
         return self.scale.shape[0] > MAX_SUBTRACTED_FEATURES
 
     def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
@@ -145,7 +145,7 @@ class LocalRadial(LocalNode):
                     moments.append(infinite_beyond_zero(rho2))
                     continue
                 power = xp.where(rho2 > 0, rho2, xp.ones_like(rho2)) ** n
-                moments.append(xp.where(rho2 > 0, up(most * power, n + 4), zero))
+                moments.append(xp.where(rho2 > 0, up(most * power, POW_ULPS + 4), zero))
             squares = self.profile.squared_remainders(rho2)
             zeroth, first, second = (
                 xp.where(rho2 > 0, up(root(self.variance * part), 4), zero) for part in squares
@@ -196,9 +196,9 @@ class LocalRadial(LocalNode):
         xp = namespace(centers)
         points = self.table.points
         if isinstance(centers, np.ndarray) and not self.expanded:
-            found = cdist(centers, points, "sqeuclidean")
-            found += self.fixed
-            return np.sqrt(found, out=found)
+            squared = cdist(centers, points, "sqeuclidean")
+            squared += self.fixed
+            return np.sqrt(squared, out=squared)
         squares = self.fixed + xp.zeros(
             (centers.shape[0], 1), dtype=xp.float64, device=centers.device
         )
@@ -220,13 +220,13 @@ class LocalRadial(LocalNode):
         roundings. Expanded: r^2 is off by `(f + 16) U extent^2`, its root by no more than
         `error / r` and `sqrt(error)`.
         """
-        found = gamma(self.roundings) * r + COORDINATE * extents
+        rounding = gamma(self.roundings) * r + COORDINATE * extents
         if not self.expanded:
-            return found
+            return rounding
         xp, f = namespace(r), self.scale.shape[0]
         error = up((f + 16) * U * extents**2, 4) + xp.zeros_like(r)
         root = xp.sqrt(error)
-        return up(xp.minimum(root, error / xp.maximum(r, root)), 4) + found
+        return up(xp.minimum(root, error / xp.maximum(r, root)), 4) + rounding
 
     def is_regular(self, farthest: Annotated[Array, "n 1"]) -> bool:
         """Whether F_0, F_1 and F_2 have one small relative error at all distances up to these: it

@@ -34,7 +34,7 @@ from gpcert.numerics.arrays import (
     namespace,
     row_blocks,
 )
-from gpcert.numerics.rounding import TINY, U, gamma, nonnegative, up
+from gpcert.numerics.rounding import POW_ULPS, TINY, U, gamma, nonnegative, up
 from gpcert.regions.cells import squared_distance_ranges
 from gpcert.regions.scaled import ScaledCells
 
@@ -52,12 +52,12 @@ class RadialBatch(NodeBatch):
 
     def _terms(self, *pairs: tuple[int, int]) -> list[PerCellAndPoint]:
         """`RadialProfile.terms` at the distances, block by block."""
-        found = [namespace(self.r).empty_like(self.r) for _ in pairs]
+        results = [namespace(self.r).empty_like(self.r) for _ in pairs]
         for block in row_blocks(self.r):
             terms = self.node.profile.terms(self.r[block], *pairs)
-            for kept, term in zip(found, terms, strict=True):
+            for kept, term in zip(results, terms, strict=True):
                 kept[block] = term
-        return found
+        return results
 
     @cached_property
     def value(self) -> PerCellAndPoint:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -92,8 +92,8 @@ class RadialBatch(NodeBatch):
     def _accuracy(self) -> tuple[Accuracy, tuple[Array, Array]]:
         """(B, N) arrays that a sum by bins does without; F_1 and F_2 as they may be used."""
         if self.regular:
-            found = self.node.regular_accuracy(self.r, self.node.extents, self.profile)
-            return found, self._factors
+            accuracy = self.node.regular_accuracy(self.r, self.node.extents, self.profile)
+            return accuracy, self._factors
         ends = (self.r, self.r)
         return self.node.accuracy(ends, self.distance_error, self.node.extents, self.profile)
 
@@ -203,9 +203,10 @@ class RadialBatch(NodeBatch):
         if not math.isfinite(steepest):
             return None
         with np.errstate(over="ignore"):
-            left = up(node.variance * (steepest / 6.0) * rho**3, 8)
+            left = up(node.variance * (steepest / 6.0) * rho**3, POW_ULPS + 8)
             if math.isfinite(curvature):
-                left = xp.minimum(left, up(node.variance * (curvature / 8.0) * rho**4, 8))
+                fourth = up(node.variance * (curvature / 8.0) * rho**4, POW_ULPS + 8)
+                left = xp.minimum(left, fourth)
         return xp.where(rho > 0, left, xp.zeros_like(left))
 
     def diagonal_jet(self) -> tuple[Jet, Triple]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from gpcert.kernels.nodes.radial_profiles import PEAK_SLACK, RadialProfile
 from gpcert.numerics.arrays import Array, PerCellAndPoint, Reals, namespace
-from gpcert.numerics.rounding import TINY, U, nonnegative, up
+from gpcert.numerics.rounding import POW_ULPS, TINY, U, nonnegative, up
 
 if TYPE_CHECKING:
     pass
@@ -41,7 +41,7 @@ PIECES = 4
 """Of [0, 1], for the Bernstein coefficients of a fifth derivative."""
 
 CELLS = 2000
-"""Intervals of r over which the largest third derivative of a profile is found, once."""
+"""Intervals of r over which the largest third derivative of a profile is computed, once."""
 
 
 class DistanceRange(NamedTuple):
@@ -62,10 +62,10 @@ def radial_variations(
     xp = namespace(rho)
     low = distances.low
     high = xp.minimum(distances.high, xp.full_like(low, FAR))
-    found = []
+    suprema = []
     for n in orders:
         if n == 0:
-            found.append(up(variance * _inflated(profile.terms(low, (0, 0))[0]), 4))
+            suprema.append(up(variance * _inflated(profile.terms(low, (0, 0))[0]), 4))
             continue
         if n == 3:
             shape = xp.minimum(third(profile, low, high), xp.full_like(low, largest_third(profile)))
@@ -73,10 +73,10 @@ def radial_variations(
             shape = (first if n == 1 else _second)(profile, low, high)
         with np.errstate(over="ignore"):
             # `up` keeps the power positive: 0 times infinity is not a number
-            size = up(variance * (up(rho**n, n)[:, None] * shape), 8)
+            size = up(variance * (up(rho**n, POW_ULPS)[:, None] * shape), 8)
         moving = rho[:, None] + 0.0 * low > 0  # without displacement there is no derivative
-        found.append(xp.where(moving, size, xp.zeros_like(low)))
-    return tuple(found)
+        suprema.append(xp.where(moving, size, xp.zeros_like(low)))
+    return tuple(suprema)
 
 
 def _inflated(value: Array) -> Array:
@@ -140,8 +140,8 @@ def third(profile: RadialProfile, low: Reals, high: Reals) -> Reals:
     outer = outer * nonnegative(1.0 - 3.0 / xp.where(growth > 3.0, growth, 3.0 + zero) + 8.0 * U)
     falling = xp.maximum(inner, outer) * (1.0 + SLACK)
     falling = xp.where(high >= turn * (1.0 - PEAK_SLACK), falling, zero)
-    found = up(xp.maximum(rising, falling), 8)
-    return xp.where(exists, found, xp.full_like(found, np.inf))
+    supremum = up(xp.maximum(rising, falling), 8)
+    return xp.where(exists, supremum, xp.full_like(supremum, np.inf))
 
 
 def _rising_third(profile: RadialProfile, low: Array, high: Array) -> Array:
@@ -158,7 +158,7 @@ def share_weights(parts: tuple[float, ...]) -> list[float]:
     exact numbers.
 
     Statement: with `M(q)` the supremum of the fifth derivative at distances within q rho of those
-    of the centre, `rho^5 / 120` times `sum_j weight_j M(q_j)` is at least what degree 4 leaves.
+    of the centre, `rho^5 / 120` times `sum_j weight_j M(q_j)` bounds the remainder of degree 4.
     Reason: the remainder is the integral of `(1 - q)^4 / 24` times that derivative at c + q d, and
     most of the weight is near the centre.
     """
@@ -214,8 +214,8 @@ def fifth(profile: RadialProfile, low: Reals, high: Reals) -> Reals:
     for a, b, c in _quintic_coefficients(PIECES):
         most = xp.maximum(most, a * A1 - b * B0 + c * C1)
         least = xp.minimum(least, a * A0 - b * B1 + c * C0)
-    found = up(xp.maximum(most, -least) + (16.0 * U) * (A1 + B1 + C1), 8)
-    return xp.where(known, found, xp.full_like(low, np.inf))
+    supremum = up(xp.maximum(most, -least) + (16.0 * U) * (A1 + B1 + C1), 8)
+    return xp.where(known, supremum, xp.full_like(low, np.inf))
 
 
 @lru_cache(maxsize=4)
