@@ -179,9 +179,10 @@ def test_rounding_of_inexact_weights(case):
     weights = case.rng.normal(size=expansion.K.shape) * 10.0 ** case.rng.integers(-3, 4)
     none = np.zeros(len(expansion.K))
     exact_weights = Combination(weights, 1.0)
-    for own in (False, True):
-        a, plain, third = kernel._coefficients(expansion, replace(exact_weights, own=own))
-        inexact = replace(exact_weights, own=own, slack=none)
+    for with_center in (False, True):
+        exact = replace(exact_weights, with_center=with_center)
+        a, plain, third = kernel._coefficients(expansion, exact)
+        inexact = replace(exact, slack=none)
         same, found, cubic = kernel._coefficients(expansion, inexact)
         assert np.array_equal(a, same)
         assert np.all(found >= plain * (1.0 - 1e-9))

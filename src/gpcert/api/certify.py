@@ -19,6 +19,7 @@ from gpcert.api.rules import Rule, decision_candidates, margin_of
 from gpcert.api.running import margin_text, progress_line
 from gpcert.attacks import Decision
 from gpcert.certificates import Certificate, Interval, Status
+from gpcert.certificates.proof import check_covered, decision_proof
 from gpcert.model.committee import Model
 from gpcert.regions import Region
 from gpcert.search import Progress, StopReason, solve
@@ -31,6 +32,7 @@ def certify(
     radius: Any = None,
     *,
     region: Region | None = None,
+    proof: bool = False,
     **options: Unpack[DecisionOptions],
 ) -> Certificate:
     """Prove or refute that the decision at x is the decision for every point of a region.
@@ -62,6 +64,8 @@ def certify(
     class_weight : cost of a mistake on each class, `{label: weight}` or in the classes' order: the
         largest weight times probability decides. Of two classes: threshold w1 / (w1 + w2), exactly.
     delta, output_norm : regression, the paper's delta-robustness: `||mu(x') - mu(x)||_p <= delta`.
+    proof : prepare a proof, which `save("name.cert")` writes and the separate program
+        `gpcert-check` checks (docs/certificates.md).
     budget : 60 seconds by default, as everywhere; see `prediction_range`, also for the others.
 
     The search stops as soon as the property is decided. The decision at x is itself proved; where
@@ -86,7 +90,7 @@ def certify(
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certify_many")
     chosen = RegionSpecification.read(options, radius, region).around(posterior, point)
-    decision, settings = read_decision(options, posterior), SearchSettings.read(options)
+    decision, settings = read_decision(options, posterior), SearchSettings.read(options, proof)
     with progress_line(options.get("progress")) as line:
         progress = Progress(start, lambda state: line.show(margin_text(state)))
         return certify_region(posterior, point, chosen, decision, settings, progress)
@@ -139,11 +143,17 @@ def certify_rule(
     Statement: with `lower <= goal <= upper` for the least value of the goal, the least margin lies
     between `lower - level` and `upper - level`, rounded outwards; the verdict is the sign of both.
     """
+    if settings.proof:
+        check_covered(rule.model, region, [rule.quantity])
     stop: dict[str, Any] = {"tol": 0.0, "target": rule.target, "progress": progress or Progress()}
     result = solve(settings.problem(rule.model, region, [rule.quantity], **stop))
     (goal,), cost = result.goals, (result.boxes, result.seconds)
     margin = margin_of(goal.lower, goal.upper, rule.level)
-    return certificate_of(region, rule, settings, margin, result.reason, cost, goal.point)
+    certificate = certificate_of(region, rule, settings, margin, result.reason, cost, goal.point)
+    if not settings.proof:
+        return certificate
+    asked = rule.model, rule.quantity, rule.level
+    return replace(certificate, proof=decision_proof(certificate, region, *asked, result.leaves))
 
 
 def certificate_of(

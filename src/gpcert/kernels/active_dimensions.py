@@ -184,8 +184,8 @@ class ActiveBatch(KnownBatch):
     def second_order_remainder(
         self, coefficients: PerCellAndPoint, third: PerCellAndPoint
     ) -> TaylorRemainder:
-        found = self.part.second_order_remainder(coefficients, third)
-        return found.placed(to_numpy(self.index), self.features)
+        remainder = self.part.second_order_remainder(coefficients, third)
+        return remainder.placed(to_numpy(self.index), self.features)
 
     def diagonal_second_order_remainder(self) -> PerCell | None:
         return self.part.diagonal_second_order_remainder()

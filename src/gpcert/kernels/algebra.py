@@ -57,8 +57,8 @@ def product_of(kernels: Sequence[Kernel | float]) -> Kernel:
     """
     factor, merged, parts = 1.0, None, []
     for part in _flat(kernels, Product):
-        own, kernel = _unscaled(part)
-        factor *= own
+        scale, kernel = _unscaled(part)
+        factor *= scale
         if isinstance(kernel, Constant):
             factor *= kernel.variance
         elif isinstance(kernel, SquaredExponential):

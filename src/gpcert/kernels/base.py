@@ -79,14 +79,14 @@ class Kernel(ABC):
         Only a choice of units: any positive numbers are valid. The shortest of the parts' lengths,
         of the parameters that are lengths and of a radian of those that are frequencies.
         """
-        found = [np.full((1, d), np.inf), *(part.typical_lengths(d)[None] for part in self.parts)]
+        lengths = [np.full((1, d), np.inf), *(part.typical_lengths(d)[None] for part in self.parts)]
         with np.errstate(divide="ignore", over="ignore"):
             for name, parameter in self.parameters.items():
                 if parameter.unit:
                     sizes = np.abs(np.atleast_2d(getattr(self, name)))
                     sizes = np.broadcast_to(sizes, (len(sizes), d))
-                    found.append(sizes if parameter.unit > 0 else 1.0 / sizes)
-        return np.concatenate(found).min(axis=0)
+                    lengths.append(sizes if parameter.unit > 0 else 1.0 / sizes)
+        return np.concatenate(lengths).min(axis=0)
 
     @abstractmethod
     def node(self, points: Points, frame: Frame) -> LocalNode:
@@ -179,8 +179,8 @@ class Kernel(ABC):
         if exponent == 0:
             return self
         if self.has_variance:
-            own = self.variance  # pyright: ignore[reportAttributeAccessIssue]
-            variance = float(exactly_scaled("kernel", own, exponent))
+            before = self.variance  # pyright: ignore[reportAttributeAccessIssue]
+            variance = float(exactly_scaled("kernel", before, exponent))
             return replace(self, variance=variance)  # pyright: ignore[reportArgumentType]
         if len(self.parts) == 1:
             return self.with_parts((self.parts[0].with_factor(exponent),))
@@ -214,8 +214,8 @@ class Kernel(ABC):
 
     def config(self) -> dict[str, Any]:
         """Its fields (numbers, lists, nested [name, config]): the registry rebuilds it so."""
-        own = fields(self)  # pyright: ignore[reportArgumentType]
-        return {field.name: _plain(getattr(self, field.name)) for field in own}
+        parameters = fields(self)  # pyright: ignore[reportArgumentType]
+        return {field.name: _plain(getattr(self, field.name)) for field in parameters}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Kernel:

@@ -201,9 +201,9 @@ class Scale(Kernel):
     def in_units(self, points: Points) -> tuple[Kernel, int]:
         """The factor's power of two goes, its mantissa stays."""
         part, e = self.kernel.in_units(points)
-        own = even_exponent(self.factor)
-        factor = float(exactly_scaled("factor", self.factor, -own))
-        return (part if factor == 1.0 else Scale(part, factor)), e + own
+        exponent = even_exponent(self.factor)
+        factor = float(exactly_scaled("factor", self.factor, -exponent))
+        return (part if factor == 1.0 else Scale(part, factor)), e + exponent
 
     def parted(self) -> tuple[float, Kernel]:
         factor, inside = self.kernel.parted()

@@ -159,11 +159,11 @@ class CosineBatch(PhaseBatch):
             spread = up(u + self.node.phase_errors[None, :], 2)
             even = swing(self.cosine, self.sine, spread)[1]
             odd = swing(self.sine, self.cosine, spread)[1]
-            found = [up(self.node.variance * even, 2)]
+            suprema = [up(self.node.variance * even, 2)]
             for n, most in ((1, odd), (2, even), (3, odd)):
                 size = up(self.node.variance * u**n * most, n + 4)
-                found.append(xp.where(u > 0, size, xp.zeros_like(size)))
-        return tuple(found)
+                suprema.append(xp.where(u > 0, size, xp.zeros_like(size)))
+        return tuple(suprema)
 
     def diagonal_jet(self) -> tuple[Jet, Triple]:
         """v, 0 and -v W W^T: the value exact, the Hessian with two roundings an entry."""

@@ -95,7 +95,7 @@ class CosinePair(Kernel):
         """Psi of the points."""
         waves = [(self.first, float(self.phases[0])), (self.second, float(self.phases[1]))]
         both = [AffinePhase.of_points(points, w, p) for w, p in waves]
-        (b1, e1), (b2, e2) = (_known(*found) for found in both)
+        (b1, e1), (b2, e2) = (_known(*phase) for phase in both)
         array = frame.backend.asarray
         first, second = (AffinePhase.of(w, p, frame) for w, p in waves)
         return LocalCosinePair(
@@ -208,15 +208,15 @@ class CosinePairBatch(PhaseBatch):
     def _sums(self, parts: list[Array]) -> Triple:
         """`sum_a part_a |W_a|^n`, n = 0, 1, 2, rounded up."""
         lengths = [phase.length for phase in self.node.phases]
-        xp, found = namespace(parts[0]), []
+        xp, sums = namespace(parts[0]), []
         with np.errstate(over="ignore"):
             for n in range(3):
                 terms = [
                     part * length**n if length > 0 or n == 0 else xp.zeros_like(part)
                     for part, length in zip(parts, lengths, strict=True)
                 ]
-                found.append(up(terms[0] + terms[1], 2 * n + 4))
-        return tuple(found)
+                sums.append(up(terms[0] + terms[1], 2 * n + 4))
+        return tuple(sums)
 
     def _turned(self, real: Array, imaginary: Array) -> Jet:
         """With `real + i imaginary` (B,) in the place of Psi(z_i)."""

@@ -76,8 +76,10 @@ def _theta(m: int) -> list[float]:
 @lru_cache(maxsize=128)
 def _coefficients(p: int, n: int) -> tuple[float, ...]:
     """Of `(2 nu)^n theta / theta_p(0)`, see `Matern.weighted`, lowest first."""
-    found = reverse_bessel(p - n) if n <= p else (0,) * (n - p) + reverse_bessel(n - p - 1)[::-1]
-    return tuple(float(Fraction((2 * p + 1) ** n * c, reverse_bessel(p)[0])) for c in found)
+    polynomial = (
+        reverse_bessel(p - n) if n <= p else (0,) * (n - p) + reverse_bessel(n - p - 1)[::-1]
+    )
+    return tuple(float(Fraction((2 * p + 1) ** n * c, reverse_bessel(p)[0])) for c in polynomial)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,11 +140,11 @@ class Matern(RadialKernel):
     def at_zero(self) -> tuple[float, float, float, float]:
         """`nu^n / ((nu - 1) ... (nu - n))`, finite for n <= p."""
         nu = Fraction(2 * self.p + 1, 2)
-        found, value = [], Fraction(1)
+        values, value = [], Fraction(1)
         for n in range(1, 4):
             value = value * nu / (nu - n)
-            found.append(float(up(float(value), 2)) if n <= self.p else math.inf)
-        one, two, three = found
+            values.append(float(up(float(value), 2)) if n <= self.p else math.inf)
+        one, two, three = values
         return 1.0, one, two, three
 
     def _scaled(self, r: Array) -> Array:
@@ -155,7 +157,7 @@ class Matern(RadialKernel):
         xp = namespace(r)
         p, t = self.p, self._scaled(r)
         value = xp.exp(-t)  # meets the polynomial first: the quotient may be subnormal
-        found = []
+        products = []
         for n, k in pairs:
             m, exponent = (p - n, k) if n <= p else (n - p - 1, k - 2 * (n - p) + 1)
             term = horner(_theta(m), t) * value
@@ -164,8 +166,8 @@ class Matern(RadialKernel):
                 term *= power(t, exponent)
             elif exponent < 0:
                 term = _quotient(term, power(t, -exponent))
-            found.append(term)
-        return found
+            products.append(term)
+        return products
 
     @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def weighted(
@@ -173,7 +175,7 @@ class Matern(RadialKernel):
     ) -> list[np.ndarray]:
         """One exponential and one division for all: `theta_m(t) / t^(2m+1)` is a polynomial in
         `q = 1 / t` with the coefficients of theta_m, which are positive, from q^(m+1) on."""
-        p, found = self.p, []
+        p, terms = self.p, []
         t = self._rate * r
         np.minimum(t, LARGEST_T, out=t)
         value = np.exp(-t)
@@ -182,8 +184,8 @@ class Matern(RadialKernel):
         for n in range(highest + 1):
             term = horner(_coefficients(p, n), t if n <= p else q)
             term *= value
-            found.append(term)
-        return found
+            terms.append(term)
+        return terms
 
     def growth(self, n: int, r: Reals) -> Reals:
         """A quotient of reverse Bessel polynomials; beyond t = 1e10 it grows like t."""
@@ -230,6 +232,6 @@ class Matern(RadialKernel):
         """See `_series`; of order n only for p >= n."""
         xp = namespace(rho2)
         t = xp.where(rho2 > 0, up(self._rate * xp.sqrt(rho2), 4), xp.zeros_like(rho2))
-        found = all_at(_series(self.p), t)
-        found += [infinite_beyond_zero(rho2)] * (3 - len(found))
-        return tuple(found)
+        remainders = all_at(_series(self.p), t)
+        remainders += [infinite_beyond_zero(rho2)] * (3 - len(remainders))
+        return tuple(remainders)

@@ -39,10 +39,10 @@ def number(
     """A number for which `allowed` holds, `wanted` in words."""
 
     def check(name: str, value: Any) -> Any:
-        found = float(finite_array(name, value, ndim=0))
-        if not allowed(found):
+        stored = float(finite_array(name, value, ndim=0))
+        if not allowed(stored):
             raise InputError(f"{name}: expected {wanted}, got {value!r}{advice}")
-        return kind(found)
+        return kind(stored)
 
     return Parameter(check)
 
@@ -57,10 +57,10 @@ def numbers(
     """Numbers for which `allowed` holds, one per feature, or one for all where `ndim` is None."""
 
     def check(name: str, value: Any) -> np.ndarray:
-        found = constant_array(name, value, ndim)
-        if (ndim is None and found.ndim > 1) or not np.all(allowed(found)):
+        stored = constant_array(name, value, ndim)
+        if (ndim is None and stored.ndim > 1) or not np.all(allowed(stored)):
             raise InputError(f"{name}: expected {wanted}, got {value!r}")
-        return found
+        return stored
 
     return Parameter(check, features, unit)
 

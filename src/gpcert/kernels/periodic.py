@@ -316,8 +316,8 @@ class PeriodicBatch(NodeBatch):
         weighted = self.first * c[:, None, :]
         product = weighted @ xp.permute_dims(self.first, (0, 2, 1))
         product = 0.5 * (product + xp.permute_dims(product, (0, 2, 1)))  # exactly symmetric
-        own = xp.sum(self.second * c[:, None, :], axis=2)
-        return Jet(xp.sum(c, axis=1), xp.sum(weighted, axis=2), product + _diagonal(own))
+        diagonal = xp.sum(self.second * c[:, None, :], axis=2)
+        return Jet(xp.sum(c, axis=1), xp.sum(weighted, axis=2), product + _diagonal(diagonal))
 
     def gradients(self) -> Annotated[Array, "B f N"]:
         """`k L1_j`."""

@@ -51,8 +51,10 @@ class RadialKernel(Kernel, RadialProfile):
     @cached_property
     def profile(self) -> RadialProfile:
         """The same shape with length-scale and variance 1: one record for all kernels of it."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore
-        return _shape(type(self), tuple((own | {"length_scale": 1.0, "variance": 1.0}).items()))
+        parameters = {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore
+        return _shape(
+            type(self), tuple((parameters | {"length_scale": 1.0, "variance": 1.0}).items())
+        )
 
     def reordered(self, index: Annotated[np.ndarray, "d"]) -> Kernel:
         lengths = np.empty(len(index))
@@ -70,8 +72,8 @@ class RadialKernel(Kernel, RadialProfile):
         if lengths.ndim == 1 or not ORDINARY[0] < lengths < ORDINARY[1]:
             return cdist(X / lengths, Y / lengths, metric)
         # one length for all features: the points need not be scaled
-        found = cdist(X, Y, metric) / lengths
-        return found / lengths if squared else found
+        distances = cdist(X, Y, metric) / lengths
+        return distances / lengths if squared else distances
 
     def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return self.variance * self.profile.terms(self._distances(X, Y), (0, 0))[0]

@@ -12,14 +12,11 @@ from typing import Any, ClassVar
 
 from gpcert.kernels.parameters import Parameter, number
 from gpcert.kernels.radial import RadialKernel
-from gpcert.numerics.arrays import Array, Reals, namespace
+from gpcert.numerics.arrays import Reals, namespace
 from gpcert.numerics.rounding import EXP_ULPS, U, up
 
 SMALLEST_ALPHA, LARGEST_ALPHA = 1e-9, 1e15
 """Beyond, r^2 / (2 alpha) and alpha log1p of it leave what float64 can hold."""
-
-LARGEST_RATIO = 1e290
-"""r^2 / (2 alpha) is cut here where only a limit is asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,54 +50,31 @@ class RationalQuadratic(RadialKernel):
     }
     zero_slack: ClassVar[float] = 0.0
 
-    def _coefficient(self, n: int) -> float:
-        return math.prod(1.0 + i / self.alpha for i in range(n))
-
     @cached_property
     def at_zero(self) -> tuple[float, float, float, float]:
         """The products of `1 + i / alpha`."""
-        one, two, three = (float(up(self._coefficient(n), 2 * n)) for n in (1, 2, 3))
+        factors = [1.0 + i / self.alpha for i in range(3)]
+        one, two, three = (float(up(math.prod(factors[:n]), 2 * n)) for n in (1, 2, 3))
         return 1.0, one, two, three
 
-    def _ratio(self, r: Array) -> Array:
+    def _q(self, r: Reals) -> Reals:
         return r * r / (2.0 * self.alpha)
 
-    def terms(self, r: Reals, *pairs: tuple[int, int]) -> list[Reals]:
+    def shape(self, r: Reals) -> Reals:
         """By log1p and exp: for large alpha a power of 1 + q would lose its digits."""
         xp = namespace(r)
-        q = self._ratio(r)
-        value = xp.exp(-self.alpha * xp.log1p(q))
-        # r^k / (1+q)^n by quotients that stay in range, one a factor
-        slow = 1.0 / (1.0 + q)
-        found = []
-        for n, k in pairs:
-            term = value * self._coefficient(n)
-            for i in range(n):
-                term = term * (slow * r if i < k else slow)
-            for _ in range(n, k):
-                term = term * r
-            found.append(term)
-        return found
+        return xp.exp(-self.alpha * xp.log1p(self._q(r)))
 
-    def growth(self, n: int, r: Reals) -> Reals:
-        xp = namespace(r)
-        q = self._ratio(r)
-        q = xp.minimum(q, xp.full_like(q, LARGEST_RATIO))
-        return 2.0 * (self.alpha + n) * (q / (1.0 + q))
-
-    def steepness(self, n: int, low: Reals, high: Reals) -> Reals:
-        """`(1 + n/alpha) r / (1 + q)`: numerator at high, denominator at low; or its maximum."""
-        xp = namespace(low)
-        best = math.sqrt(0.5 * self.alpha)  # r / (1 + q) is largest at q = 1
-        slope = xp.minimum(high / (1.0 + self._ratio(low)), xp.full_like(high, best))
-        return up((1.0 + n / self.alpha) * slope, 16)
+    def ratio(self, n: int, r: Reals) -> Reals:
+        return (1.0 + n / self.alpha) / (1.0 + self._q(r))
 
     def roundings(self, r: Reals) -> Reals:
-        """The exponent `alpha log1p(q)` carries EXP_ULPS + 6 roundings; then exp, 3 quotients."""
+        """The exponent `alpha log1p(q)` carries EXP_ULPS + 6 roundings; then exp, and seven of each
+        ratio, five at most, and of powers."""
         xp = namespace(r)
-        exponent = self.alpha * xp.log1p(self._ratio(r))
+        exponent = self.alpha * xp.log1p(self._q(r))
         exponent = xp.minimum(exponent, xp.full_like(exponent, 750.0))  # below: underflow
-        return (EXP_ULPS + 8) * exponent + (EXP_ULPS + 40)
+        return (EXP_ULPS + 8) * exponent + (EXP_ULPS + 56)
 
     def uniform_error(self, r: Reals, rate: float, shift: Reals) -> Reals | None:
         """Steepness at most `(1 + 2/alpha) m`, exponent `alpha log1p(q) <= r m`, where

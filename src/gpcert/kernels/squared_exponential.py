@@ -66,11 +66,11 @@ class SquaredExponential(RadialKernel, SectionKernel):
         return [value * power(most, k) if k else value for _, k in pairs]
 
     def at_squares(self, r2: Reals, a: float) -> Reals:
-        found = np.minimum(r2, 3600.0)  # r <= 60, as in `terms`
-        found *= -0.5
-        np.exp(found, out=found)
-        found *= a
-        return found
+        values = np.minimum(r2, 3600.0)  # r <= 60, as in `terms`
+        values *= -0.5
+        np.exp(values, out=values)
+        values *= a
+        return values
 
     def errors_at_squares(self, r2: Reals, roundings: int) -> Reals:
         """The exponent is a half of the square, exp and the product with `a` are the rest

@@ -77,12 +77,12 @@ def latent_ranges(intervals: CellIntervals, layout: ClassLayout, noise: float) -
         spreads.append(local.variance_units(j).range(*(s.bound for s in intervals.variance(j))))
     slack = _repair(intervals.evaluation, layout)
     means = tuple(_combined(outputs, layout.pair(0, k), 0.0) for k in range(1, layout.classes))
-    found = []
+    ranges = []
     for k, other in ((0, 0), (layout.n - 1, layout.n - 1), (0, layout.n - 1)):
         terms = layout.covariance(0, k + 1, other + 1)
         low, high = _combined(spreads, terms, noise * (2.0 if k == other else 1.0))
-        found.append((down(low - slack, 1), up(high + slack, 1)))
-    return _consistent(means, found[: layout.n], found[2])
+        ranges.append((down(low - slack, 1), up(high + slack, 1)))
+    return _consistent(means, ranges[: layout.n], ranges[2])
 
 
 def _combined(values: list[Range], terms: Terms, shift: float) -> Range:
@@ -119,12 +119,12 @@ def _consistent(
         return xp.where(known, end, zero + other)
 
     own_means = tuple((safe(low), safe(high, 1.0)) for low, high in means)
-    own = tuple((nonnegative(safe(low)), nonnegative(safe(high, 1.0))) for low, high in variances)
-    largest = up(xp.sqrt(own[0][1]) * xp.sqrt(own[-1][1]), 3)
+    cut = tuple((nonnegative(safe(low)), nonnegative(safe(high, 1.0))) for low, high in variances)
+    largest = up(xp.sqrt(cut[0][1]) * xp.sqrt(cut[-1][1]), 3)
     low, high = covariance
     low, high = xp.where(low > -largest, low, -largest), xp.where(high < largest, high, largest)
     # only a cell without a point of the region can have crossed ends: any range is right there
-    return LatentRanges(own_means, own, (xp.minimum(low, high), xp.maximum(low, high)), known)
+    return LatentRanges(own_means, cut, (xp.minimum(low, high), xp.maximum(low, high)), known)
 
 
 def conditional_mean(ranges: LatentRanges, given: Range) -> Range:

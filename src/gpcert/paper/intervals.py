@@ -84,7 +84,7 @@ class CellIntervals:
         expansion, cells = self.evaluation.expansion, self.evaluation.cells
         N, f = expansion.K.shape[1], cells.lower.shape[1]
         rows = max(1, int(LARGEST_CHUNK / (N * (2 * f + 2))))
-        (node, frame), found = self.tree, []
+        (node, frame), chunks = self.tree, []
         whole = None
         if len(cells) <= rows and isinstance(expansion, TaylorExpansion):
             whole = expansion.batch
@@ -92,8 +92,8 @@ class CellIntervals:
             checkpoint()
             part = cells.take(np.arange(start, min(start + rows, len(cells))))
             geometry = ScaledCells.in_frame(part, frame)
-            found.append(self.kind(relax(whole or node.at(geometry), geometry)))
-        return found
+            chunks.append(self.kind(relax(whole or node.at(geometry), geometry)))
+        return chunks
 
     @remembered
     def mean(self, output: int, sign: int) -> Side:
@@ -101,11 +101,11 @@ class CellIntervals:
         linear function of the displacements, minimised together with the lines."""
         weights = sign * self.local.weights[output][None, :]
         slope, trend = None, self.local.cell_trend(self.evaluation.expansion, output)
-        relaxations = [own.relaxation for own in self.programs]
+        relaxations = [program.relaxation for program in self.programs]
         if self.local.trend is not None:  # exact: frame units are powers of two
             slope = sign * self.local.trend.slopes[output] * relaxations[0].lifted.unit
-        found = [best_linear(ClosedForms(part), weights, slope) for part in relaxations]
-        side = self._side(found)
+        minima = [best_linear(ClosedForms(part), weights, slope) for part in relaxations]
+        side = self._side(minima)
         lower = side.bound[:, 0]
         lower = lower if trend is None else down(lower - trend.error, 1)
         return Side(lower, side.shift[:, 0])
@@ -116,7 +116,7 @@ class CellIntervals:
         A, C = self._forms(output)
         expansion = self.evaluation.expansion
         loss, least = (
-            self._side([least_difference(own, *forms) for own in self.programs])
+            self._side([least_difference(program, *forms) for program in self.programs])
             for forms in ((C, A), (A, C))
         )
         prior = self.local.kernel.variance_range(expansion)
@@ -135,11 +135,11 @@ class CellIntervals:
 
         return self.local.memo.once(("square forms", index), compute)
 
-    def _side(self, found: list[Minimum]) -> Side:
+    def _side(self, minima: list[Minimum]) -> Side:
         """Those of all chunks, from frame units to the user's."""
-        xp = namespace(found[0].lower)
-        point = xp.concat([part.point for part in found], axis=0)
-        lower = xp.concat([part.lower for part in found], axis=0)
+        xp = namespace(minima[0].lower)
+        point = xp.concat([part.point for part in minima], axis=0)
+        lower = xp.concat([part.lower for part in minima], axis=0)
         return Side(lower, point * self.programs[0].relaxation.lifted.unit)
 
 
@@ -162,13 +162,13 @@ def _output(
 
     The line of slope 0 through the least mean is exactly that, and so is the band's worst end.
     """
-    own, c = evaluation.output(quantity.output)
-    intervals, local, sign = CellIntervals(own, kind), own.local, quantity.sign
-    rho2 = own.expansion.geometry.rho2
+    member, c = evaluation.output(quantity.output)
+    intervals, local, sign = CellIntervals(member, kind), member.local, quantity.sign
+    rho2 = member.expansion.geometry.rho2
     q = zero = v_low = v_high = namespace(rho2).zeros_like(rho2)
     sides: list[Side] = []
     if quantity.by_mean:  # Proposition "mean bound"
-        units = local.mean_units(c, own.expansion).signed(sign)
+        units = local.mean_units(c, member.expansion).signed(sign)
         q = units.below(intervals.mean(c, sign).bound)
         sides += [intervals.mean(c, s) for s in (sign, -sign)]
     if quantity.by_variance:
@@ -186,7 +186,7 @@ def _compound(
     low, high, sides = [], [], []
     for part in quantity.parts:
         for each, sign, ends in ((part, 1, low), (part.negative, -1, high)):
-            lower, own = _output(each, kind, evaluation)
+            lower, extremal = _output(each, kind, evaluation)
             ends.append(sign * lower)
-            sides.append(own[0])
+            sides.append(extremal[0])
     return quantity.lowest(low, high), sides

@@ -115,12 +115,12 @@ class LiftedBox:
     def _over_ball(self, g: Array, c: Array, half: Array) -> Array:
         """`min g.e` over the part of the ball in the cell, and `c e^2 >= min(c, 0) half^2`."""
         xp, f = namespace(g), self.features
-        own = self.cells.scaled_minimum(g[..., :f], 1.0 / self.unit)
+        linear = self.cells.scaled_minimum(g[..., :f], 1.0 / self.unit)
         bend = up(xp.sum(nonnegative(-c[..., :f]) * half[..., :f] ** 2, axis=-1), f + 8)
         P, g, c, half = g.shape[-1], g[..., f:], c[..., f:], half[..., f:]
         size = xp.sum(xp.abs(g) * half, axis=-1) + xp.sum(xp.abs(c) * half**2, axis=-1)
-        total = own - bend + xp.sum(_parabola(g, c, half), axis=-1)
-        return total - up(gamma(P + 16) * (size + xp.abs(own) + bend), P + 8)
+        total = linear - bend + xp.sum(_parabola(g, c, half), axis=-1)
+        return total - up(gamma(P + 16) * (size + xp.abs(linear) + bend), P + 8)
 
     def minimiser(self, coefficients: Array) -> Annotated[Array, "B M f"]:
         """(B, M, f): displacements of the features at which the parabolas are least."""

@@ -202,9 +202,9 @@ class SolverPrograms(ClosedForms):
         for b, program in enumerate(self._cells):
             for m in range(rows.shape[1]):
                 checkpoint()
-                found = program.minimise(rows[b, m])
-                if found is not None:
-                    both[:, b, m] = found
+                solution = program.minimise(rows[b, m])
+                if solution is not None:
+                    both[:, b, m] = solution
         return Multipliers(*self._on_device(both[0], both[1]))
 
     def quadratic(self, form: SquareForm, c: PerCellAndPoint) -> tuple[Array, Multipliers | None]:
@@ -214,9 +214,9 @@ class SolverPrograms(ClosedForms):
         both = np.zeros((2, len(host), 1, host.shape[1]))
         for b, program in enumerate(self._cells):
             checkpoint()
-            found = program.minimise_square(A, host[b])
-            if found is not None:
-                r, both[:, b, 0] = found
+            solution = program.minimise_square(A, host[b])
+            if solution is not None:
+                r, both[:, b, 0] = solution
                 p[b] = A @ r
         p, under, over = self._on_device(p, both[0], both[1])
         return p, Multipliers(under, over)

@@ -58,10 +58,10 @@ class Planes:
         B, N, width = columns.shape
         if y.ndim == 2:
             wide = xp.reshape(xp.permute_dims(columns, (1, 0, 2)), (N, B * width))
-            found = xp.permute_dims(xp.reshape(y @ wide, (-1, B, width)), (1, 0, 2))
+            sums = xp.permute_dims(xp.reshape(y @ wide, (-1, B, width)), (1, 0, 2))
         else:
-            found = y @ columns
-        return found[..., : width // 2], found[..., width // 2 :]
+            sums = y @ columns
+        return sums[..., : width // 2], sums[..., width // 2 :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +113,11 @@ def _box(
     }
     places = {}
     for key, each in lifted:
-        own, places[key] = ranges[each.kind], each.columns
+        parts_of_kind, places[key] = ranges[each.kind], each.columns
         if each.columns is None:
-            first = sum(parts[0].shape[1] for parts in own)
+            first = sum(parts[0].shape[1] for parts in parts_of_kind)
             places[key] = np.arange(first, first + each.slopes[0].shape[2])
-            own.append(each.ranges)
+            parts_of_kind.append(each.ranges)
     half, spreads, least, most = (
         xp.concat(list(part), axis=1)
         for kind in ranges.values()

@@ -194,9 +194,9 @@ def rotated_ranges(
     for start in range(0, form.vectors.shape[0], rows):
         checkpoint()
         u = form.vectors[start : start + rows]
-        found = best_linear(programs, xp.concat([u, -u], axis=0)).lower
-        low.append(found[:, : u.shape[0]])
-        high.append(-found[:, u.shape[0] :])
+        least = best_linear(programs, xp.concat([u, -u], axis=0)).lower
+        low.append(least[:, : u.shape[0]])
+        high.append(-least[:, u.shape[0] :])
     return xp.concat(low, axis=1), xp.concat(high, axis=1)
 
 
@@ -234,11 +234,11 @@ def _bounded(programs: ClosedForms, form: LinearForm, multipliers: Multipliers |
     xp = namespace(form.c)
     known = xp.all(xp.isfinite(form.c), axis=1) & xp.isfinite(form.constant)
     c = xp.where(known[:, None], form.c, xp.zeros_like(form.c))[:, None, :]
-    found = best_linear(programs, c, multipliers=multipliers)
-    lower = found.lower[:, 0]
+    best = best_linear(programs, c, multipliers=multipliers)
+    lower = best.lower[:, 0]
     total = lower + form.constant - up(gamma(2) * (xp.abs(lower) + xp.abs(form.constant)), 4)
     total = xp.where(known, total, xp.full_like(total, -np.inf))
-    return Minimum(finite_or_none(total), found.point[:, 0])
+    return Minimum(finite_or_none(total), best.point[:, 0])
 
 
 def variance_interval(

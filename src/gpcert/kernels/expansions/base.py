@@ -69,7 +69,7 @@ class Expansion:
 @dataclass(frozen=True, eq=False)
 class Combination:
     """The functions `f = sum_i weights_bi k(., z_i)`, one per cell, or `k(., c_b)` minus that if
-    it is the cell's `own`.
+    `with_center`.
 
     `weights` is (N,) or (B, N), `squared_norm` bounds ||f||^2 in the kernel's space, and `slack`
     (B,) the Euclidean norm of the weights' own errors.
@@ -77,20 +77,20 @@ class Combination:
 
     weights: Array
     squared_norm: float | Array
-    own: bool = False
+    with_center: bool = False
     slack: Array | None = None
 
     @cached_property
     def signed(self) -> Annotated[Array, "... N"]:
         """What the values k(., z_i) are multiplied by."""
-        return -self.weights if self.own else self.weights
+        return -self.weights if self.with_center else self.weights
 
     def of(self, rows: slice) -> Combination:
         """Those of some of the cells."""
         weights = self.weights[rows] if self.weights.ndim > 1 else self.weights
         norm, slack = self.squared_norm, self.slack
         norm = norm if isinstance(norm, int | float) or norm.ndim == 0 else norm[rows]
-        return Combination(weights, norm, self.own, None if slack is None else slack[rows])
+        return Combination(weights, norm, self.with_center, None if slack is None else slack[rows])
 
 
 @dataclass(frozen=True, eq=False)

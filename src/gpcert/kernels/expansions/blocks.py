@@ -52,7 +52,7 @@ class TaylorExpansion(Expansion):
     @cached_property
     def K(self) -> PerCellAndPoint:  # pyright: ignore[reportIncompatibleVariableOverride]
         """See `Expansion`: not computed before it is asked for."""
-        return self.gathered(lambda own: (own.batch.value,))[0]
+        return self.gathered(lambda block: (block.batch.value,))[0]
 
     def spread(self, weights: Array) -> PerCellAndPoint:
         """Weights (N,) or (B, N), for every cell."""
@@ -88,7 +88,7 @@ class TaylorExpansion(Expansion):
             return []
         step = -(-cells // number)
         rows = (slice(start, min(start + step, cells)) for start in range(0, cells, step))
-        return [(own, self._part(own)) for own in rows]
+        return [(part, self._part(part)) for part in rows]
 
     def _part(self, rows: slice) -> TaylorExpansion:
         index = np.arange(rows.start, rows.stop)
@@ -97,11 +97,11 @@ class TaylorExpansion(Expansion):
 
     def gathered(self, compute: Callable[[TaylorExpansion], T]) -> T:
         """A tuple of arrays of all cells, from those of each block."""
-        found = [compute(own) for _, own in self.blocks]
-        if len(found) == 1:
-            return found[0]
+        answers = [compute(block) for _, block in self.blocks]
+        if len(answers) == 1:
+            return answers[0]
         concat = namespace(self.geometry.rho2).concat
-        return cast("T", tuple(concat(list(each), axis=0) for each in zip(*found, strict=True)))
+        return cast("T", tuple(concat(list(each), axis=0) for each in zip(*answers, strict=True)))
 
 
 def joined(parts: Sequence[FunctionModel]) -> FunctionModel:
@@ -111,9 +111,9 @@ def joined(parts: Sequence[FunctionModel]) -> FunctionModel:
     concat = namespace(parts[0].value).concat
 
     def each(records: Sequence[object], name: str) -> Array:
-        return concat([getattr(own, name) for own in records], axis=0)
+        return concat([getattr(record, name) for record in records], axis=0)
 
-    cubics = [own.cubic for own in parts if own.cubic is not None]
+    cubics = [part.cubic for part in parts if part.cubic is not None]
     known = ("tensor", "rest", "absolute") if len(cubics) == len(parts) else ()
     return FunctionModel(
         value=each(parts, "value"),
@@ -123,6 +123,6 @@ def joined(parts: Sequence[FunctionModel]) -> FunctionModel:
         below=each(parts, "below"),
         above=each(parts, "above"),
         linear_error=each(parts, "linear_error"),
-        gained=any(own.gained for own in parts),
+        gained=any(part.gained for part in parts),
         cubic=CubicPart(*(each(cubics, name) for name in known)) if known else None,
     )

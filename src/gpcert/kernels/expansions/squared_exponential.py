@@ -123,7 +123,7 @@ class LocalSquaredExponential(
         moments = self.moments_and_cubes(coefficients, expansion.scaled)
         zeroth, gradient, hessian = moments[0]
         # omega k(., c) = s^2 exactly: the function at the centre itself is the constant
-        value = zeroth + self.variance if combination.own else zeroth
+        value = zeroth + self.variance if combination.with_center else zeroth
         known = self.known_squared_norm(
             xp.abs(value) - errors[:, 0],
             length_below(gradient, 1) - errors[:, 1],
@@ -143,7 +143,7 @@ class LocalSquaredExponential(
             cubic = replace(higher.cubic, rest=up(higher.cubic.rest + tail, 2))
         below = above = remainder
         gained = False
-        if pointwise and not combination.own:
+        if pointwise and not combination.with_center:
             t, error = combination.weights, self.relative_error
             underflow = self.floor * float(xp.sum(xp.abs(t)))
             where = (expansion.distances, self.fixed_distances, self.variance * t)
@@ -164,7 +164,7 @@ class LocalSquaredExponential(
         Degrees 2 to 6 from the points' Gram matrix (`higher_degrees`), or, if that is less,
         Cauchy-Schwarz for all of them: N^2 + N f operations per cell instead of N f^2.
         """
-        if combination.own or combination.slack is not None:
+        if combination.with_center or combination.slack is not None:
             return None
         if expansion.scaled.shape[1] <= MAX_CUBIC_FEATURES:
             return None
@@ -221,10 +221,10 @@ class LocalSquaredExponential(
         if combination.slack is None:
             coefficients, rounding = self.terms(K, combination.signed)
             underflow = self.floor * xp.sum(xp.abs(xp.reshape(weights, (-1, N))), axis=1)
-            terms = xp.sum(xp.abs(coefficients), axis=1) if combination.own else 0.0
+            terms = xp.sum(xp.abs(coefficients), axis=1) if combination.with_center else 0.0
             errors, third = rounding[:, :3], rounding[:, 3]
         else:
-            coefficients, squares = _products_and_squares(K, weights, combination.own)
+            coefficients, squares = _products_and_squares(K, weights, combination.with_center)
             length = up(root(squares), N + 8)
             sizes, wrong = (up(xp.sqrt(part), 2) for part in expansion.squared_sizes)
             eta = gamma(N + 2 * self.points.shape[-1] + 136)
@@ -234,7 +234,7 @@ class LocalSquaredExponential(
             terms = length * sizes[:, 0]
             errors = errors + up(combination.slack[:, None] * sizes, 8)
         errors = errors + underflow[:, None]
-        if combination.own:
+        if combination.with_center:
             last = up(gamma(4) * (self.variance + terms), 8)
             errors = errors + xp.stack([last, 0.0 * last, 0.0 * last], axis=1)
         return coefficients, errors, third
@@ -322,8 +322,8 @@ class LocalSquaredExponential(
         columns = self._columns
         for start in range(0, len(expansion.K), cells):
             part = slice(start, start + cells)
-            own = columns[part] if columns.ndim > 2 else columns
-            yield _times_offsets(expansion.K[part], own, expansion.scaled[part])
+            rows = columns[part] if columns.ndim > 2 else columns
+            yield _times_offsets(expansion.K[part], rows, expansion.scaled[part])
 
     @cached_property
     def _columns(self) -> Array:
@@ -400,7 +400,7 @@ def _products_and_squares(K: Array, weights: Array, opposite: bool) -> tuple[Arr
 def _times_offsets(K: Array, columns: Array, scaled: Array) -> Array:
     """(B, f, N): `k_i (z_ij - c_j)`."""
     if isinstance(K, np.ndarray):  # in one place, row after row
-        found = np.empty((*scaled.shape, K.shape[1]))
-        np.subtract(columns, scaled[:, :, None], out=found)
-        return np.multiply(found, K[:, None, :], out=found)
+        products = np.empty((*scaled.shape, K.shape[1]))
+        np.subtract(columns, scaled[:, :, None], out=products)
+        return np.multiply(products, K[:, None, :], out=products)
     return K[:, None, :] * (columns - scaled[:, :, None])

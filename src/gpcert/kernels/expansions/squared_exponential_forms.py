@@ -125,7 +125,7 @@ def _higher_degrees(B: Array, points: Array, lengths: Array, eta: Array) -> Arra
     joined = [rows[:, None] * rows[None, :], turned @ turned.T]
     joined += [B @ (powers[a] @ B) for a in range(2, degree // 2 + 1)]
     spread = xp.stack([xp.abs(B) @ lengths**a for a in range(degree // 2 + 1)])
-    found = []
+    sizes_by_degree = []
     for n in range(3, degree + 1):
         size = 0.0
         for a in range(n // 2 + 1):
@@ -134,8 +134,8 @@ def _higher_degrees(B: Array, points: Array, lengths: Array, eta: Array) -> Arra
             part = xp.sqrt(nonnegative(square + 16.0 * eta * most))
             times = (1 if 2 * a == n else 2) * math.comb(n, a)
             size = size + times * part / math.factorial(n)
-        found.append(size)
-    sizes = xp.stack(found)
+        sizes_by_degree.append(size)
+    sizes = xp.stack(sizes_by_degree)
     sizes = xp.where(xp.isnan(sizes), xp.full_like(sizes, math.inf), sizes)  # of overflows
     return up(sizes, 4 * len(B) + 64)
 
@@ -168,17 +168,17 @@ def monotone_signs(
     """(f,): 1 where the function, weighted, rises on the one cell of the expansion, -1 where it
     falls, 0 where that is not known or the cell has no width."""
     xp, geometry = namespace(expansion.K), expansion.geometry
-    found = xp.zeros_like(geometry.half[0])
+    signs = xp.zeros_like(geometry.half[0])
     (active,) = xp.nonzero(geometry.half[0] > 0)
     N = len(table.points)
     large = (MAX_SLOPE_POINTS if function.W is None else MAX_FORM_POINTS) < N
     if large or not 0 < len(active) <= MAX_FEATURES:
-        return found
+        return signs
     a = expansion.K[0] * function.weights
     cell = _cell(table, expansion, active, xp.abs(a))
     largest = xp.maximum(xp.max(cell.moved(1.0)[2]), cell.rho**2)
     if not bool(largest < LARGEST_SLOPE):  # nor where it is no number
-        return found
+        return signs
     low, high = _sum_slopes(cell, a, function.sizes)
     terms = xp.abs(low) + xp.abs(high)
     half_square = 0.5 * up(cell.rho * cell.rho, 2)
@@ -197,8 +197,8 @@ def monotone_signs(
     rounding = up(gamma(16) * terms, 8)
     low, high = low - rounding, high + rounding
     one = xp.ones_like(low)
-    found[active] = xp.where(low > 0, one, xp.where(high < 0, -one, 0.0 * one))
-    return found
+    signs[active] = xp.where(low > 0, one, xp.where(high < 0, -one, 0.0 * one))
+    return signs
 
 
 def _cell(

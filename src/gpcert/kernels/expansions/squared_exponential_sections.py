@@ -64,12 +64,12 @@ class Sections:
         p, fixed = np.empty((len(rows), N)), np.empty((len(rows), N))
         with np.errstate(over="ignore", invalid="ignore"):
             for row in np.unique(rows):
-                own = np.flatnonzero(rows == row)
+                here = np.flatnonzero(rows == row)
                 scaled = (points - X[row]) / scale
-                p[own] = scaled.T[features[own]]
-                others = np.ones((len(own), d))
-                others[np.arange(len(own)), features[own]] = 0.0
-                fixed[own] = others @ np.square(scaled).T
+                p[here] = scaled.T[features[here]]
+                others = np.ones((len(here), d))
+                others[np.arange(len(here)), features[here]] = 0.0
+                fixed[here] = others @ np.square(scaled).T
             lengths = scale[features]
             reach = np.asarray(up(extent / lengths, 4))
             far = np.abs(p) + reach[:, None]

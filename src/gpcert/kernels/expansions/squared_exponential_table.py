@@ -250,15 +250,15 @@ class SquaredExponentialTable:
             return None
         each = max(1, MAX_GRAM_ENTRIES // N**2)
         if cells > each:  # piece by piece: bounds the memory
-            found = []
+            pieces = []
             for start in range(0, cells, each):
                 checkpoint()
-                own = np.arange(copies * cells).reshape(copies, cells)[:, start : start + each]
-                index = xp.asarray(own.reshape(-1), device=coefficients.device)
+                numbers = np.arange(copies * cells).reshape(copies, cells)[:, start : start + each]
+                index = xp.asarray(numbers.reshape(-1), device=coefficients.device)
                 parts = (part[index] for part in (coefficients, scaled, *box, drifts))
                 a, c, half, rho, lost = parts
-                found.append(self.gram_degrees(a, c, (half, rho), first, lost, copies))
-            return HigherTerms.joined(found, copies)
+                pieces.append(self.gram_degrees(a, c, (half, rho), first, lost, copies))
+            return HigherTerms.joined(pieces, copies)
         magnitudes = xp.abs(coefficients)
         # |u_i.u_j| <= m_i m_j, both and a_i with errors: at most 2 n eta (sum |a_i| m_i^n)^2 in all
         eta = gamma(2 * N + 8 * f + 64) + 2.0 * xp.max(self.relative_error)
@@ -273,9 +273,9 @@ class SquaredExponentialTable:
         sums = xp.stack([xp.sum(magnitudes * extent**n, axis=1) for n in orders], axis=1)
         error = up(16.0 * eta * (sums + self._cubic_floor * growth) ** 2, N + 32)
         points = points / metric.delta[:, None, :]
-        found = gram_terms(coefficients, points, error, up(drifts * growth, 12), rho, first)
-        known = xp.where(plain, found.known, 0.0 * found.known)  # not of T'_n
-        return replace(found, known=known)
+        terms = gram_terms(coefficients, points, error, up(drifts * growth, 12), rho, first)
+        known = xp.where(plain, terms.known, 0.0 * terms.known)  # not of T'_n
+        return replace(terms, known=known)
 
     @cached_property
     def _largest_extent(self) -> float:

@@ -102,7 +102,9 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     ) -> FunctionModel:
         """See `_model`, block by block."""
         blocks = expansion.blocks
-        return joined([self._model(own, combination.of(rows), pointwise) for rows, own in blocks])
+        return joined(
+            [self._model(block, combination.of(rows), pointwise) for rows, block in blocks]
+        )
 
     def _model(
         self, expansion: TaylorExpansion, combination: Combination, pointwise: bool
@@ -116,7 +118,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             return joined([self._model(o, combination.of(rows), pointwise) for rows, o in finer])
         xp, a = namespace(expansion.geometry.rho2), expansion.spread(combination.signed)
         sizes = expansion.sizes
-        own = CenterTerm.of(batch, sizes) if combination.own else None
+        center_term = CenterTerm.of(batch, sizes) if combination.with_center else None
         norm = xp.zeros_like(expansion.geometry.rho2) + combination.squared_norm
         norm = up(xp.sqrt(norm), 2)
         tails = [finite_product(norm, sizes.remainder(n)) for n in range(3)]
@@ -128,8 +130,8 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         near, gained, cubic = None, False, None
         if pointwise:
             local, left_out = pointwise_remainder(batch, a, combination.slack, binned)
-            if own is not None:
-                local = local.raised(xp.minimum(own.kept, own.dropped))
+            if center_term is not None:
+                local = local.raised(xp.minimum(center_term.kept, center_term.dropped))
             better = local.size < error
             gained = bool(xp.any(better))
             cubic = None if local.cubic is None else local.cubic.where(better)
@@ -140,10 +142,13 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         first, second, zero = degree >= 1.0, degree >= 2.0, xp.zeros_like(error)
         # what is left out is missing in the gradient: nothing is known of it as a first order
         whole = first if near is None else first & ~xp.any(near, axis=1)
-        if own is not None:
-            use = (degree < POINTWISE) | (own.kept <= own.dropped)
-            jet, whole = own.added(jet, use), whole & use
-            mine = [own.errors[0], *(xp.where(use, e, zero) for e in own.errors[1:])]
+        if center_term is not None:
+            use = (degree < POINTWISE) | (center_term.kept <= center_term.dropped)
+            jet, whole = center_term.added(jet, use), whole & use
+            mine = [
+                center_term.errors[0],
+                *(xp.where(use, e, zero) for e in center_term.errors[1:]),
+            ]
             errors = [e + o for e, o in zip(errors, mine, strict=True)]
         errors = [e + gamma(4) * s for e, s in zip(errors, jet.sizes, strict=True)]
         kept = [errors[0], xp.where(first, errors[1], zero), xp.where(second, errors[2], zero)]
@@ -164,7 +169,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         self, expansion: TaylorExpansion, weights: Annotated[Array, "m N"]
     ) -> tuple[PerCellAndClass, PerCellAndClass]:
         """The values of `model`, without derivatives; errors as in `coefficient_errors`."""
-        return expansion.gathered(lambda own: self._center_values(own, weights))
+        return expansion.gathered(lambda block: self._center_values(block, weights))
 
     def _center_values(
         self, expansion: TaylorExpansion, weights: Array
@@ -173,14 +178,14 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         xp, K = namespace(expansion.K), expansion.K
         values = xp.stack([xp.sum(t * K, axis=1) for t in weights], axis=1)
         sizes, errors = expansion.batch.value_accuracy()
-        rounding, found = gamma(expansion.roundings(K.shape[1])), []
+        rounding, value_errors = gamma(expansion.roundings(K.shape[1])), []
         for t in abs(weights):
             magnitudes = xp.broadcast_to(t, K.shape)
             total = weighted_sizes(magnitudes, errors) + rounding * weighted_sizes(
                 magnitudes, sizes
             )
-            found.append(up(total, K.shape[1] + 16))
-        return values, up(xp.stack(found, axis=1) + gamma(4) * xp.abs(values), 8)
+            value_errors.append(up(total, K.shape[1] + 16))
+        return values, up(xp.stack(value_errors, axis=1) + gamma(4) * xp.abs(values), 8)
 
     def center_variance(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
         return expansion.gathered(_own_value)
@@ -203,19 +208,19 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         return low, xp.minimum(high, largest)
 
     def row_sizes(self, expansion: TaylorExpansion, order: int) -> tuple[PerCell, PerCell]:
-        return expansion.gathered(lambda own: _row_sizes(own.batch, order))
+        return expansion.gathered(lambda block: _row_sizes(block.batch, order))
 
     def derivatives(self, expansion: TaylorExpansion) -> Derivatives:
-        return expansion.gathered(lambda own: (own.batch.gradients(),))[0]
+        return expansion.gathered(lambda block: (block.batch.gradients(),))[0]
 
     def derivative_parts(self, expansion: TaylorExpansion, cells: int) -> Iterator[Derivatives]:
         """Block by block."""
         del cells
-        yield from (own.batch.gradients() for _, own in expansion.blocks)
+        yield from (block.batch.gradients() for _, block in expansion.blocks)
 
     def derivative_covariance(self, expansion: TaylorExpansion) -> QuadraticForm:
         """Mixed derivatives of k at (c, c)."""
-        return QuadraticForm(*expansion.gathered(lambda own: own.batch.mixed()))
+        return QuadraticForm(*expansion.gathered(lambda block: block.batch.mixed()))
 
     def squared_step(self, expansion: TaylorExpansion) -> QuadraticForm:
         covariance = self.derivative_covariance(expansion)

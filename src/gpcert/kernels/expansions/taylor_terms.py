@@ -29,10 +29,9 @@ from gpcert.regions.scaled import ScaledCells
 class CenterTerm:
     """The function `x -> k(x, c)` on each cell: its jet, and what is left with and without it.
 
-    `kept` (B,) bounds what degree 2 leaves: `|<phi(c), r_2>| <= |phi(c)| R2`, or what the node
-    itself knows. `dropped` (B,) what
-    the value alone leaves: `|phi(c)| R0`, and `R0^2 / 2` for a stationary kernel, where
-    `k(0) - k(d) = ||phi(c+d) - phi(c)||^2 / 2`.
+    `kept` (B,) bounds the remainder of degree 2: `|<phi(c), r_2>| <= |phi(c)| R2`, or the node's
+    own bound. `dropped` (B,) bounds that of the value alone: `|phi(c)| R0`, and `R0^2 / 2` for a
+    stationary kernel, where `k(0) - k(d) = ||phi(c+d) - phi(c)||^2 / 2`.
     """
 
     jet: Jet
@@ -120,7 +119,7 @@ def coefficient_errors(
     rounding = gamma(roundings)
     everything = xp.abs(weights)
     smooth = everything if near is None else xp.where(near, xp.zeros_like(weights), everything)
-    found = []
+    errors = []
     for order in range(3):
         magnitudes = everything if order == 0 else smooth
         size, error = batch.sizes[order], batch.errors[order]
@@ -131,8 +130,8 @@ def coefficient_errors(
                 used = xp.where(near, xp.zeros_like(weights), size)
             norm = euclidean(xp.broadcast_to(used, weights.shape))
             total = total + finite_product(slack, norm)
-        found.append(up(total, N + 16))
-    return found
+        errors.append(up(total, N + 16))
+    return errors
 
 
 def weighted_sizes(magnitudes: PerCellAndPoint, size: Array) -> PerCell:

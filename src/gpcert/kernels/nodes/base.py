@@ -70,12 +70,12 @@ class DerivativeBounds:
     @cached_property
     def lengths(self) -> tuple[PerCell, ...]:
         """Upper bounds (B,) of `||D_d^n phi(x)||`, n = 0, ..., 3: the b_n of Statement 2.2."""
-        found = []
+        roots = []
         for n in range(ORDERS):
             entry = self.gram[n][n]
             assert entry is not None, "the diagonal of a Gram matrix is never zero by symmetry"
-            found.append(root_above(entry))
-        return tuple(found)
+            roots.append(root_above(entry))
+        return tuple(roots)
 
     def remainder(self, order: int) -> PerCell:
         """R_n: the better of the direct bound and `b_{n+1} / (n+1)!` (Taylor's integral form)."""
@@ -211,8 +211,8 @@ class TaylorRemainder:
             return self
         xp, tensor = namespace(self.size), self.cubic.tensor
         number = {tuple(row): i for i, row in enumerate(sorted_index(features, 3).entries.tolist())}
-        own = columns[sorted_index(len(columns), 3).entries]
-        at = np.array([number[tuple(row)] for row in np.sort(own, axis=1).tolist()], dtype=int)
+        entries = columns[sorted_index(len(columns), 3).entries]
+        at = np.array([number[tuple(row)] for row in np.sort(entries, axis=1).tolist()], dtype=int)
         wide = xp.zeros((len(tensor), len(number)), dtype=tensor.dtype, device=tensor.device)
         wide[:, xp.asarray(at, device=tensor.device)] = tensor
         return TaylorRemainder(self.size, replace(self.cubic, tensor=wide))

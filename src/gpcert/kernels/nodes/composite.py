@@ -187,13 +187,13 @@ class ScaleBatch(KnownBatch):
     ) -> TaylorRemainder:
         """Scaled; the part's own third derivatives."""
         del third
-        found = self.part.second_order_remainder(coefficients, self.part.first_and_third()[1])
-        return found.scaled(self.factor)
+        remainder = self.part.second_order_remainder(coefficients, self.part.first_and_third()[1])
+        return remainder.scaled(self.factor)
 
     @np.errstate(over="ignore")
     def diagonal_second_order_remainder(self) -> PerCell | None:
-        found = self.part.diagonal_second_order_remainder()
-        return None if found is None else scaled(found, self.factor)
+        remainder = self.part.diagonal_second_order_remainder()
+        return None if remainder is None else scaled(remainder, self.factor)
 
     def diagonal_jet(self) -> tuple[Jet, Triple]:
         """Scaled, one rounding of each entry."""
@@ -318,13 +318,13 @@ def bilinear_errors(
     derivative that the other terms give, whether p has one or not.
     """
     (p, q), (e, h) = sizes, errors
-    found = []
+    product_errors = []
     for n in range(3):
         error = leibniz(e, q, n) + leibniz(p, h, n) + leibniz(e, h, n)
         roundings = 8 * (1 + math.isqrt(features) if n == 2 else 1)
         error = error + gamma(roundings) * (leibniz(p, q, n) + error)
-        found.append(raised(error, 6))
-    return tuple(found)
+        product_errors.append(raised(error, 6))
+    return tuple(product_errors)
 
 
 def _with_mixed(batch: NodeBatch) -> tuple[Jet, Triple]:

@@ -73,13 +73,13 @@ def pairings(features: int, degree: int) -> np.ndarray:
     """
     number = {tuple(row): i for i, row in enumerate(_rows(features, degree - 2))}
     rows = _rows(features, degree)
-    found = np.zeros((len(number), len(rows)))
+    counts = np.zeros((len(number), len(rows)))
     for column, row in enumerate(rows):
         for first, second in combinations(range(degree), 2):
             if row[first] == row[second]:
                 rest = tuple(row[p] for p in range(degree) if p not in (first, second))
-                found[number[rest], column] += 1.0
-    return found
+                counts[number[rest], column] += 1.0
+    return counts
 
 
 @lru_cache(maxsize=64)
@@ -142,11 +142,11 @@ def dense(tensor: Annotated[Array, "B n"], features: int, degree: int) -> Array:
 @lru_cache(maxsize=64)
 def dense_places(features: int, degree: int) -> np.ndarray:
     """(f^degree,): where each entry of a tensor stands among the sorted tuples."""
-    found = np.zeros((features,) * degree, dtype=int)
+    places = np.zeros((features,) * degree, dtype=int)
     entries = sorted_index(features, degree).entries
     for order in permutations(range(degree)):
-        found[tuple(entries[:, place] for place in order)] = np.arange(len(entries))
-    return found.reshape(-1)
+        places[tuple(entries[:, place] for place in order)] = np.arange(len(entries))
+    return places.reshape(-1)
 
 
 MAX_FEATURES_PER_BATCH = 32
@@ -211,16 +211,16 @@ class MomentTable:
         xp, f = namespace(coefficients), self.points.shape[1]
         if not isinstance(coefficients, np.ndarray):
             return (coefficients[:, None, :] * self.points.T[None]) @ self.points
-        used, found = self._used, np.zeros((len(coefficients), f, f))
+        used, moments = self._used, np.zeros((len(coefficients), f, f))
         points = self.points if len(used) == f else self.points[:, used]
         place = np.ix_(used, used)
-        for square, own in zip(found, coefficients, strict=True):
+        for square, row in zip(moments, coefficients, strict=True):
             sides = []
-            for rows in (own > 0, own < 0):
-                R = xp.sqrt(np.abs(own[rows]))[:, None] * points[rows]
+            for rows in (row > 0, row < 0):
+                R = xp.sqrt(np.abs(row[rows]))[:, None] * points[rows]
                 sides.append(R.T @ R)
             square[place] = sides[0] - sides[1]
-        return found
+        return moments
 
     def moments(self, coefficients: Array, centers: Array) -> tuple[Array, Array, PerCellMatrix]:
         """`sum a`, `sum a u` and `sum a u u^T` (B, f, f), exactly symmetric."""
@@ -242,12 +242,12 @@ class MomentTable:
         """(n, N) of the degrees 0, ..., 4, over sorted tuples."""
         xp = namespace(self.points)
         N, f = self.points.shape
-        found = [xp.ones((1, N), dtype=xp.float64, device=self.points.device)]
+        products = [xp.ones((1, N), dtype=xp.float64, device=self.points.device)]
         for degree in range(1, 5):
             index = self._index(sorted_index(f, degree).entries)
             first, *others = (self.points.T[index[:, place]] for place in range(degree))
-            found.append(math.prod(others, start=first))
-        return xp.concat(found, axis=0)
+            products.append(math.prod(others, start=first))
+        return xp.concat(products, axis=0)
 
     def _index(self, index: np.ndarray) -> Array:
         xp = namespace(self.points)

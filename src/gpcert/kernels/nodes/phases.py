@@ -88,13 +88,13 @@ def circle_remainders(u: Reals) -> tuple[Reals, ...]:
     half_turn = xp.full_like(u, math.pi)  # below pi by 1.2e-16: the sine is 1 to 1e-32 there
     zeroth = up(2.0 * xp.sin(0.5 * xp.minimum(u, half_turn)), SIN_COS_ULPS + 2)
     whole = (2.0 + xp.zeros_like(u), 2.0 + u, 2.0 + u + 0.5 * u**2)
-    found = []
+    remainders = []
     for n, closed in enumerate((zeroth, up(xp.sqrt(first), 4), up(xp.sqrt(second), 4))):
         crude = up(u ** (n + 1) / math.factorial(n + 1), n + 4)
         bound = xp.where(u <= LARGEST_CLOSED, closed, up(whole[n], 4))
         bound = xp.minimum(bound, crude)
-        found.append(xp.where(u > 0, bound, xp.zeros_like(u)))
-    return tuple(found)
+        remainders.append(xp.where(u > 0, bound, xp.zeros_like(u)))
+    return tuple(remainders)
 
 
 def swing(sine: Reals, cosine: Reals, spread: Reals) -> tuple[Reals, Reals]:

@@ -196,9 +196,9 @@ class LocalRadial(LocalNode):
         xp = namespace(centers)
         points = self.table.points
         if isinstance(centers, np.ndarray) and not self.expanded:
-            found = cdist(centers, points, "sqeuclidean")
-            found += self.fixed
-            return np.sqrt(found, out=found)
+            squared = cdist(centers, points, "sqeuclidean")
+            squared += self.fixed
+            return np.sqrt(squared, out=squared)
         squares = self.fixed + xp.zeros(
             (centers.shape[0], 1), dtype=xp.float64, device=centers.device
         )
@@ -220,13 +220,13 @@ class LocalRadial(LocalNode):
         roundings. Expanded: r^2 is off by `(f + 16) U extent^2`, its root by no more than
         `error / r` and `sqrt(error)`.
         """
-        found = gamma(self.roundings) * r + COORDINATE * extents
+        rounding = gamma(self.roundings) * r + COORDINATE * extents
         if not self.expanded:
-            return found
+            return rounding
         xp, f = namespace(r), self.scale.shape[0]
         error = up((f + 16) * U * extents**2, 4) + xp.zeros_like(r)
         root = xp.sqrt(error)
-        return up(xp.minimum(root, error / xp.maximum(r, root)), 4) + found
+        return up(xp.minimum(root, error / xp.maximum(r, root)), 4) + rounding
 
     def is_regular(self, farthest: Annotated[Array, "n 1"]) -> bool:
         """Whether F_0, F_1 and F_2 have one small relative error at all distances up to these: it

@@ -52,12 +52,12 @@ class RadialBatch(NodeBatch):
 
     def _terms(self, *pairs: tuple[int, int]) -> list[PerCellAndPoint]:
         """`RadialProfile.terms` at the distances, block by block."""
-        found = [namespace(self.r).empty_like(self.r) for _ in pairs]
+        results = [namespace(self.r).empty_like(self.r) for _ in pairs]
         for block in row_blocks(self.r):
             terms = self.node.profile.terms(self.r[block], *pairs)
-            for kept, term in zip(found, terms, strict=True):
+            for kept, term in zip(results, terms, strict=True):
                 kept[block] = term
-        return found
+        return results
 
     @cached_property
     def value(self) -> PerCellAndPoint:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -92,8 +92,8 @@ class RadialBatch(NodeBatch):
     def _accuracy(self) -> tuple[Accuracy, tuple[Array, Array]]:
         """(B, N) arrays that a sum by bins does without; F_1 and F_2 as they may be used."""
         if self.regular:
-            found = self.node.regular_accuracy(self.r, self.node.extents, self.profile)
-            return found, self._factors
+            accuracy = self.node.regular_accuracy(self.r, self.node.extents, self.profile)
+            return accuracy, self._factors
         ends = (self.r, self.r)
         return self.node.accuracy(ends, self.distance_error, self.node.extents, self.profile)
 

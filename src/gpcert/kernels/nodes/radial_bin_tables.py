@@ -63,16 +63,16 @@ class JetTable(NamedTuple):
     @staticmethod
     def of(accuracy: Accuracy, used: Annotated[np.ndarray, "2 bins"]) -> JetTable:
         """From (sizes, errors) of each bin."""
-        found = (1.0 + SLACK) * np.stack([*accuracy[0], *accuracy[1]], axis=1)
-        infinite = ~np.isfinite(found)
-        return JetTable(np.where(infinite, 0.0, found), infinite, used)
+        raised = (1.0 + SLACK) * np.stack([*accuracy[0], *accuracy[1]], axis=1)
+        infinite = ~np.isfinite(raised)
+        return JetTable(np.where(infinite, 0.0, raised), infinite, used)
 
     def summed(self, weights: Annotated[np.ndarray, "n bins"], power: int = 1) -> np.ndarray:
         """(n, 6): weights times the columns, or their squares; infinite where they say so."""
-        found = weights @ self.accuracy**power
+        sums = weights @ self.accuracy**power
         bins = np.flatnonzero(self.infinite.any(axis=1))  # few, if any
-        found[(weights[:, bins] > 0) @ self.infinite[bins]] = np.inf
-        return found
+        sums[(weights[:, bins] > 0) @ self.infinite[bins]] = np.inf
+        return sums
 
 
 class SizeTable(NamedTuple):
@@ -110,16 +110,16 @@ class BinTables:
         Factors at the lower end, r at the upper; the last bin holds also what lies beyond, where
         every `F_n r^k` falls.
         """
-        found = self.node.regular_accuracy(self.high, self.extents, self._factors)
-        return JetTable.of(found, np.ones((2, self.node.bins), dtype=bool))
+        accuracy = self.node.regular_accuracy(self.high, self.extents, self._factors)
+        return JetTable.of(accuracy, np.ones((2, self.node.bins), dtype=bool))
 
     @cached_property
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def general(self) -> JetTable:
         """Anywhere: where F_1 or F_2 is not known well enough on a bin, 0 stands for it there."""
         ends = (self.low, self.high)
-        found, used = self.node.accuracy(ends, self.error, self.extents, self._factors)
-        return JetTable.of(found, np.stack(used) > 0)
+        accuracy, used = self.node.accuracy(ends, self.error, self.extents, self._factors)
+        return JetTable.of(accuracy, np.stack(used) > 0)
 
     @cached_property
     def rounding(self) -> tuple[PerRow, PerRow]:
@@ -143,8 +143,8 @@ class BinTables:
             self._sizes.clear()
         missing = [rho for rho in sizes if rho not in self._sizes]
         if missing:
-            found = self._of_sizes(np.asarray(missing)[:, None], tensors)
-            tables = (SizeTable(*parts) for parts in zip(*found, strict=True))
+            computed = self._of_sizes(np.asarray(missing)[:, None], tensors)
+            tables = (SizeTable(*parts) for parts in zip(*computed, strict=True))
             self._sizes.update(zip(missing, tables, strict=True))
         return [self._sizes[rho] for rho in sizes]
 

@@ -73,17 +73,17 @@ def bin_numbers(r: PerCellAndPoint, bins: int) -> PerCellAndPoint:
     numbers = np.sqrt(r)
     numbers *= FINENESS
     np.minimum(numbers, bins - 1.0, out=numbers)
-    found = numbers.astype(np.int64)
-    found += (bins * np.arange(len(found)))[:, None]
-    return found
+    flat = numbers.astype(np.int64)
+    flat += (bins * np.arange(len(flat)))[:, None]
+    return flat
 
 
 def totals_by_bin(numbers: PerCellAndPoint, sizes: np.ndarray | None, bins: int) -> PerCellAndBin:
     """(rows, bins): sums of sizes (N,) or (rows, N), or counts."""
-    own = None if sizes is None else np.broadcast_to(sizes, numbers.shape).reshape(-1)
+    flat = None if sizes is None else np.broadcast_to(sizes, numbers.shape).reshape(-1)
     cells = len(numbers)
-    found = np.bincount(numbers.reshape(-1), weights=own, minlength=cells * bins)
-    return found.reshape(cells, bins)
+    totals = np.bincount(numbers.reshape(-1), weights=flat, minlength=cells * bins)
+    return totals.reshape(cells, bins)
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -101,11 +101,11 @@ def sum_over_points(
     totals, value = np.empty((B, bins)), np.empty(B)
     counts = np.empty((B, bins)) if each else None
     for block in row_blocks(r, BLOCK):
-        own, numbers = weights[block] if each else weights, bin_numbers(r[block], bins)
-        totals[block] = totals_by_bin(numbers, np.abs(own), bins)
+        row, numbers = weights[block] if each else weights, bin_numbers(r[block], bins)
+        totals[block] = totals_by_bin(numbers, np.abs(row), bins)
         if counts is not None:
             counts[block] = totals_by_bin(numbers, None, bins)
-        terms = node.profile.weighted(r[block], node.variance * own, 4 if tensors else 2)
+        terms = node.profile.weighted(r[block], node.variance * row, 4 if tensors else 2)
         value[block] = terms[0].sum(axis=1)
         outside = [_outside(mask, numbers) for mask in kept.take(block)]
         used = [_without(terms[1], outside[0]), _without(terms[2], outside[1])]
@@ -124,17 +124,17 @@ def _outside(mask: np.ndarray | None, numbers: np.ndarray) -> np.ndarray | None:
     """Where, in the flat array, points are in bins that the mask leaves out; None: nowhere."""
     if mask is None or mask.all():
         return None
-    found = np.flatnonzero(~mask.reshape(-1)[numbers])
-    return found if len(found) else None
+    outside = np.flatnonzero(~mask.reshape(-1)[numbers])
+    return outside if len(outside) else None
 
 
 def _without(term: np.ndarray, outside: np.ndarray | None) -> np.ndarray:
     """0 there: a factor of infinity too."""
     if outside is None:
         return term
-    found = term.copy()
-    found.reshape(-1)[outside] = 0.0
-    return found
+    reduced = term.copy()
+    reduced.reshape(-1)[outside] = 0.0
+    return reduced
 
 
 MIN_POINTS = 256
@@ -204,8 +204,8 @@ class BinnedSums:
         if not self.pointwise:
             return None
         tables, whose = self._sizes
-        found = np.stack([table.near for table in tables])
-        return found[whose] if found.any() else None
+        near = np.stack([table.near for table in tables])
+        return near[whose] if near.any() else None
 
     @cached_property
     def _left_out(self) -> PerCellAndBin | None:
@@ -250,11 +250,11 @@ class BinnedSums:
     def _dot(self, weights: np.ndarray, name: str) -> np.ndarray:
         """(B, columns): weights (B, bins) times each cell's own table."""
         tables, whose = self._sizes
-        found = np.empty((len(whose), getattr(tables[0], name).shape[1]))
+        products = np.empty((len(whose), getattr(tables[0], name).shape[1]))
         for index, table in enumerate(tables):
             rows = whose == index
-            found[rows] = weights[rows] @ getattr(table, name)
-        return found
+            products[rows] = weights[rows] @ getattr(table, name)
+        return products
 
     def remainder(self) -> tuple[TaylorRemainder, PerCellAndBin | None]:
         """What degree 2 leaves, and the bins of points left out of it; None: no point is."""
@@ -274,21 +274,21 @@ class BinnedSums:
         """Of the sum of all points, less the derivatives of those in bins `near` (B, bins): those
         of `remainder` on cells where it counts, and none on others."""
         batch = self.batch
-        found = self._jet(self._sums, batch.centers)
+        whole = self._jet(self._sums, batch.centers)
         if self._left_out is None:
-            return found
+            return whole
         again = self._left_out.any(axis=1)
         if near is not None:
             again &= ~near.any(axis=1)
         if not again.any():
-            return found
+            return whole
         weights = self.weights[again] if self.weights.ndim > 1 else self.weights
         kept = BinSelection(*(None if each is None else each[again] for each in self._kept(None)))
         sums = sum_over_points(batch.node, batch.r[again], weights, kept, False)
-        own = self._jet(sums, batch.centers[again])
-        gradient, hessian = found.gradient.copy(), found.hessian.copy()
-        gradient[again], hessian[again] = own.gradient, own.hessian
-        return Jet(found.value, gradient, hessian)
+        repaired = self._jet(sums, batch.centers[again])
+        gradient, hessian = whole.gradient.copy(), whole.hessian.copy()
+        gradient[again], hessian[again] = repaired.gradient, repaired.hessian
+        return Jet(whole.value, gradient, hessian)
 
     def _jet(self, sums: PointSums, centers: np.ndarray) -> Jet:
         node = self.batch.node
@@ -307,8 +307,8 @@ class BinnedSums:
     ) -> tuple[Annotated[np.ndarray, "B 3"], Annotated[np.ndarray, "B 3"]]:
         """(B, 3) each: sums of the sizes and of the errors of value, gradient and Hessian; points
         in bins `near` (B, bins) may be left out of the latter two."""
-        found = up(self._summed(self.totals, near), self.roundings)
-        return found[:, :3], found[:, 3:]
+        bounds = up(self._summed(self.totals, near), self.roundings)
+        return bounds[:, :3], bounds[:, 3:]
 
     def size_norms(self, near: PerCellAndBin | None = None) -> Annotated[np.ndarray, "B 3"]:
         """(B, 3): norms over the points of the sizes."""
@@ -316,10 +316,10 @@ class BinnedSums:
 
     def _summed(self, weights: np.ndarray, near: np.ndarray | None, power: int = 1) -> np.ndarray:
         """(B, 6). Near points count as the others where all is regular."""
-        found = self._jets.summed(weights, power)
+        sums = self._jets.summed(weights, power)
         if near is not None and not self.batch.regular:
             rows = near.any(axis=1)
             other = self._jets.summed(np.where(near[rows], 0.0, weights[rows]), power)
-            other[:, [0, 3]] = found[rows][:, [0, 3]]
-            found[rows] = other
-        return found
+            other[:, [0, 3]] = sums[rows][:, [0, 3]]
+            sums[rows] = other
+        return sums

@@ -73,22 +73,22 @@ class RadialProfile(ABC):
 
         `E u^(2n) = 1, 1, 3, 15 times F_n(0) |d|^(2n)` for the spectral variable u = w.d.
         """
-        found = [1.0]
+        values = [1.0]
         for n in range(3):
-            found.append(float(up(found[-1] * self.ratio(n, np.zeros(1))[0], 66)))
-        return found[0], found[1], found[2], found[3]
+            values.append(float(up(values[-1] * self.ratio(n, np.zeros(1))[0], 66)))
+        return values[0], values[1], values[2], values[3]
 
     def terms(self, r: Reals, *pairs: tuple[int, int]) -> list[Reals]:
         """`F_n(r) r^k` for the pairs (n, k), in plain floating point; may be infinite at r = 0."""
         ratios = [self.ratio(n, r) for n in range(max(n for n, _ in pairs))]
-        value, found = self.shape(r), []
+        value, products = self.shape(r), []
         for n, k in pairs:
             term = value
             for i in range(max(n, k)):  # one factor of r with each ratio stays in range
                 factor = ratios[i] if i < n else r
                 term = term * (factor * r if i < min(n, k) else factor)
-            found.append(term)
-        return found
+            products.append(term)
+        return products
 
     def weighted(
         self, r: Annotated[np.ndarray, "B N"], a: np.ndarray, highest: int
@@ -139,9 +139,9 @@ class RadialProfile(ABC):
         low, high = nonnegative(ends[0] - 1.0001 * error), ends[1] + 1.0001 * error
         change = xp.where(error == 0, xp.zeros_like(low), self.steepness(n, low, high)) * error
         known = xp.where(change <= SMALL_CHANGE, change, xp.zeros_like(change))
-        found = 1.1 * known + (1.1 * U) * self.roundings(ends[1])
-        found = xp.where(change <= SMALL_CHANGE, found, xp.full_like(found, math.inf))
-        return xp.where(low > self.negligible, xp.zeros_like(found), found)
+        relative = 1.1 * known + (1.1 * U) * self.roundings(ends[1])
+        relative = xp.where(change <= SMALL_CHANGE, relative, xp.full_like(relative, math.inf))
+        return xp.where(low > self.negligible, xp.zeros_like(relative), relative)
 
     def squared_remainders(self, rho2: PerCell) -> tuple[PerCell, ...]:
         """Upper bounds of R_n^2, n = 0, 1, 2, over displacements of squared length <= rho2.
@@ -157,14 +157,14 @@ class RadialProfile(ABC):
             r = up(xp.sqrt(rho2), 2)
             zeroth, first, second = self.terms(r, (0, 0), (1, 2), (2, 4))
             wrong = U * (self.roundings(r) + 16.0)
-            found = []
+            remainders = []
             rising = (0.0, self.at_zero[1] * r * r, 0.75 * self.at_zero[2] * (r * r) * (r * r))
             falling = (2.0 * zeroth, 2.0 * (zeroth + first), 2.0 * zeroth + first + second)
             for more, less in zip(rising, falling, strict=True):
                 total = 2.0 + more
-                found.append(up((total - less) + wrong * less + gamma(8) * total, 4))
+                remainders.append(up((total - less) + wrong * less + gamma(8) * total, 4))
         zero = xp.zeros_like(rho2)
-        return tuple(xp.where(rho2 > 0, nonnegative(part), zero) for part in found)
+        return tuple(xp.where(rho2 > 0, nonnegative(part), zero) for part in remainders)
 
     @cached_property
     def _peaks(self) -> dict[tuple[int, int], float]:
@@ -178,8 +178,8 @@ class RadialProfile(ABC):
                 middle = 0.5 * (low + high)
                 at = np.asarray([10.0**middle])
                 low, high = (middle, high) if self.growth(n, at)[0] < k else (low, middle)
-            found = 10.0**low
-            self._peaks[n, k] = found if found > 1e-139 else 0.0
+            place = 10.0**low
+            self._peaks[n, k] = place if place > 1e-139 else 0.0
         return self._peaks[n, k]
 
 
@@ -247,11 +247,11 @@ class PositiveSeries:
     @cached_property
     def _taylor(self) -> list[Fraction]:
         """Coefficients of `g e^x - h`."""
-        found = []
+        coefficients = []
         for i in range(max(TERMS, len(self.h))):
             parts = (c / math.factorial(i - j) for j, c in enumerate(self.g[: i + 1]))
-            found.append(sum(parts, Fraction(0)) - (self.h[i] if i < len(self.h) else 0))
-        return found
+            coefficients.append(sum(parts, Fraction(0)) - (self.h[i] if i < len(self.h) else 0))
+        return coefficients
 
     @cached_property
     def _floats(self) -> tuple[list[float], list[float]]:
@@ -262,8 +262,8 @@ class PositiveSeries:
 @lru_cache(maxsize=64)
 def _table(family: tuple[PositiveSeries, ...]) -> np.ndarray:
     """(STEP, TERMS / STEP * n): the coefficients of `g e^x - h`, powers below STEP in the rows."""
-    found = np.array([[float(c) for c in series._taylor[:TERMS]] for series in family])
-    return found.reshape(len(family), TERMS // STEP, STEP).transpose(2, 1, 0).reshape(STEP, -1)
+    table = np.array([[float(c) for c in series._taylor[:TERMS]] for series in family])
+    return table.reshape(len(family), TERMS // STEP, STEP).transpose(2, 1, 0).reshape(STEP, -1)
 
 
 def all_at(family: tuple[PositiveSeries, ...], x: PerCell) -> list[PerCell]:
@@ -284,7 +284,7 @@ def all_at(family: tuple[PositiveSeries, ...], x: PerCell) -> list[PerCell]:
     for place in range(parts.shape[1] - 2, -1, -1):
         total = total * step + parts[:, place, :]
     near = up(total * xp.exp(-small)[:, None], 3 * TERMS + EXP_ULPS)
-    fall, found = xp.exp(-large), []
+    fall, bounds = xp.exp(-large), []
     for number, series in enumerate(family):
         with np.errstate(over="ignore"):
             growth = horner(series._floats[0], x)
@@ -294,8 +294,8 @@ def all_at(family: tuple[PositiveSeries, ...], x: PerCell) -> list[PerCell]:
         # the rounded exponent -x is exact: only exp, the polynomials and their difference round
         direct = up((growth - decay) + roundings * (growth + decay), 4)
         best = xp.where(x <= 1.0, near[:, number], direct)
-        found.append(xp.where(x > 0, best, xp.zeros_like(x)))
-    return found
+        bounds.append(xp.where(x > 0, best, xp.zeros_like(x)))
+    return bounds
 
 
 def horner(coefficients: Sequence[float], x: Reals) -> Reals:

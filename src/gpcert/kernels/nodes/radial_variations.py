@@ -62,10 +62,10 @@ def radial_variations(
     xp = namespace(rho)
     low = distances.low
     high = xp.minimum(distances.high, xp.full_like(low, FAR))
-    found = []
+    suprema = []
     for n in orders:
         if n == 0:
-            found.append(up(variance * _inflated(profile.terms(low, (0, 0))[0]), 4))
+            suprema.append(up(variance * _inflated(profile.terms(low, (0, 0))[0]), 4))
             continue
         if n == 3:
             shape = xp.minimum(third(profile, low, high), xp.full_like(low, largest_third(profile)))
@@ -75,8 +75,8 @@ def radial_variations(
             # `up` keeps the power positive: 0 times infinity is not a number
             size = up(variance * (up(rho**n, n)[:, None] * shape), 8)
         moving = rho[:, None] + 0.0 * low > 0  # without displacement there is no derivative
-        found.append(xp.where(moving, size, xp.zeros_like(low)))
-    return tuple(found)
+        suprema.append(xp.where(moving, size, xp.zeros_like(low)))
+    return tuple(suprema)
 
 
 def _inflated(value: Array) -> Array:
@@ -140,8 +140,8 @@ def third(profile: RadialProfile, low: Reals, high: Reals) -> Reals:
     outer = outer * nonnegative(1.0 - 3.0 / xp.where(growth > 3.0, growth, 3.0 + zero) + 8.0 * U)
     falling = xp.maximum(inner, outer) * (1.0 + SLACK)
     falling = xp.where(high >= turn * (1.0 - PEAK_SLACK), falling, zero)
-    found = up(xp.maximum(rising, falling), 8)
-    return xp.where(exists, found, xp.full_like(found, np.inf))
+    supremum = up(xp.maximum(rising, falling), 8)
+    return xp.where(exists, supremum, xp.full_like(supremum, np.inf))
 
 
 def _rising_third(profile: RadialProfile, low: Array, high: Array) -> Array:
@@ -214,8 +214,8 @@ def fifth(profile: RadialProfile, low: Reals, high: Reals) -> Reals:
     for a, b, c in _quintic_coefficients(PIECES):
         most = xp.maximum(most, a * A1 - b * B0 + c * C1)
         least = xp.minimum(least, a * A0 - b * B1 + c * C0)
-    found = up(xp.maximum(most, -least) + (16.0 * U) * (A1 + B1 + C1), 8)
-    return xp.where(known, found, xp.full_like(low, np.inf))
+    supremum = up(xp.maximum(most, -least) + (16.0 * U) * (A1 + B1 + C1), 8)
+    return xp.where(known, supremum, xp.full_like(low, np.inf))
 
 
 @lru_cache(maxsize=4)

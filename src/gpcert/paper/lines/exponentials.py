@@ -55,7 +55,7 @@ def exponential_lines(factor: float, low: Reals, high: Reals) -> Lines:
         (xp.where(flatter, tangent, chord), xp.where(flatter, other, over), math.inf),
     )
     furthest = xp.maximum(xp.abs(low), xp.abs(high))
-    found = []
+    lines = []
     for b, a, nothing in sides:
         usable = bounded & xp.isfinite(b) & xp.isfinite(a)
         taken = xp.where(usable, b, zero)
@@ -65,8 +65,8 @@ def exponential_lines(factor: float, low: Reals, high: Reals) -> Lines:
         moved = (2.0 * U * xp.abs(slope) + TINY) * xp.where(taken == 0, zero, furthest)
         outward = down if nothing == 0.0 else up
         moved = -moved if nothing == 0.0 else moved
-        found += [slope, outward(outward(intercept, 2) + moved, 1)]
-    return Lines(*found)
+        lines += [slope, outward(outward(intercept, 2) + moved, 1)]
+    return Lines(*lines)
 
 
 def _exp(t: Array) -> Array:

@@ -86,12 +86,12 @@ def _cosine_pair(batch: CosinePairBatch) -> AffineRelaxation:
     and cosines are never better.
     """
     xp = namespace(batch.value)
-    found = []
+    waves = []
     for a, phase in enumerate(batch.node.phases):
         circle = (0.5 * batch.even[a], -0.5 * batch.first[a])
         errors = 0.5 * batch.part_errors[a]
-        found.append(one_phase(circle, errors, 2.0, phase_reach(batch.geometry, phase.frequency)))
-    (first, low1, high1), (second, low2, high2) = found
+        waves.append(one_phase(circle, errors, 2.0, phase_reach(batch.geometry, phase.frequency)))
+    (first, low1, high1), (second, low2, high2) = waves
     ones = xp.ones_like(batch.value)
     line = Affine(xp.zeros_like(batch.value), ((first, ones), (second, ones)))
     return AffineRelaxation(down(low1 + low2, 1), up(high1 + high2, 1), line, line)
