@@ -20,6 +20,8 @@ collect_ignore_glob = [
     for library in ("torch", "gpytorch", "botorch", "gpflow", "GPy", "jax", "gpjax", "tinygp")
     if find_spec(library) is None
 ]
+if find_spec("optuna") is None:
+    collect_ignore_glob.append("src/gpcert/optuna.py")
 
 
 @pytest.hookimpl(wrapper=True)

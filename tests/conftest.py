@@ -35,6 +35,8 @@ OPTIONAL = {
     "skimage": EXPLAIN,
     "gpytorch": "make libraries",
     "botorch": "make libraries",
+    "optuna": "make libraries",
+    "skopt": "make libraries",
     "gpflow": "make test-gpflow",
     "jax": "make test-jax",
 }

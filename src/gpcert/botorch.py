@@ -12,12 +12,15 @@ the proved bound. Needs BoTorch (`pip install "gpcert[botorch]"`).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from gpcert.adapters import as_posterior
 from gpcert.api import maximize, minimize
+from gpcert.api.domain import domain_of
 from gpcert.certificates import Optimum
 from gpcert.errors import BudgetWarning, InputError
+from gpcert.regions import Polytope
 from gpcert.search import Budget
 from gpcert.utils.option_names import QuantityName
 from gpcert.utils.optional_imports import library
@@ -80,6 +83,8 @@ def optimize_acqf_certified(
     num_restarts: int | None = None,
     raw_samples: int | None = None,
     *,
+    inequality_constraints: Sequence[tuple[Any, Any, float]] | None = None,
+    equality_constraints: Sequence[tuple[Any, Any, float]] | None = None,
     fixed_features: Mapping[int, Any] | None = None,
     timeout_sec: float | None = None,
     tol: float | None = None,
@@ -98,15 +103,27 @@ def optimize_acqf_certified(
     for name, value in options.items():
         if name not in IGNORED and value is not None:
             raise InputError(
-                f"{name}: expected none; optimize_acqf of gpcert has bounds, fixed_features, "
-                "timeout_sec, tol and rtol"
+                f"{name}: expected none; optimize_acqf of gpcert has bounds, linear constraints, "
+                "fixed_features, timeout_sec, tol and rtol"
             )
     asked = quantity_of(acq_function)
-    fixed = {int(j): float(value) for j, value in (fixed_features or {}).items()}
+    domain = domain_of(as_posterior(acq_function.model), bounds, fixed_features)
+    rows = [_row(each, ">=") for each in inequality_constraints or ()]
+    rows += [_row(each, "==") for each in equality_constraints or ()]
+    region = Polytope((domain.lower, domain.upper), *rows) if rows else domain
     verb = maximize if asked.sign > 0 else minimize
     budget = None if timeout_sec is None else Budget(seconds=timeout_sec)
-    how: dict[str, Any] = {"fixed": fixed, "budget": budget, "tol": tol, "rtol": rtol}
-    return verb(acq_function.model, bounds, asked.quantity, **asked.options, **how)
+    how: dict[str, Any] = {"budget": budget, "tol": tol, "rtol": rtol}
+    return verb(acq_function.model, region, asked.quantity, **asked.options, **how)
+
+
+def _row(constraint: tuple[Any, Any, float], relation: str) -> tuple[dict[int, float], str, float]:
+    """A linear constraint of BoTorch's, (indices, coefficients, right side)."""
+    indices, coefficients, side = constraint
+    pairs = zip(indices.tolist(), coefficients.tolist(), strict=True)
+    if getattr(indices, "ndim", 1) != 1:
+        raise InputError("constraints: expected those of one candidate, got some between several")
+    return {int(j): float(a) for j, a in pairs}, relation, float(side)
 
 
 def quantity_of(acq_function: Any) -> _Asked:
@@ -137,9 +154,23 @@ def _bound(acq_function: Any, sign: float) -> _Asked:
     return _Asked("ucb" if sign > 0 else "lcb", sign, {"beta": reach})
 
 
+def _improvement(name: str) -> Callable[[Any, float], _Asked]:
+    """An improvement over `best_f`, which is maximised whichever way the objective goes."""
+
+    def asked(acq_function: Any, sign: float) -> _Asked:
+        options = {"best_f": float(acq_function.best_f), "maximize": sign > 0}
+        return _Asked(name, 1.0, options)  # pyright: ignore[reportArgumentType]
+
+    return asked
+
+
 KINDS: Mapping[str, Callable[[Any, float], _Asked]] = {
     "PosteriorMean": lambda acquisition, sign: _Asked("mean", sign, {}),
     "PosteriorStandardDeviation": lambda acquisition, sign: _Asked("std", sign, {}),
     "UpperConfidenceBound": _bound,
+    "ExpectedImprovement": _improvement("ei"),
+    "LogExpectedImprovement": _improvement("log_ei"),
+    "ProbabilityOfImprovement": _improvement("pi"),
+    "LogProbabilityOfImprovement": _improvement("log_pi"),
 }
 """How each acquisition function is asked for."""

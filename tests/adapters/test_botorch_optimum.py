@@ -30,13 +30,21 @@ FUNCTIONS = {
     "mean": lambda model, up: analytic.PosteriorMean(model, maximize=up),
     "std": lambda model, up: analytic.PosteriorStandardDeviation(model, maximize=up),
     "ucb": lambda model, up: analytic.UpperConfidenceBound(model, beta=0.3, maximize=up),
+    "ei": lambda model, up: analytic.ExpectedImprovement(model, best_f=0.3, maximize=up),
+    "log_ei": lambda model, up: analytic.LogExpectedImprovement(model, best_f=0.3, maximize=up),
+    "pi": lambda model, up: analytic.ProbabilityOfImprovement(model, best_f=0.4, maximize=up),
+    "log_pi": lambda model, up: analytic.LogProbabilityOfImprovement(
+        model, best_f=0.4, maximize=up
+    ),
 }
 
 
 @pytest.mark.parametrize("up", [True, False])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_never_worse_than_the_best_of_local_searches(model, name, up):
-    acquisition = FUNCTIONS[name](model, up)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # BoTorch advises against plain EI
+        acquisition = FUNCTIONS[name](model, up)
     X, value = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=5, raw_samples=64, tol=1e-4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -46,7 +54,7 @@ def test_never_worse_than_the_best_of_local_searches(model, name, up):
     assert value.shape == best.shape
     assert float(value) >= float(best) - 2e-4
     found = optimize_acqf_certified(acquisition, BOUNDS, tol=1e-4)
-    sign = 1.0 if up else -1.0
+    sign = -1.0 if name in ("mean", "std", "ucb") and not up else 1.0
     sample = torch.rand(500, 1, 2, dtype=torch.double)
     with torch.no_grad():
         assert float(acquisition(sample).max()) <= sign * found.bound + 1e-7
@@ -63,6 +71,22 @@ def test_fixed_features(model):
     acquisition = analytic.PosteriorMean(model)
     X, _ = optimize_acqf(acquisition, BOUNDS, fixed_features={1: 0.25})
     assert float(X[0, 1]) == 0.25
+
+
+def test_linear_constraints(model):
+    """x_0 + x_1 >= 1.5 and x_0 == x_1, in BoTorch's form."""
+    mean = analytic.PosteriorMean(model)
+    both = torch.tensor([0, 1])
+    more = (both, torch.tensor([1.0, 1.0]).double(), 1.5)
+    alike = (both, torch.tensor([1.0, -1.0]).double(), 0.0)
+    X, value = optimize_acqf(
+        mean, BOUNDS, inequality_constraints=[more], equality_constraints=[alike], tol=1e-4
+    )
+    assert float(X.sum()) >= 1.5
+    assert abs(float(X[0, 0] - X[0, 1])) < 1e-12
+    line = torch.linspace(0.75, 1.0, 500, dtype=torch.double)[:, None, None].expand(-1, 1, 2)
+    with torch.no_grad():
+        assert float(value) >= float(mean(line).max()) - 2e-4
 
 
 def test_what_is_not_supported_says_what_to_do(model):

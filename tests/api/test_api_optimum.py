@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 import gpcert
 from gpcert.errors import InputError
@@ -13,6 +14,7 @@ from gpcert.search import StopReason
 from gpcert.testing.effort import examples
 
 QUANTITIES = ("mean", "std", "variance", "ucb", "lcb")
+IMPROVEMENTS = ("ei", "log_ei", "pi", "log_pi")
 
 
 def regression(seed, d=2, N=15, kernel=None, noise=1e-4):
@@ -206,3 +208,49 @@ def test_kept_boxes_surround_every_optimum():
     assert "boxes that may hold" in str(best)
     with pytest.raises(InputError, match="keep"):
         gpcert.maximize(model, [(0.0, 1.0)] * 2, keep="some")
+
+
+@settings(max_examples=examples(40, quick=8))
+@given(seed=st.integers(0, 2**31), quantity=st.sampled_from(IMPROVEMENTS), larger=st.booleans())
+def test_improvements_over_a_domain(seed, quantity, larger):
+    """Expected improvement and its probability, against their formulas at random points."""
+    model, _ = regression(seed)
+    best = gpcert.maximize(
+        model, SQUARE, quantity, maximize=larger, tol=0.02, budget=gpcert.Budget(boxes=600)
+    )
+    X = np.random.default_rng(seed).uniform(size=(2000, 2)) * [1.0, 0.25] + [0.0, 0.25]
+    mean, std = values(model, "mean", X), values(model, "std", X)
+    u = (1.0 if larger else -1.0) * (mean - best.best_f)
+    z = u / std
+    logs = quantity.startswith("log")
+    if quantity.endswith("pi"):
+        sampled = norm.logcdf(z) if logs else norm.cdf(z)
+    else:
+        ei = u * norm.cdf(z) + std * norm.pdf(z)
+        sampled = np.log(np.maximum(ei, 1e-300)) if logs else ei
+    assert sampled.max() <= best.bound + 1e-6
+    if best.converged:
+        assert sampled.max() <= best.value + 0.02 + 1e-6
+
+
+def test_whole_numbers_and_constraints_are_branched_on():
+    """Against enumeration: three of the inputs are whole numbers or values, one constraint."""
+    model, _ = regression(4, d=3, N=25)
+    box = gpcert.Box([0.0, 0.0, 0.0], [1.0, 3.0, 1.0])
+    allowed = gpcert.Discrete(box, integers=[1], values={0: [0.0, 0.3, 1.0], 2: [0.1, 0.7]})
+    grid = np.array([[a, b, c] for a in (0.0, 0.3, 1.0) for b in range(4) for c in (0.1, 0.7)])
+    best = gpcert.maximize(model, allowed, "ucb", tol=1e-9)
+    table = values(model, "ucb", grid)
+    assert np.allclose(best.x, grid[int(table.argmax())])
+    assert best.value - 1e-9 <= table.max() <= best.bound + 1e-9
+    simplex = gpcert.Polytope(
+        ([0.0] * 3, [1.0] * 3), ({0: 1.0, 1: 1.0, 2: 1.0}, "==", 1.0), ({0: 1.0}, ">=", 0.2)
+    )
+    mixed = gpcert.minimize(model, simplex, tol=1e-3)
+    sample = np.random.default_rng(0).dirichlet(np.ones(3), 5000)
+    sample = sample[sample[:, 0] >= 0.2]
+    assert values(model, "mean", sample).min() >= mixed.bound - 1e-9
+    assert abs(mixed.x.sum() - 1.0) < 1e-12
+    assert values(model, "mean", sample).min() >= mixed.value - 1e-2
+    with pytest.raises(InputError, match="region is empty"):
+        gpcert.Polytope(([0.0] * 3, [1.0] * 3), ({0: 1.0, 1: 1.0, 2: 1.0}, ">=", 3.5))

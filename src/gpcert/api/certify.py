@@ -19,6 +19,7 @@ from gpcert.api.rules import Rule, decision_candidates, margin_of
 from gpcert.api.running import margin_text, progress_line
 from gpcert.attacks import Decision
 from gpcert.certificates import Certificate, Interval, Status
+from gpcert.certificates.proof import check_covered, decision_proof
 from gpcert.model.committee import Model
 from gpcert.regions import Region
 from gpcert.search import Progress, StopReason, solve
@@ -31,6 +32,7 @@ def certify(
     radius: Any = None,
     *,
     region: Region | None = None,
+    proof: bool = False,
     **words: Unpack[DecisionOptions],
 ) -> Certificate:
     """Prove or refute that the decision at x is the decision for every point of a region.
@@ -62,6 +64,8 @@ def certify(
     class_weight : cost of a mistake on each class, `{label: weight}` or in the classes' order: the
         largest weight times probability decides. Of two classes: threshold w1 / (w1 + w2), exactly.
     delta, output_norm : regression, the paper's delta-robustness: `||mu(x') - mu(x)||_p <= delta`.
+    proof : prepare a proof, which `save("name.cert")` writes and the separate program
+        `gpcert-check` checks (docs/certificates.md).
     budget : 60 seconds by default, as everywhere; see `prediction_range`, also for the others.
 
     The search stops as soon as the property is decided. The decision at x is itself proved; where
@@ -86,7 +90,7 @@ def certify(
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certify_many")
     chosen = RegionSpecification.read(words, radius, region).around(posterior, point)
-    options, means = read_decision(words, posterior), SearchSettings.read(words)
+    options, means = read_decision(words, posterior), SearchSettings.read(words, proof)
     with progress_line(words.get("progress")) as line:
         progress = Progress(start, lambda state: line.show(margin_text(state)))
         return certify_region(posterior, point, chosen, options, means, progress)
@@ -139,11 +143,17 @@ def certify_rule(
     Statement: with `lower <= goal <= upper` for the least value of the goal, the least margin lies
     between `lower - level` and `upper - level`, rounded outwards; the verdict is the sign of both.
     """
+    if means.proof:
+        check_covered(rule.model, region, [rule.quantity])
     stop: dict[str, Any] = {"tol": 0.0, "target": rule.target, "progress": progress or Progress()}
     result = solve(means.problem(rule.model, region, [rule.quantity], **stop))
     (goal,), cost = result.goals, (result.boxes, result.seconds)
     margin = margin_of(goal.lower, goal.upper, rule.level)
-    return certificate_of(region, rule, means, margin, result.reason, cost, goal.point)
+    found = certificate_of(region, rule, means, margin, result.reason, cost, goal.point)
+    if not means.proof:
+        return found
+    asked = rule.model, rule.quantity, rule.level
+    return replace(found, proof=decision_proof(found, region, *asked, result.leaves))
 
 
 def certificate_of(

@@ -33,6 +33,7 @@ from gpcert.inputs.tabular import read_points
 from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Inputs
 from gpcert.numerics.rounding import difference_up
+from gpcert.quantities import Improvement
 from gpcert.regions import Region
 from gpcert.search import Progress, SearchResult, StopReason, solve
 from gpcert.utils.option_names import Side
@@ -47,6 +48,8 @@ def maximize(
     quantity: QuantityLike | None = "mean",
     *,
     beta: float | None = None,
+    best_f: float | None = None,
+    maximize: bool | None = None,
     output: Any = None,
     fixed: Mapping[Any, Any] | None = None,
     tol: float | None = None,
@@ -64,9 +67,12 @@ def maximize(
         Ax have them (one number fixes a feature); `{name: (low, high)}`; or an array or tensor of
         shape (2, d), lower ends first, as BoTorch has them.
     quantity : what is maximised, as in `prediction_range`: "mean", "std", "variance", "ucb", "lcb",
-        "probability", or an `OutputQuantity` of your own.
+        "probability", "ei", "log_ei", "pi", "log_pi", or a `Quantity` object of your own.
     beta : standard deviations of "ucb" and "lcb", 2 by default. BoTorch's UpperConfidenceBound
         multiplies the standard deviation by sqrt(beta): its beta is the square of this one.
+    best_f, maximize : of "ei" and "pi", as in `prediction_range`: what improvements are counted
+        from, by default the best posterior mean at the model's own points, and whether larger
+        values are better (default).
     output : which target or class; see `prediction_range`.
     fixed : features, by name or number, that are held at a value.
     tol, rtol : the search ends once `gap` is at most `tol`, or `rtol` times the optimum's own size;
@@ -87,7 +93,12 @@ def maximize(
     >>> round(float(best.x[0]), 3), best.value <= 1.2 + 1e-6 <= best.bound + 2e-6, best.gap <= 1e-6
     (3.0, True, True)
     """
-    asked = (QuantityRequest(quantity, beta), output, fixed, Accuracy.read(tol, rtol))
+    asked = (
+        QuantityRequest(quantity, beta, best_f, maximize),
+        output,
+        fixed,
+        Accuracy.read(tol, rtol),
+    )
     kept = one_of("keep", keep, ("best", "all")) == "all"
     return _optimum("maximum", model, bounds, *asked, words, kept)
 
@@ -99,6 +110,8 @@ def minimize(
     quantity: QuantityLike | None = "mean",
     *,
     beta: float | None = None,
+    best_f: float | None = None,
+    maximize: bool | None = None,
     output: Any = None,
     fixed: Mapping[Any, Any] | None = None,
     tol: float | None = None,
@@ -115,7 +128,12 @@ def minimize(
     >>> bool(np.abs(best.x).max() < 1e-3), best.bound <= -1.0 <= best.value
     (True, True)
     """
-    asked = (QuantityRequest(quantity, beta), output, fixed, Accuracy.read(tol, rtol))
+    asked = (
+        QuantityRequest(quantity, beta, best_f, maximize),
+        output,
+        fixed,
+        Accuracy.read(tol, rtol),
+    )
     kept = one_of("keep", keep, ("best", "all")) == "all"
     return _optimum("minimum", model, bounds, *asked, words, kept)
 
@@ -231,7 +249,9 @@ def _optimum(
         result = solve(problem)
         (found,) = goals.records(result, region, settings)
     kept = _kept(result, region) if keep else np.empty((0, 2, region.dim))
-    return replace(_record(side, posterior, found), kept=kept)
+    (asked,) = goals.quantities
+    best_f = asked.best_f if isinstance(asked, Improvement) else None
+    return replace(_record(side, posterior, found), kept=kept, best_f=best_f)
 
 
 def _kept(result: SearchResult, region: Region) -> Annotated[np.ndarray, "n 2 d"]:

@@ -224,19 +224,22 @@ BudgetLike = Budget | float | None
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """What a search may cost, where it runs and how it bounds: words of the verbs, read once."""
+    """What a search may cost, where it runs and how it bounds: words of the verbs, read once;
+    and whether a proof is wanted."""
 
     budget: Budget = DEFAULT_BUDGET
     backend: Backend = field(default_factory=Backend)
     random_state: int | None = 0
     method: Method = field(default_factory=Method)
+    proof: bool = False
 
     @staticmethod
-    def read(words: Mapping[str, Any]) -> SearchSettings:
+    def read(words: Mapping[str, Any], proof: Any = False) -> SearchSettings:
         """A random generator gives one seed for all that is searched."""
         budget, backend = read_budget(words["budget"]), backend_from_name(words["backend"])
         method = Method(words["method"], words["variance_bound"])
-        return SearchSettings(budget, backend, read_seed(words["random_state"]), method)
+        seed, wanted = read_seed(words["random_state"]), bool(read_flag("proof", proof))
+        return SearchSettings(budget, backend, seed, method, wanted)
 
     def problem(
         self, model: Model, region: Region, quantities: Sequence[Quantity], **when: Any
@@ -244,6 +247,7 @@ class SearchSettings:
         """What a search is asked: quantities, and `when` it may stop."""
         goals = self.method.goals(quantities, self.random_state, model)
         how = {"budget": self.budget, "backend": self.backend, "random_state": self.random_state}
+        when.setdefault("record", self.proof)
         return Problem(model, region, goals, **how, **when)
 
 

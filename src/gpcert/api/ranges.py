@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Unpack, get_args
 
@@ -26,6 +26,7 @@ from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.regions import RegionSpecification, region_of
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.certificates import Interval, PredictionRange
+from gpcert.certificates.proof import Proof, check_covered, range_proof
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.model.committee import Model
 from gpcert.numerics.rounding import difference_down, difference_up
@@ -51,6 +52,7 @@ def prediction_range(
     maximize: bool | None = None,
     output: Any = None,
     sides: Sides = "both",
+    proof: bool = False,
     **words: Unpack[RangeOptions],
 ) -> PredictionRange:
     """Proved bounds on the smallest and the largest prediction over a region.
@@ -86,6 +88,9 @@ def prediction_range(
         default. Mean and variance of two classes are those of one latent function: leave it out.
     sides : search for "both", or only for the "minimum" or the "maximum"; the side left out keeps
         valid but useless bounds.
+    proof : prepare a proof, which `save("name.cert")` writes and the separate program
+        `gpcert-check` checks (docs/certificates.md). The file claims the ends to within the
+        tolerance that was asked for.
     budget : `Budget(seconds, boxes, memory)`, or a number of seconds; 60 seconds by default. When
         it ends the bounds so far are returned; `Budget` says what may overrun it.
     backend : "numpy", "torch", "torch:cuda" or, for long work, "torch:cuda:compiled".
@@ -120,7 +125,8 @@ def prediction_range(
     place = region_of(posterior, x, where, "prediction_range_many")
     request = QuantityRequest(quantity, beta, best_f, maximize)
     asked = (request, output, one_of("sides", sides, get_args(Sides)))
-    how = (Accuracy.read(tol, rtol), SearchSettings.read(words), start, words.get("progress"))
+    settings = SearchSettings.read(words, proof)
+    how = (Accuracy.read(tol, rtol), settings, start, words.get("progress"))
     return ranges_over(posterior, place, asked, *how)[0]
 
 
@@ -159,12 +165,19 @@ def ranges_over(
 ) -> tuple[PredictionRange, ...]:
     """The ranges that are `asked` (see `RangeGoals.of`) over a region, as accurate as that."""
     goals = RangeGoals.of(model, *asked)
+    if means.proof:
+        check_covered(goals.question.model, region, goals.quantities)
     tol = accuracy.of(goals) if isinstance(accuracy, Accuracy) else accuracy
     with progress_line(progress) as line:
         progress = Progress(start, lambda state: line.show(ranges_text(state)))
         stop: dict[str, Any] = {"tol": tol, "progress": progress}
         problem = means.problem(goals.question.model, region, goals.quantities, **stop)
-        return goals.records(solve(problem), region, means)
+        result = solve(problem)
+        found = goals.records(result, region, means)
+        if not means.proof:
+            return found
+        proof = goals.proof(result, region, Tolerance.of(tol))
+        return tuple(replace(each, proof=proof) for each in found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +224,18 @@ class RangeGoals:
                 values = [None if value is None else 1.0 - value for value in values]
             found.append(values)
         return found
+
+    def proof(self, result: SearchResult, region: Region, tolerance: Tolerance) -> Proof | None:
+        """That of all goals: lower ends as near to the attained values as the tolerance asks."""
+        needed = tolerance.needed(np.array([goal.upper for goal in result.goals]))
+        ends = [
+            (min(goal.lower, float(near)), goal.upper, goal.point)
+            for goal, near in zip(result.goals, needed, strict=True)
+        ]
+        meaning = "; ".join(self.question.meanings[index] for index, _ in self.rows)
+        return range_proof(
+            self.question.model, region, self.quantities, ends, meaning, result.leaves
+        )
 
     def records(
         self,

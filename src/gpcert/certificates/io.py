@@ -150,6 +150,11 @@ def load(path: str | Path) -> Record | Model | BoxBounds:
             start = stream.read(2)
     except OSError as error:
         raise InputError(f"{path}: expected a file of gpcert ({error})") from error
+    if Path(path).suffix == ".cert":
+        raise InputError(
+            f"{path}: expected a record or a model; a certificate is checked by gpcert verify and "
+            "shown by gpcert show"
+        )
     if start == b"PK":  # a zip archive, as every .npz is
         from gpcert.certificates.boxes import BoxBounds  # it needs this module
 

@@ -7,12 +7,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 import numpy as np
 
 from gpcert.certificates.io import Record
-from gpcert.certificates.schema import ADDED
+from gpcert.certificates.proof import SUFFIX, Proof
+from gpcert.certificates.schema import ADDED, UNSAVED
 from gpcert.certificates.text import (
     DIGITS,
     Interval,
@@ -40,13 +42,28 @@ COST = "boxes seconds reason"
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Searched(Record):
     """What a search answers: why it ended and what it cost, by which family of bounds (`method`),
-    and the fingerprint of the certified `model`."""
+    the fingerprint of the certified `model`, and, if asked for, the `proof` that `gpcert-check`
+    checks."""
 
     reason: StopReason
     boxes: int
     seconds: float
     method: str = "taylor"
     model: str = ""
+    proof: Proof | None = field(default=None, metadata=UNSAVED)
+
+    def save(self, path: str | Path) -> None:
+        """Write as JSON; under a name that ends in ".cert" as a proof that `gpcert-check` checks,
+        which `proof=True` prepares."""
+        if Path(path).suffix != SUFFIX:
+            super().save(path)
+            return
+        if self.proof is None:
+            raise InputError(
+                f"{path}: expected a record with a proof, got one without; ask with proof=True, "
+                "and save a verdict (ROBUST or NOT_ROBUST) or finite bounds"
+            )
+        self.proof.save(path)
 
     def check(self) -> None:
         super().check()

@@ -29,6 +29,9 @@ T = TypeVar("T")
 ADDED: Mapping[str, Any] = {"added": True}
 """Metadata of a field with a default that files of the same format may be without."""
 
+UNSAVED: Mapping[str, Any] = {"saved": False}
+"""Metadata of a field with a default that JSON files do not hold."""
+
 Cell = str | int | float | bool | None
 """What a table holds; infinities too, which files spell as everywhere."""
 
@@ -83,7 +86,8 @@ def _codecs(cls: Any) -> tuple[tuple[str, Codec], ...]:
     if hasattr(cls, "row_kind"):  # of a table
         types["rows"] = tuple[cls.row_kind, ...]
     # what all answers of searches share comes last
-    own = sorted(dataclasses.fields(cls), key=lambda field: bool(field.kw_only))
+    saved = [field for field in dataclasses.fields(cls) if field.metadata != UNSAVED]
+    own = sorted(saved, key=lambda field: bool(field.kw_only))
     return tuple((field.name, codec_of(types[field.name])) for field in own)
 
 

@@ -261,7 +261,7 @@ class Kernel(ABC):
     def with_gradient(
         self, X: Inputs, Y: Points
     ) -> tuple[Annotated[np.ndarray, "n N"], GradientProduct]:
-        """`value(X, Y)`, and `gradient_product` as a function of C: what both need is found once
+        """`value(X, Y)`, and `gradient_product` as a function of C: what both need is computed once
         where a kernel overrides it."""
         return self.value(X, Y), lambda C: self.gradient_product(X, Y, C)
 

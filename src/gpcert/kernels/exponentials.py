@@ -1,4 +1,4 @@
-"""Exponentials: what the series leaves beyond a degree, chords of the weight exp(rate |d|^2), and
+"""Exponentials: remainders of the series, chords of the weight exp(rate |d|^2), and
 the best lines under and over `factor e^t` on an interval.
 
 Proofs: docs/mathematics.md, statements 4.5 and 12.1.

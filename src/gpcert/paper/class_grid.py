@@ -45,7 +45,7 @@ LARGEST = 1e100
 class LatentRanges:
     """Over every cell: ranges (B,) of the means of d_k, of V_kk, and for n = 2 of V_12.
 
-    `known` (B,): where it is false nothing is known of the cell, and the ranges mean nothing.
+    `known` (B,): where it is false the ranges of the cell mean nothing.
     """
 
     means: tuple[Range, ...]

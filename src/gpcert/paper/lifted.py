@@ -4,8 +4,8 @@
 
 `e` are displacements from the cell's centre, one per feature, `e^2` their squares, `a` angles of
 periodic parts and `s` factors of exponential ones: all points share them, which is never looser
-than the paper's slack variables phi_ij. `lift`, one function a type of carrier, bounds what
-rounding leaves of it, `|phi(x, z_i) - (constant_i + G_i.w(x))| <= error_i` on the cell.
+than the paper's slack variables phi_ij. `lift`, one function a type of carrier, bounds the
+error that rounding adds, `|phi(x, z_i) - (constant_i + G_i.w(x))| <= error_i` on the cell.
 
 Proofs: docs/mathematics.md, statement 12.5.
 """

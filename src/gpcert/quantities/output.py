@@ -20,7 +20,7 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.numerics.arrays import Array, PerCell, Reals, namespace
-from gpcert.numerics.rounding import TINY, down, gamma, nonnegative, up
+from gpcert.numerics.rounding import TINY, down, gamma, given, nonnegative, up
 
 
 class Quantity:
@@ -234,7 +234,7 @@ class Band(OutputQuantity):
         low, high = xp.sqrt(v_low), up(xp.sqrt(v_high), 1)
         steep = beta > TINY
         vertex = xp.where(steep, 0.5 * self.beta / xp.where(steep, beta, 1.0 + 0.0 * beta), high)
-        s = xp.minimum(xp.maximum(xp.maximum(vertex, low), xp.full_like(low, TINY)), high)
+        s = given(xp.minimum(xp.maximum(xp.maximum(vertex, low), xp.full_like(low, TINY)), high))
         half = self.beta * (0.5 * s)
         tangents = []
         for v in (v_low, v_high):

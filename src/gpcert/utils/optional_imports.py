@@ -20,9 +20,10 @@ EXTRAS = {
     **dict.fromkeys(("clarabel", "highspy"), "paper"),
     **dict.fromkeys(("matplotlib", "pandas"), "plots"),
     **dict.fromkeys(("lime", "shap", "skimage"), "explain"),
-    **dict.fromkeys(("flint", "hypothesis", "mpmath", "pytest"), "testing"),
+    "flint": "check",
+    **dict.fromkeys(("hypothesis", "mpmath", "pytest"), "testing"),
     **{"torch": "torch", "gpytorch": "gpytorch", "botorch": "botorch", "GPy": "gpy"},
-    **{"gpjax": "gpjax", "tinygp": "tinygp"},
+    **{"gpjax": "gpjax", "tinygp": "tinygp", "optuna": "optuna", "skopt": "skopt"},
 }
 """Which extra of pyproject.toml brings a package."""
 

@@ -30,7 +30,7 @@ from gpcert.numerics.arrays import (
     namespace,
     to_numpy,
 )
-from gpcert.numerics.rounding import down, gamma, nonnegative, up
+from gpcert.numerics.rounding import down, gamma, given, nonnegative, up
 from gpcert.quantities import (
     ClassSums,
     Compound,
@@ -127,7 +127,7 @@ def deviations_at(evaluation: Evaluation, posterior: Outputs, norm: float) -> li
     for c in range(posterior.outputs):
         own, number = evaluation.output(c)
         low, high = (to_numpy(end) for end in own.mean_at_center(number))
-        values.append(0.5 * (low + high))
+        values.append(given(0.5 * (low + high)))
         errors.append(up(np.maximum(high - values[c], values[c] - low), 2))
     cells = zip(np.stack(values, axis=1).tolist(), np.stack(errors, axis=1).tolist(), strict=True)
     return [Deviation(tuple(value), tuple(error), norm) for value, error in cells]

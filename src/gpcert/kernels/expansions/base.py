@@ -183,7 +183,7 @@ class FormFunction:
 
 
 E = TypeVar("E", bound=Expansion)
-"""What a kernel makes of a batch of cells, and is handed again when it is asked about them."""
+"""The expansion of a batch of cells; every method of a local kernel takes it back."""
 
 
 class LocalKernel(ABC, Generic[E]):

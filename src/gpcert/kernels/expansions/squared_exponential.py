@@ -50,6 +50,7 @@ from gpcert.kernels.expansions.squared_exponential_table import (
     MAX_CUBIC_FEATURES,
     SquaredExponentialTable,
 )
+from gpcert.kernels.expansions.squared_exponential_values import length_below
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.numerics.arrays import (
     Array,
@@ -205,7 +206,7 @@ class LocalSquaredExponential(
         N, f = self.points.shape[-2:]
         terms = K * (gamma(N + 2 * f + 32) + self.relative_error)
         lost = self.floor * namespace(K).sum(sizes, axis=1)
-        return K @ weights.T, up(terms @ sizes.T, N + 8) + lost
+        return K @ weights.T, up(terms @ sizes.T + lost, N + 8)
 
     def _coefficients(
         self, expansion: WeightedExpansion, combination: Combination
@@ -371,15 +372,6 @@ class LocalSquaredExponential(
             places = (places[0][chosen], places[1][chosen])
         j, k = (xp.asarray(index, device=expansion.K.device) for index in places)
         return expansion.K[:, None, :] * u[:, j] * u[:, k]
-
-
-@fused
-def length_below(x: Array, dims: int) -> PerCell:
-    """Lower bound of the Euclidean (Frobenius) norm over the last `dims` axes."""
-    xp = namespace(x)
-    axes = tuple(range(1, 1 + dims))
-    total = xp.sqrt(xp.sum(x**2, axis=axes))
-    return total * (1.0 - gamma(x.shape[-1] ** dims + 8))
 
 
 @fused

@@ -80,7 +80,7 @@ def form_polynomial(
 def _polynomial(
     table: SquaredExponentialTable, expansion: WeightedExpansion, W: Array, b: int
 ) -> tuple[Array, Array, Array, Array]:
-    """Degrees 0, 1, 2 of one cell, and what they and degrees 3 to `HIGHEST_DEGREE` leave open.
+    """Degrees 0, 1, 2 of one cell, and the remainder beyond them and degrees 3 to `HIGHEST_DEGREE`.
 
     Reason for the rounding: every coefficient is a sum of N^2 products `B_ij u_i.. u_j..` with a
     few roundings each, at most `sum_ij |B_ij| (m_i + m_j)^n` in size with m_i >= |z_i| + |c|; over

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.numerics.arrays import Array, PerCellAndPoint, Reals, namespace
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndPoint, Reals, namespace
 from gpcert.numerics.compilation import fused
 from gpcert.numerics.rounding import EXP_ULPS, U, gamma, nonnegative, up
 
@@ -53,7 +53,7 @@ def kernel_errors(distance_error: Reals, fixed_distances: Reals, d: int, extent:
             "float64 to tell the points apart; expected at most about 1e12: take a smaller "
             "region, or check the kernel's length-scales"
         )
-    return np.asarray(up(relative, 4))
+    return np.asarray(up(relative, 8))
 
 
 @fused
@@ -73,3 +73,12 @@ def expanded_values(
         return product, K
     distances = nonnegative(product)
     return distances, scale * xp.exp(-0.5 * (distances + fixed))
+
+
+@fused
+def length_below(x: Array, dims: int) -> PerCell:
+    """Lower bound of the Euclidean (Frobenius) norm over the last `dims` axes."""
+    xp = namespace(x)
+    axes = tuple(range(1, 1 + dims))
+    total = xp.sqrt(xp.sum(x**2, axis=axes))
+    return total * (1.0 - gamma(x.shape[-1] ** dims + 8))

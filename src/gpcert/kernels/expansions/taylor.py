@@ -1,6 +1,7 @@
 """Any kernel inside a region: plain Taylor expansions of its functions from its tree of nodes.
 
-For `f = sum_i t_i k(., z_i)` of norm B the polynomial of degree n at the centre leaves at most
+For `f = sum_i t_i k(., z_i)` of norm B the remainder of the polynomial of degree n at the centre is
+at most
 
     B R_n(cell)                    (Cauchy-Schwarz with the features' remainder),   or
     sum_i |t_i| S_3i / 6           (point by point; S_1i for points too near to be smooth).
@@ -109,7 +110,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     def _model(
         self, expansion: TaylorExpansion, combination: Combination, pointwise: bool
     ) -> FunctionModel:
-        """The polynomial of the best degree, and what it leaves, cell by cell; coefficients that
+        """The polynomial of the best degree and its remainder, cell by cell; coefficients that
         are not used become zero."""
         batch = expansion.batch
         binned = batch.binned(combination.signed, pointwise)
@@ -140,7 +141,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             near = None if left_out is None else left_out & better[:, None]
         jet, errors = _summed(expansion, combination, near, binned)
         first, second, zero = degree >= 1.0, degree >= 2.0, xp.zeros_like(error)
-        # what is left out is missing in the gradient: nothing is known of it as a first order
+        # points left out are missing in the gradient: it is no first order of the function
         whole = first if near is None else first & ~xp.any(near, axis=1)
         if center_term is not None:
             use = (degree < POINTWISE) | (center_term.kept <= center_term.dropped)
@@ -256,8 +257,8 @@ def _row_sizes(batch: NodeBatch, order: int) -> tuple[PerCell, PerCell]:
 
 
 LARGEST_VARIANCE = 2.0**100
-"""Kernels that grow (polynomials, exponentials) leave float64 on huge regions: refused from here
-on, in units of their size at the points."""
+"""Largest k(x, x) in units of its size at the points: kernels that grow (polynomials, exponentials)
+are refused on regions where they exceed it, before float64 overflows."""
 
 POINTWISE = 3.0
 """Marks a cell whose second degree is bounded point by point."""

@@ -1,4 +1,4 @@
-"""Terms of a plain Taylor model: the function of the centre itself, what degree 2 leaves point by
+"""Terms of a plain Taylor model: the kernel at the centre, the remainder of degree 2 point by
 point, the rounding of summed coefficients, and quadratic forms over `||phi(c+d) - phi(c)||^2`.
 
 Proofs: docs/mathematics.md, statements 3.4, 3.5, 6.2 and 16.3.
@@ -21,13 +21,13 @@ from gpcert.kernels.nodes.base import (
 from gpcert.kernels.nodes.radial_bins import BinnedSums
 from gpcert.kernels.sizes import euclidean
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndBin, PerCellAndPoint, namespace
-from gpcert.numerics.rounding import gamma, up
+from gpcert.numerics.rounding import gamma, given, up
 from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
 class CenterTerm:
-    """The function `x -> k(x, c)` on each cell: its jet, and what is left with and without it.
+    """The function `x -> k(x, c)` on each cell: its jet, and the remainder with and without it.
 
     `kept` (B,) bounds the remainder of degree 2: `|<phi(c), r_2>| <= |phi(c)| R2`, or the node's
     own bound. `dropped` (B,) bounds that of the value alone: `|phi(c)| R0`, and `R0^2 / 2` for a
@@ -68,12 +68,12 @@ class CenterTerm:
 def pointwise_remainder(
     batch: NodeBatch, weights: Array, slack: Array | None, binned: BinnedSums | None = None
 ) -> tuple[TaylorRemainder, Annotated[Array, "B _"] | None]:
-    """What the second degree leaves of `sum_i a_i k(., z_i)`, and the points left out (B, N), or
+    """The remainder of degree 2 of `sum_i a_i k(., z_i)`, and the points left out (B, N), or
     their bins (B, bins) if they are `binned`; None where none is.
 
     That of the points which are not near is `NodeBatch.second_order_remainder`; for a point so near
-    that `S_3i / 6` is larger than S_1i, its value alone is kept, which leaves at most S_1i. The
-    weights' errors, of norm at most `slack`, meet a vector of such bounds: Cauchy-Schwarz.
+    that `S_3i / 6` is larger than S_1i, its value alone is kept, with a remainder of at most S_1i.
+    The weights' errors, of norm at most `slack`, meet a vector of such bounds: Cauchy-Schwarz.
     """
     if binned is not None:
         beyond, left_out = binned.remainder()
@@ -169,7 +169,7 @@ def step_form(
         eta = xp.where(
             root > 0, safe / xp.where(root > 0, root, xp.ones_like(root)), 1.0 + 0 * root
         )
-        eta = xp.maximum(eta, xp.full_like(eta, SMALLEST_RATIO))
+        eta = given(xp.maximum(eta, xp.full_like(eta, SMALLEST_RATIO)))
         matrix = matrix * (1.0 + eta)[:, None, None]
         error = up(error * (1.0 + eta) + safe * safe * (1.0 + 1.0 / eta), 8)
         size = size * (1.0 + eta)

@@ -152,9 +152,10 @@ def _leibniz(left: Gram, right: Gram, n: int, m: int) -> Array | None:
 
 @dataclass(frozen=True, eq=False)
 class CubicPart:
-    """With `T[d, d, d] / 6` added to its polynomial of degree 2, at most `rest` (B,) is left of a
-    function. `tensor` (B, n): T over sorted triples, in the coordinates of the cells; `absolute`
-    (B,): at least the sum of all `|T_jkl| w_j w_k w_l / 6`, w the half-widths."""
+    """Degree 3 of a function: with `T[d, d, d] / 6` added to its polynomial of degree 2, the
+    remainder is at most `rest` (B,). `tensor` (B, n): T over sorted triples, in the coordinates of
+    the cells; `absolute` (B,): at least the sum of all `|T_jkl| w_j w_k w_l / 6`, w the
+    half-widths."""
 
     tensor: Array
     rest: Array
@@ -169,7 +170,7 @@ class CubicPart:
 
 @dataclass(frozen=True, eq=False)
 class TaylorRemainder:
-    """`size` (B,): at most this is left by degree 2; what is known of degree 3, if anything is."""
+    """Remainder of a polynomial of degree 2: at most `size` (B,); and degree 3, if it is known."""
 
     size: Array
     cubic: CubicPart | None = None
@@ -267,7 +268,7 @@ class NodeBatch(ABC):
         """
 
     def value_accuracy(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
-        """The first of `sizes` and `errors`, where no derivatives are asked for."""
+        """The first of `sizes` and `errors`, for callers that need no derivatives."""
         xp = namespace(self.value)
         return (
             xp.broadcast_to(self.sizes[0], self.value.shape),
@@ -295,7 +296,7 @@ class NodeBatch(ABC):
     def second_order_remainder(
         self, coefficients: Array, third: PerCellAndPoint
     ) -> TaylorRemainder:
-        """What degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
+        """The remainder of degree 2 of `sum_i a_bi k(., z_i)` on each cell.
 
         `third` (B, N) is S_3 of `variations`. Here point by point, `|e_i| <= S_3i / 6` (Taylor, the
         third derivative along the segment); a node that knows higher degrees overrides it.
@@ -307,12 +308,13 @@ class NodeBatch(ABC):
 
     def binned(self, weights: Annotated[Array, "... N"], pointwise: bool) -> BinnedSums | None:
         """Sums over many points by their distances, where a node has them; weights (N,) or
-        (B, N). `pointwise`: with what degree 2 leaves point by point."""
+        (B, N). `pointwise`: with the remainder of degree 2 point by point."""
         del weights, pointwise
         return None
 
     def diagonal_second_order_remainder(self) -> PerCell | None:
-        """Likewise (B,) of `x -> k(x, c_b)`; None where the features' remainder is all there is."""
+        """The remainder (B,) of degree 2 of `x -> k(x, c_b)`; None where only the features' own is
+        known."""
         return None
 
     @abstractmethod
@@ -339,7 +341,7 @@ class NodeBatch(ABC):
 
 @dataclass(frozen=True, eq=False)
 class KnownBatch(NodeBatch):
-    """One whose values, sizes and errors are found at once."""
+    """A batch whose values, sizes and errors are computed when it is made."""
 
     value: Array
     sizes: Triple

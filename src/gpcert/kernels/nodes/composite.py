@@ -228,7 +228,7 @@ class ProductNode(LocalNode):
 
 
 def each_answer(parts: Sequence[Any], method: str, *arguments: Any) -> list[Any]:
-    """What every part answers; one that occurs several times is asked once."""
+    """The answer of every part; a part that occurs several times is computed once."""
     answers = {id(part): getattr(part, method)(*arguments) for part in parts}
     return [answers[id(part)] for part in parts]
 

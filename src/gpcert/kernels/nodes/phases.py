@@ -1,5 +1,5 @@
-"""Phases w.x: their values, their reach over a cell, how far |sin| goes there, what e^{iu} leaves
-beyond a degree, and functions of them.
+"""Phases w.x: their values, their reach over a cell, the range of |sin| there, Taylor remainders
+of e^{iu}, and functions of phases.
 
 Proofs: docs/mathematics.md, statements 2.3, 2.4 and 3.3.
 """
@@ -16,7 +16,7 @@ import numpy as np
 
 from gpcert.kernels.nodes.base import Jet, NodeBatch
 from gpcert.numerics.arrays import Array, Derivatives, PerCell, PerFeature, Points, Reals, namespace
-from gpcert.numerics.rounding import SIN_COS_ULPS, gamma, nonnegative, up
+from gpcert.numerics.rounding import POW_ULPS, SIN_COS_ULPS, gamma, nonnegative, up
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -90,7 +90,7 @@ def circle_remainders(u: Reals) -> tuple[Reals, ...]:
     whole = (2.0 + xp.zeros_like(u), 2.0 + u, 2.0 + u + 0.5 * u**2)
     remainders = []
     for n, closed in enumerate((zeroth, up(xp.sqrt(first), 4), up(xp.sqrt(second), 4))):
-        crude = up(u ** (n + 1) / math.factorial(n + 1), n + 4)
+        crude = up(u ** (n + 1) / math.factorial(n + 1), POW_ULPS + 4)
         bound = xp.where(u <= LARGEST_CLOSED, closed, up(whole[n], 4))
         bound = xp.minimum(bound, crude)
         remainders.append(xp.where(u > 0, bound, xp.zeros_like(u)))

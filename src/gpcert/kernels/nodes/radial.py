@@ -37,19 +37,19 @@ from gpcert.numerics.arrays import (
     Reals,
     namespace,
 )
-from gpcert.numerics.rounding import TINY, U, gamma, nonnegative, root, up, up_float
+from gpcert.numerics.rounding import POW_ULPS, TINY, U, gamma, nonnegative, root, up, up_float
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
 LARGEST_EXTENT = 1e60
-"""Scaled coordinates beyond this are refused: their powers leave float64."""
+"""Scaled coordinates beyond this are refused: their powers overflow."""
 
 SMALLEST_EXTENT = 2.0**-400
 """Extents above 0 count as this much: roots of squares that underflow are off by 2^-537, which is
 less than the rounding of coordinates of this size."""
 
 MAX_SUBTRACTED_FEATURES = 32
-"""Up to here distances are found by subtracting coordinates; beyond, by expanding the square."""
+"""Up to here distances are computed by subtracting coordinates; beyond, by expanding the square."""
 
 SMALLEST_SCALE = 1e-100
 """Scales below this count as this much in bounds: their squares must not vanish."""
@@ -129,7 +129,7 @@ class LocalRadial(LocalNode):
 
     @property
     def expanded(self) -> bool:
-        """Distances of many features are found by expanding the square."""
+        """Distances of many features are computed by expanding the square."""
         return self.scale.shape[0] > MAX_SUBTRACTED_FEATURES
 
     def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
@@ -145,7 +145,7 @@ class LocalRadial(LocalNode):
                     moments.append(infinite_beyond_zero(rho2))
                     continue
                 power = xp.where(rho2 > 0, rho2, xp.ones_like(rho2)) ** n
-                moments.append(xp.where(rho2 > 0, up(most * power, n + 4), zero))
+                moments.append(xp.where(rho2 > 0, up(most * power, POW_ULPS + 4), zero))
             squares = self.profile.squared_remainders(rho2)
             zeroth, first, second = (
                 xp.where(rho2 > 0, up(root(self.variance * part), 4), zero) for part in squares

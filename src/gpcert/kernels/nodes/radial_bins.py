@@ -174,8 +174,8 @@ def serves(batch: RadialBatch, each: bool = False) -> bool:
 class BinnedSums:
     """Sums over the points of a batch with weights (N,) or (B, N).
 
-    If `pointwise`, for what degree 2 leaves point by point: points of which the value alone is kept
-    are left out of the derivatives, and degrees 3 and 4 are formed.
+    If `pointwise`, for the remainder of degree 2 point by point: points of which the value alone is
+    kept are left out of the derivatives, and degrees 3 and 4 are formed.
     """
 
     def __init__(self, batch: RadialBatch, weights: Array, pointwise: bool) -> None:
@@ -257,7 +257,7 @@ class BinnedSums:
         return products
 
     def remainder(self) -> tuple[TaylorRemainder, PerCellAndBin | None]:
-        """What degree 2 leaves, and the bins of points left out of it; None: no point is."""
+        """The remainder of degree 2, and the bins of points left out of it; None: no point is."""
         assert self.pointwise, "asked for sums without a remainder"
         batch, raw = self.batch, self._sums.tensors
         s, rho = batch.node.variance, batch.rho
@@ -297,7 +297,7 @@ class BinnedSums:
         return node.jet(sums.value, sums.slope[0][0], gradient, hessian)
 
     def remainder_norm(self) -> PerCell:
-        """(B,): the norm over the points of what each leaves at order 3 or 1."""
+        """(B,): the norm over the points of their remainders of order 3 or 1."""
         s, rho = self.batch.node.variance, self.batch.rho
         near, ends = self._dot(self.counts, "squares").T
         return up(root((s * rho) ** 2 * near + (s * rho**3) ** 2 * ends), self.roundings)

@@ -1,4 +1,4 @@
-"""What degree 2 leaves of a sum of functions of a radial kernel, its degrees 3 and 4 as tensors.
+"""Remainder of degree 2 of sums of functions of a radial kernel, with degrees 3 and 4 as tensors.
 
 With v = z - c scaled, r = |v| (the fixed features included), in c:
 
@@ -29,7 +29,7 @@ from gpcert.kernels.nodes.moments import (
 )
 from gpcert.kernels.nodes.radial_variations import PARTS, DistanceRange, fifth_within, share_weights
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndPoint, namespace
-from gpcert.numerics.rounding import TINY, gamma, up
+from gpcert.numerics.rounding import POW_ULPS, TINY, gamma, up
 
 if TYPE_CHECKING:
     from gpcert.kernels.nodes.radial_batch import RadialBatch
@@ -42,7 +42,7 @@ MAX_TENSOR_FEATURES = 12
 def radial_remainder(
     batch: RadialBatch, coefficients: PerCellAndPoint, third: PerCellAndPoint
 ) -> TaylorRemainder:
-    """What degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
+    """The remainder of degree 2 of `sum_i a_bi k(., z_i)` on each cell.
 
     Statement: it is at most `|T_3[d,d,d]| / 6 + |T_4[d,d,d,d]| / 24 + sum_i |a_i| S_5i / 120`, the
     tensors summed over the points (Taylor along the segment; Statement 3.6). A point whose S_5i and
@@ -55,7 +55,7 @@ def radial_remainder(
     F = node.profile.terms(batch.r, (2, 0), (3, 0), (4, 0))
     ends = (batch.r, batch.r)
     cubic, quartic = node.tensor_rounding(ends, batch.distance_error, node.extents, F)
-    powers = rho[:, None] ** 3
+    powers = (rho * rho * rho)[:, None]
     rounding = up(powers * cubic + (powers * rho[:, None]) * quartic, 8)
     rounding = xp.where(xp.isnan(rounding), xp.full_like(rounding, math.inf), rounding)
     lost = up(batch.distance_error, 2)
@@ -64,7 +64,7 @@ def radial_remainder(
         weight * fifth_within(node.profile, center, batch.distance_range, q * rho[:, None])
         for q, weight in zip(PARTS, share_weights(PARTS), strict=True)
     )
-    leftover = up(up(rho**5, 5)[:, None] * sum(shares) / 120.0, 32)  # of degree 4, s apart
+    leftover = up(up(rho**5, POW_ULPS)[:, None] * sum(shares) / 120.0, 32)  # of degree 4, s apart
     beyond = up(node.variance * leftover, 2)
     smooth, rough = up(rounding + beyond, 2), up(third / 6.0, 1)
     goes_on = smooth < rough
@@ -89,8 +89,8 @@ TENSOR_DEGREES = (1, 3, 4)
 def remainder_of_tensors(
     batch: RadialBatch, raw: list[list[Array]], total: PerCell, plain: PerCell
 ) -> TaylorRemainder:
-    """From the moments of the points that go on; `total` (B,) is what is left beside their tensors,
-    `plain` without any."""
+    """From the moments of the points that go on; `total` (B,) is the remainder beside their
+    tensors, `plain` that without any tensor."""
     node, half, rho = batch.node, batch.half, batch.rho
     cubic, quartic = _tensors(batch, raw)
     # what underflows: below 2^-1022 a product, of which each entry has fewer than 2^30

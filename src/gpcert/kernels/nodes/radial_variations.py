@@ -23,7 +23,7 @@ import numpy as np
 
 from gpcert.kernels.nodes.radial_profiles import PEAK_SLACK, RadialProfile
 from gpcert.numerics.arrays import Array, PerCellAndPoint, Reals, namespace
-from gpcert.numerics.rounding import TINY, U, nonnegative, up
+from gpcert.numerics.rounding import POW_ULPS, TINY, U, nonnegative, up
 
 if TYPE_CHECKING:
     pass
@@ -41,7 +41,7 @@ PIECES = 4
 """Of [0, 1], for the Bernstein coefficients of a fifth derivative."""
 
 CELLS = 2000
-"""Intervals of r over which the largest third derivative of a profile is found, once."""
+"""Intervals of r over which the largest third derivative of a profile is computed, once."""
 
 
 class DistanceRange(NamedTuple):
@@ -73,7 +73,7 @@ def radial_variations(
             shape = (first if n == 1 else _second)(profile, low, high)
         with np.errstate(over="ignore"):
             # `up` keeps the power positive: 0 times infinity is not a number
-            size = up(variance * (up(rho**n, n)[:, None] * shape), 8)
+            size = up(variance * (up(rho**n, POW_ULPS)[:, None] * shape), 8)
         moving = rho[:, None] + 0.0 * low > 0  # without displacement there is no derivative
         suprema.append(xp.where(moving, size, xp.zeros_like(low)))
     return tuple(suprema)
@@ -158,7 +158,7 @@ def share_weights(parts: tuple[float, ...]) -> list[float]:
     exact numbers.
 
     Statement: with `M(q)` the supremum of the fifth derivative at distances within q rho of those
-    of the centre, `rho^5 / 120` times `sum_j weight_j M(q_j)` is at least what degree 4 leaves.
+    of the centre, `rho^5 / 120` times `sum_j weight_j M(q_j)` bounds the remainder of degree 4.
     Reason: the remainder is the integral of `(1 - q)^4 / 24` times that derivative at c + q d, and
     most of the weight is near the centre.
     """

@@ -1,4 +1,4 @@
-"""Which functions of a kernel have lines: the paper's relaxation of a kernel is found by its class.
+"""The paper's relaxation of a kernel, looked up by the class of its batch.
 
 A kernel without one is still a kernel: only `method="paper"` is not available for it, and the
 Taylor bounds of its means have one alternative less.

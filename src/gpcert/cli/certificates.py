@@ -1,0 +1,101 @@
+"""`gpcert verify` and `show`: certificates and records that somebody else may have written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import gpcert
+from gpcert.cli.files import load_model
+from gpcert.cli.options import command
+from gpcert.cli.terminal import console, option, say
+from gpcert.errors import InputError
+from gpcert.utils.optional_imports import optional
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="what gpcert wrote")]
+
+
+@command(
+    "verify",
+    "Examples:",
+    "gpcert verify x.cert",
+    "gpcert verify x.cert --model model.npz --jobs 4",
+    "Exit code, that of gpcert-check: 0 checked; 1 refuted; 2 not covered; 3 bad file.",
+)
+def verify(
+    file: File,
+    model: Annotated[
+        Path | None, option("the model that is meant: the certificate must be about it")
+    ] = None,
+    jobs: Annotated[int, option("processes", min=1)] = 1,
+) -> None:
+    """Check a certificate of `proof=True` with the separate program gpcert-check."""
+    optional("flint", "gpcert verify")
+    from gpcert_check.cli import main
+
+    if model is not None:
+        _check_model(file, model)
+    raise typer.Exit(main([str(file), "--jobs", str(jobs)]))
+
+
+def _check_model(file: Path, path: Path) -> None:
+    """End with the exit code of what is refuted where the certificate is about another model."""
+    from gpcert.certificates.proof import model_sha256, read_header
+    from gpcert.model.posterior import Posterior
+
+    header, model = read_header(file), load_model(path)
+    members = [each for each in getattr(model, "members", (model,)) if isinstance(each, Posterior)]
+    names = [name for name, _, _ in header["arrays"] if str(name).startswith("model_")]
+    for each in members:
+        arrays = each.arrays()
+        chosen = {name[6:]: arrays[name[6:]] for name in names if name[6:] in arrays}
+        if model_sha256(each.header(), chosen) == header.get("sha256"):
+            return
+    say(f"REFUTED: {file} is about another model than {path}")
+    raise typer.Exit(1)
+
+
+@command("show", "Examples:", "gpcert show x.cert", "gpcert show results.json")
+def show(file: File) -> None:
+    """Print any file that gpcert wrote: a record, a table, a model, a certificate."""
+    from gpcert.certificates.proof import SUFFIX, read_header
+
+    if file.suffix == SUFFIX:
+        for name, text in header_rows(read_header(file)):
+            say(f"{name:>12}  {text}")
+        return
+    console().print(str(gpcert.load(file)), markup=False, soft_wrap=True)
+
+
+def header_rows(header: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a certificate says of itself, in words."""
+    try:
+        question, answer = header["question"], header["answer"]
+        rows = [("question", _question(question)), ("answer", _answer(answer))]
+        rows.append(("region", str({k: v for k, v in question["region"].items() if v is not None})))
+        names = header["model"].get("feature_names")
+        rows += [("features", ", ".join(map(str, names)))] if names else []
+        rows.append(("kernel", str(header["model"]["kernel"])))
+        rows.append(("model", f"sha256 {header['sha256']}"))
+        rows += [(str(name), str(text)) for name, text in header["provenance"].items()]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"expected a certificate with question and answer ({error!r})") from error
+    return [*rows, ("status", "nothing of this is checked: use gpcert verify")]
+
+
+def _question(question: dict[str, Any]) -> str:
+    if question["kind"] == "range":
+        return f"range of: {question['meaning']}"
+    label = question["decision"]
+    return question["rule"] if label is None else f"{question['rule']}; decision {label!r} at x"
+
+
+def _answer(answer: dict[str, Any]) -> str:
+    if "status" in answer:
+        return str(answer["status"])
+    ends = (
+        f"least of goal {k} in [{e['lower']}, {e['upper']}]" for k, e in enumerate(answer["ends"])
+    )
+    return "; ".join(ends)

@@ -1,0 +1,43 @@
+"""Sums, products and roots of balls (`arb`). `x ** 2` is avoided: of a ball around 0 it is NaN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from flint import arb
+
+
+def square(x: arb) -> arb:
+    """x^2."""
+    return x * x
+
+
+def power(x: arb, n: int) -> arb:
+    """x^n, n >= 0."""
+    found = arb(1)
+    for _ in range(n):
+        found *= x
+    return found
+
+
+def root(x: arb) -> arb:
+    """The root of a number that is not negative, though its ball may reach below 0."""
+    return x.sqrt() if x >= 0 else arb(0).union(x.upper().nonnegative_part().sqrt())
+
+
+def total(parts: Iterable[arb]) -> arb:
+    """The sum."""
+    return sum(parts, arb(0))
+
+
+def dot(a: Iterable[arb], b: Iterable[arb]) -> arb:
+    """`sum_j a_j b_j`."""
+    return sum((x * y for x, y in zip(a, b, strict=True)), arb(0))
+
+
+def largest(parts: Iterable[arb]) -> arb:
+    """The largest of numbers >= 0."""
+    found = arb(0)
+    for part in parts:
+        found = found.max(part)
+    return found

@@ -1,0 +1,55 @@
+"""The command `gpcert-check FILE`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+from gpcert_check import container
+from gpcert_check.verdicts import Verdict
+
+CODES = {1: "REFUTED", 2: "NOT COVERED", 3: "BAD FILE"}
+
+TRUSTED = """trusted: this program, python-flint (ball arithmetic), Python; that the numbers in the
+file are the model that is meant. The claim is about real arithmetic (kind A), not about the
+rounding of another library's predict."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check one file; the exit code is 0 checked, 1 refuted, 2 not covered, 3 bad file."""
+    parser = argparse.ArgumentParser("gpcert-check", description=__doc__)
+    parser.add_argument("file")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
+    parser.add_argument(
+        "--splits", type=int, default=10**6, help="cells beyond the leaves, at most"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    options = parser.parse_args(arguments)
+    try:
+        from gpcert_check.check import build
+    except ImportError as error:
+        print(f"gpcert-check needs python-flint: pip install 'gpcert[check]' ({error})")
+        return 3
+    start = time.perf_counter()
+    try:
+        header, arrays = container.read(options.file)
+        found = build(header, arrays)
+        found.splits = options.splits
+        for statement in found.statements:
+            print(f"claim: {statement}")
+        wanted = sys.stderr.isatty() and not options.quiet
+        progress = _progress if wanted else lambda text: None
+        leaves, cells = found.check(max(1, options.jobs), progress)
+    except Verdict as verdict:
+        print(f"{CODES[verdict.code]}: {verdict}")
+        return verdict.code
+    seconds = time.perf_counter() - start
+    print(f"CHECKED: {leaves} leaves in {cells} cells, {seconds:.2f} s")
+    print(TRUSTED)
+    return 0
+
+
+def _progress(text: str) -> None:
+    print(f"\r{text}", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,182 @@
+"""The model of a certificate: its numbers, the linear features, and what bounds need of the whole
+data set, computed once.
+
+    mu_c(x) = offset_c + scale_c (k(z, Z) t_c + slope_c.z),   z = W x + b,
+    V_c(x)  = scale_c^2 max(v_c(z), 0) + noise_c,
+    v_c(z)  = k(z, z) - k(z, Z) (K + Sigma_c)^-1 k(Z, z), or k(z, z) - |A_c k|^2 + |C_c k|^2
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+from flint import arb, arb_mat
+
+from gpcert_check.balls import root, square, total
+from gpcert_check.cell import Frame
+from gpcert_check.container import Numbers
+from gpcert_check.jets import Column, column, exact, scaled_rows
+from gpcert_check.kernels import Kernel, read_kernel
+from gpcert_check.region import Region
+from gpcert_check.verdicts import BadFile, NotCovered
+
+SQUARINGS = 6
+
+
+class Posterior:
+    """A model, read."""
+
+    def __init__(self, header: dict[str, Any], arrays: dict[str, Numbers], region: Region) -> None:
+        try:
+            self._read(header, arrays, region)
+        except (KeyError, TypeError, IndexError, ValueError) as error:
+            raise BadFile(f"model: {error!r}") from error
+
+    def _read(self, header: dict[str, Any], arrays: dict[str, Numbers], region: Region) -> None:
+        if header.get("levels"):
+            raise NotCovered("categories (one-hot columns) in front of the model")
+        if header.get("coupled"):
+            raise NotCovered("a model of coupled outputs")
+        self.points = arrays["points"].rows()
+        N, q = arrays["points"].shape
+        weights = arrays["weights"]
+        self.outputs = m = weights.shape[0]
+        matrix = arrays["matrix"].rows() if "matrix" in arrays else None
+        shift = list(arrays["shift"].values) if "shift" in arrays else None
+        inputs = q if matrix is None else arrays["matrix"].shape[1]
+        right = weights.shape == (m, N) and inputs == region.dim and N > 0 and q > 0
+        right = right and (matrix is None or (len(matrix) == q and len(shift or []) == q))
+        if not right or any(len(arrays[n].values) != m for n in ("offset", "scale", "noise")):
+            raise BadFile("model: the shapes of its arrays do not belong together")
+        for name, part in arrays.items():
+            if name != "training_noise" and not all(map(math.isfinite, part.values)):
+                raise BadFile(f"{name}: expected finite numbers")
+        self.frame = Frame(region, matrix, shift)
+        self.kernel: Kernel = read_kernel(header["kernel"], list(range(q)))
+        self.kernel.bind(self.points, self.frame)
+        self.weights = [list(map(arb, row)) for row in weights.rows()]
+        self.offset, self.scale, self.noise = (
+            list(map(arb, arrays[name].values)) for name in ("offset", "scale", "noise")
+        )
+        if not all(s > 0 for s in self.scale) or not all(v >= 0 for v in self.noise):
+            raise BadFile("model: expected scale > 0 and noise >= 0")
+        slopes = arrays.get("slope")
+        self.slope = (
+            [[arb(0)] * q] * m if slopes is None else [list(map(arb, r)) for r in slopes.rows()]
+        )
+        if len(self.slope) != m or any(len(row) != q for row in self.slope):
+            raise BadFile("model: expected a slope for every output")
+        self.has_trend = slopes is not None
+        self.arrays, self.likelihood = arrays, header["likelihood"]
+        self._precisions: dict[int, Precision] = {}
+
+    @cached_property
+    def gram(self) -> arb_mat:
+        """K(Z, Z)."""
+        return arb_mat([self.kernel.column(list(map(arb, z))) for z in self.points])
+
+    @cached_property
+    def norms(self) -> list[arb]:
+        """Upper bounds of the lengths of k(., Z) t in the kernel's space: `(t^T K t)^(1/2)`, or
+        until that is needed `sum |t_i| |phi(z_i)|`, where all features have the same length."""
+        size = getattr(self.kernel, "variance", None)  # k(z, z), where it is the same for all z
+        self.sharp = size is None or "gram" in vars(self)
+        if size is None or self.sharp:
+            columns = map(column, self.weights)
+            return [root((t.transpose() * (self.gram * t))[0, 0]) for t in columns]
+        return [total(map(abs, t)) * root(size) for t in self.weights]
+
+    def sharpen(self) -> bool:
+        """Take the better norms from now on; whether these are new."""
+        was = vars(self).pop("norms", None) is None or self.sharp
+        _ = self.gram, self.norms
+        return not was
+
+    def precision(self, output: int) -> Precision:
+        """What the variance of an output rests on."""
+        if output not in self._precisions:
+            self._precisions[output] = Precision(self, output)
+        return self._precisions[output]
+
+
+class Precision:
+    """S = (K + Sigma)^-1 where the noise Sigma of the training points is known, else
+    A^T A - C^T C.
+
+    `least` and `most` bound the posterior's covariance operator P (`v = <phi, P phi>`):
+    `-least <= P <= most`.
+    """
+
+    def __init__(self, model: Posterior, output: int) -> None:
+        noises, factors = model.arrays.get("training_noise"), model.arrays.get("factor")
+        if factors is None or len(factors.shape) != 3:
+            raise BadFile("model: expected a factor of its precision, which the variance needs")
+
+        def row(part: Numbers) -> Numbers:
+            if part.shape[0] not in (1, model.outputs) or part.shape[-1] != len(model.points):
+                raise BadFile("model: the shapes of its factors do not belong together")
+            return part.part(output if part.shape[0] > 1 else 0)
+
+        self.gram = model.gram
+        self.factor = exact(row(factors).rows() or [[0.0] * len(model.points)])
+        self.noise = None if noises is None else list(row(noises).values)
+        if self.noise is not None and not all(v > 0 for v in self.noise):
+            raise BadFile("model: expected training noise > 0")
+        self.least, self.most, self.negative = arb(0), arb(1), None
+        negative = model.arrays.get("negative_factor")
+        if self.noise is None:
+            if negative is not None and 0 not in negative.shape:
+                self.negative = exact(row(negative).rows())
+                self.most = 1 + (self.negative * self.gram * self.negative.transpose()).trace()
+            largest = largest_eigenvalue(self.factor * self.gram * self.factor.transpose())
+            self.least = (largest - 1).nonnegative_part()
+
+    def forms(self, columns: arb_mat, prior: arb_mat) -> tuple[arb_mat, arb_mat, arb_mat]:
+        """For vectors e_a of the kernel's space with inner products `prior` and values `columns`
+        at the data points: matrices Q, R, L with `Q <= <e_a, P e_b> <= R` as quadratic forms, and
+        `<P e_a, P e_b> <= L` (times `most`, where S is known by its noise).
+
+        By noise: with any weights Y, `J = prior - Y^T c - c^T Y + Y^T (K + Sigma) Y` is above, and
+        above by `r^T (K + Sigma)^-1 r <= r^T Sigma^-1 r`, r = (K + Sigma) Y - c.
+        """
+        half = self.factor * columns
+        hint = self.factor.transpose() * half
+        if self.negative is not None:
+            hint -= self.negative.transpose() * (self.negative * columns)
+        if self.noise is None:
+            upper = prior - half.transpose() * half
+            if self.negative is not None:
+                other = self.negative * columns
+                upper += other.transpose() * other
+            # P e = e - Phi y, y = S c, of which `hint` is an enclosure
+            cross = hint.transpose() * columns
+            length = prior - cross - cross.transpose() + hint.transpose() * (self.gram * hint)
+            return upper, upper, length
+        keep = [v != math.inf for v in self.noise]
+        noise = [arb(v) if k else arb(0) for v, k in zip(self.noise, keep, strict=True)]
+        weights = scaled_rows(hint.mid(), list(map(arb, keep)))
+        product = self.gram * weights + scaled_rows(weights, noise)
+        cross = weights.transpose() * columns
+        upper = prior - cross - cross.transpose() + weights.transpose() * product
+        parts = [1 / root(v) if k else v for v, k in zip(noise, keep, strict=True)]
+        residual = scaled_rows(product - columns, parts)
+        return upper - residual.transpose() * residual, upper, upper
+
+
+def largest_eigenvalue(matrix: arb_mat) -> arb:
+    """Upper bound of the largest eigenvalue of a symmetric positive semi-definite matrix: the
+    Frobenius norm of a power of it, and its root."""
+    for _ in range(SQUARINGS):
+        matrix = matrix * matrix
+    found = total(map(square, matrix.entries())).upper().nonnegative_part()
+    for _ in range(SQUARINGS + 1):
+        found = found.sqrt()
+    return found
+
+
+def column_rows(values: Column, gradients: arb_mat) -> arb_mat:
+    """(N, 1 + f): values in front of gradients."""
+    rows = gradients.tolist()
+    return arb_mat([[v, *row] for v, row in zip(values, rows, strict=True)])

@@ -1,0 +1,69 @@
+"""Certificates over random models, kernels and questions are accepted."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flint")
+import gpcert
+from gpcert.errors import InputError
+from gpcert.kernels import SquaredExponential
+from gpcert.testing.effort import THOROUGH
+from tests.check.check_cases import CHECKED, random_certificate, verdict
+
+SEEDS = 10_000 if THOROUGH else 100
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_certificates_are_accepted(tmp_path, block):
+    path, checked = tmp_path / "random.cert", 0
+    for seed in range(block, SEEDS, 10):
+        cert = random_certificate(np.random.default_rng(seed))
+        if cert is None:
+            continue
+        cert.save(path)
+        assert verdict(path) == CHECKED, f"seed {seed}"
+        checked += 1
+    assert checked > 5
+
+
+def hilly(N=40, d=2):
+    rng = np.random.default_rng(3)
+    points = rng.uniform(-2, 2, (N, d))
+    kernel = SquaredExponential(0.8)
+    K = kernel.value(points, points) + 1e-3 * np.eye(N)
+    weights = np.linalg.solve(K, np.sin(3 * points).sum(1))
+    return gpcert.Posterior(kernel, points, weights, training_noise=1e-3)
+
+
+def test_a_tree_of_many_leaves_is_written_and_checked_by_several_processes(tmp_path):
+    path, box = tmp_path / "range.cert", gpcert.Box([-1.5, -1.5], [1.5, 1.5])
+    found = gpcert.prediction_range(hilly(), box, tol=0.01, proof=True)
+    assert found.boxes > 20
+    found.save(path)
+    assert verdict(path) == CHECKED
+    assert verdict(path, "--jobs", "2") == CHECKED
+
+
+def test_a_refuted_decision_is_checked_at_both_points(tmp_path):
+    path, model = tmp_path / "refuted.cert", hilly()
+    cert = gpcert.certify(model, [0.0, 0.5], radius=1.0, threshold=0.1, proof=True)
+    assert cert.status is gpcert.Status.NOT_ROBUST
+    cert.save(path)
+    assert verdict(path) == CHECKED
+
+
+def test_without_a_proof_there_is_no_such_file(tmp_path):
+    cert = gpcert.certify(hilly(), [0.0, 0.5], radius=1.0, threshold=0.1)
+    with pytest.raises(InputError, match="proof=True"):
+        cert.save(tmp_path / "no.cert")
+    cert.save(tmp_path / "record.json")
+    again = gpcert.certify(hilly(), [0.0, 0.5], radius=1.0, threshold=0.1, proof=True)
+    again.save(tmp_path / "with.json")  # the record is the same, without the proof
+    assert gpcert.load(tmp_path / "with.json").proof is None
+
+
+def test_what_the_checker_does_not_know_is_refused_by_name():
+    with pytest.raises(InputError, match=r"proof.*Deviation"):
+        gpcert.certify(hilly(), [0.0, 0.5], radius=0.1, delta=0.1, proof=True)
+    with pytest.raises(InputError, match=r"proof.*l_inf"):
+        gpcert.certify(hilly(), [0.0, 0.5], radius=0.1, norm=3, threshold=0.0, proof=True)
