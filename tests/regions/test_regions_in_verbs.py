@@ -10,6 +10,8 @@ from gpcert.certificates import Status
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.regions import Ball, Box, Discrete, Polytope, Union
+from gpcert.testing.arb_reference import ArbPosterior, regression_posterior
+from tests.regions.constrained_strategies import random_polytope
 
 SUM = ([1, 1, 1], "==", 1.0)
 
@@ -51,6 +53,28 @@ def test_ranges_hold_all_samples_and_are_attained(name, quantity):
     assert values.max() <= rng.maximum.upper
     assert rng.minimum.upper - rng.minimum.lower <= 2e-3
     assert region.contains(np.stack([rng.argmin, rng.argmax])).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ranges_hold_in_200_bits(seed):
+    """At members of random regions, thin ones included, and where the ends are attained."""
+    rng = np.random.default_rng(seed)
+    posterior = regression_posterior(
+        Matern([0.7, 1.5, 1.0], 1.5), rng.normal(size=(8, 3)), rng.normal(size=8), 0.05
+    )
+    reference = ArbPosterior(posterior)
+    both = Union(random_polytope(rng, 3), Ball([2.0] * 3, 0.5, 2))
+    for region in (random_polytope(rng, 3), both):
+        found = gpcert.prediction_range(
+            posterior, region, quantity="mean", tol=0.05, budget=gpcert.Budget(boxes=300)
+        )
+        members = [*region.sample(4, rng), *region.linear_minimizer(rng.normal(size=(2, 3)))]
+        for x in members:
+            mean = reference.mean(x)
+            assert not mean < found.minimum.lower
+            assert not mean > found.maximum.upper
+        assert not reference.mean(found.argmin) > found.minimum.upper
+        assert not reference.mean(found.argmax) < found.maximum.lower
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -134,7 +134,7 @@ class QuadraticLowerModel:
     def lowered(self, amount: PerCell) -> QuadraticLowerModel:
         """With a larger error: of functions down to `q - exp(-rate |d|^2) amount`."""
         size = vars(self).get("size", self.known_size)
-        return replace(self, error=up(self.error + amount, 1), known_size=size)
+        return replace(self, error=up(self.error + amount, 2), known_size=size)
 
     def shifted(
         self, constant: PerCell, size: Array | None = None, slope: PerCellAndFeature | None = None

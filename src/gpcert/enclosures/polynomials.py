@@ -30,7 +30,7 @@ from gpcert.numerics.arrays import (
     namespace,
 )
 from gpcert.numerics.compilation import fused, products
-from gpcert.numerics.rounding import EXP_ULPS, U, down, gamma, nonnegative, root, up
+from gpcert.numerics.rounding import EXP_ULPS, U, down, gamma, given, nonnegative, root, up
 from gpcert.regions.scaled import ScaledCells
 
 DESCENT_STEPS = 2
@@ -183,7 +183,7 @@ def smallest_eigenvalue(hessian: PerCellMatrix) -> PerCell:
     except (np.linalg.LinAlgError, RuntimeError):  # torch's error is a RuntimeError
         L, V = xp.linalg.diagonal(hessian), xp.zeros_like(hessian) + identity
     Vt = xp.matrix_transpose(V)
-    residual = hessian - (V * L[:, None, :]) @ Vt
+    residual = given(hessian - (V * L[:, None, :]) @ Vt)  # its rounding is added to `error`
     defect = root(xp.sum((Vt @ V - identity) ** 2, axis=(1, 2))) + gamma(f + 8) * 4.0 * f
     largest = xp.max(xp.abs(L), axis=1)
     spread = 1.0 + defect  # |V|_2^2 is at most this: the size of the terms that cancel

@@ -275,7 +275,7 @@ class ResidualPrecision(Precision):
             return up(root(xp.sum(degree.often * each * each, axis=1)), each.shape[1] + 8)
 
         one, two, noisy, left, rounding = (length(part) for part in weights[2:7])
-        far = length(_lengths(weights.residual)) * (1.0 + gamma(2 * N))
+        far = length(_lengths(weights.residual) * (1.0 + gamma(2 * N)))
         rooted = degree.error * self._largest_root
         return Sizes(one, two, noisy, left, rounding, degree.error, rooted, far)
 

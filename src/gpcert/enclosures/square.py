@@ -24,7 +24,7 @@ from gpcert.kernels.expansions.base import (
 )
 from gpcert.kernels.nodes.moments import dense_places
 from gpcert.numerics.arrays import Array, PerCell, PerCellMatrix, namespace
-from gpcert.numerics.rounding import gamma, nonnegative, up
+from gpcert.numerics.rounding import gamma, given, nonnegative, up
 from gpcert.regions.scaled import ScaledCells
 
 SMALLEST_RATIO = 1e-6
@@ -132,9 +132,9 @@ def posterior_square(
     safe = xp.where(usable, R, xp.zeros_like(R))
     g = xp.sqrt(reach(G, geometry))
     ratio = safe / xp.where(g > 0, g, xp.ones_like(g))
-    eta = xp.maximum(ratio, xp.full_like(ratio, SMALLEST_RATIO))
+    eta = given(xp.maximum(ratio, xp.full_like(ratio, SMALLEST_RATIO)))
     above_error = up(safe * safe * (1.0 + 1.0 / eta) + (1.0 + eta) * G_error, 8)
-    theta = nonnegative(1.0 - eta)
+    theta = given(nonnegative(1.0 - eta))
     missed = xp.where(known, missed, zero) * rho2
     below_error = up(theta / (1.0 - theta) * (safe * safe) + theta * (G_error + missed), 8)
     whole = step.reach(geometry)
@@ -311,7 +311,8 @@ def second_square(
     t4 = xp.minimum(t4, up(most, 8))
     g = xp.sqrt(xp.sum(xp.abs(G) * plane, axis=(1, 2)))
     ratio = R / xp.where(g > 0, g, xp.ones_like(g))
-    eta = xp.minimum(xp.maximum(ratio, xp.full_like(ratio, SMALLEST_RATIO)), xp.ones_like(ratio))
+    ratio = xp.maximum(ratio, xp.full_like(ratio, SMALLEST_RATIO))
+    eta = given(xp.minimum(ratio, xp.ones_like(ratio)))
     common = up(R * R / eta + t3, 8)
     above_error = up(common + (xp.sqrt(t4) + R) ** 2, 8)
     # below uses G on its upper side: take back the error, and the kappa part, and what the forms

@@ -26,7 +26,7 @@ from gpcert.integrals.normal_rule import REACH, SPREADS, NormalRule, graded_indi
 from gpcert.integrals.special import erf
 from gpcert.numerics.arrays import Array, Gaps, PerCell, namespace, to_numpy
 from gpcert.numerics.deadline import checkpoint
-from gpcert.numerics.rounding import gamma, up, up_float
+from gpcert.numerics.rounding import gamma, given, up, up_float
 
 LOGISTIC_ERROR = 6e-14
 """`|sigma(x) - (1 + sum_i c_i erf(x / sqrt d_i)) / 2| <= 6e-14` for all x and `LOGISTIC_TERMS`.
@@ -284,7 +284,7 @@ def _no_worse_than_nothing(errors: Array, tensors: tuple[Array, ...]) -> Array:
     xp = namespace(errors)
     columns = [xp.ones_like(errors[:, 0])]
     for j, tensor in enumerate(tensors, start=1):
-        entries = xp.reshape(tensor, (*tensor.shape[:2], -1))
+        entries = given(xp.reshape(tensor, (*tensor.shape[:2], -1)))
         norm = xp.max(xp.sqrt(xp.sum(entries * entries, axis=2)), axis=1)
         # at most 3^4 squares are added
         columns.append(up(norm + 0.5 * math.sqrt(math.factorial(j)), 800))

@@ -21,7 +21,7 @@ from gpcert.kernels.nodes.phases import (
 )
 from gpcert.kernels.parameters import FREQUENCIES, POSITIVE, Parameter
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, Points, namespace
-from gpcert.numerics.rounding import SIN_COS_ULPS, TINY, U, gamma, up
+from gpcert.numerics.rounding import POW_ULPS, SIN_COS_ULPS, TINY, U, gamma, up
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -161,7 +161,7 @@ class CosineBatch(PhaseBatch):
             odd = swing(self.sine, self.cosine, spread)[1]
             suprema = [up(self.node.variance * even, 2)]
             for n, most in ((1, odd), (2, even), (3, odd)):
-                size = up(self.node.variance * u**n * most, n + 4)
+                size = up(self.node.variance * u**n * most, POW_ULPS + 4)
                 suprema.append(xp.where(u > 0, size, xp.zeros_like(size)))
         return tuple(suprema)
 

@@ -32,7 +32,7 @@ from gpcert.kernels.nodes.phases import (
 from gpcert.kernels.parameters import FREQUENCIES, Parameter, numbers
 from gpcert.kernels.sizes import times
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
-from gpcert.numerics.rounding import SIN_COS_ULPS, gamma, root, up
+from gpcert.numerics.rounding import POW_ULPS, SIN_COS_ULPS, gamma, root, up
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -155,7 +155,7 @@ class LocalCosinePair(LocalNode):
             most = swing(xp.cos(half), xp.sin(half), up(spread, 8))[1]
             lengths = [up(2.0 * most, 1)]
             for n in (1, 2, 3):
-                total = up(u[0] ** n + u[1] ** n, n + 4)
+                total = up(u[0] ** n + u[1] ** n, POW_ULPS + 4)
                 lengths.append(xp.where((u[0] > 0) | (u[1] > 0), total, xp.zeros_like(total)))
             gram = tuple(tuple(times(lengths[i], lengths[j]) for j in range(4)) for i in range(4))
             remainders = [circle_remainders(part) for part in u]
@@ -243,7 +243,7 @@ class CosinePairBatch(PhaseBatch):
                     most = xp.minimum(up(moved + error, 4), self.length + xp.zeros_like(moved))
                     size = most if n == 0 else xp.where(u > 0, u**n * most, xp.zeros_like(most))
                     total[n] = total[n] + size
-            higher = [xp.where(size > 0, up(size, 12), size) for size in total[1:]]
+            higher = [xp.where(size > 0, up(size, POW_ULPS + 8), size) for size in total[1:]]
         return up(total[0], 4), *higher
 
     @cached_property

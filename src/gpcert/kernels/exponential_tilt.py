@@ -26,7 +26,7 @@ from gpcert.numerics.arrays import (
     Reals,
     namespace,
 )
-from gpcert.numerics.rounding import EXP_ULPS, down, gamma, up
+from gpcert.numerics.rounding import EXP_ULPS, POW_ULPS, down, gamma, given, up
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -126,11 +126,11 @@ class LocalExponentialTilt(LocalNode):
         center, error = self.phase.at(geometry)
         center = center + 0.5 * self.log_factor
         with np.errstate(over="ignore", invalid="ignore"):
-            middle = exponential_above(up(center + error + gamma(4) * abs(self.log_factor), 2))
+            middle = exponential_above(up(center + error + gamma(4) * abs(self.log_factor), 4))
             exponent = up(center + error + gamma(4) * abs(self.log_factor) + u, 4)
             most = exponential_above(exponent)
             square = up(most**2, 1)
-            powers = [xp.where(u > 0, up(u**n, n + 1), xp.zeros_like(u)) for n in range(1, 7)]
+            powers = [xp.where(u > 0, up(u**n, POW_ULPS), xp.zeros_like(u)) for n in range(1, 7)]
             powers = [xp.ones_like(u), *powers]
             gram = tuple(tuple(times(square, powers[i + j]) for j in range(4)) for i in range(4))
             tails = [xp.where(u > 0, exponential_tail(u, n), xp.zeros_like(u)) for n in range(3)]
@@ -148,7 +148,7 @@ class ExponentialTiltBatch(PhaseBatch):
         self.node, self.geometry, self.frequencies = node, geometry, (node.phase.frequency,)
         self.center, self.center_error = node.phase.at(geometry)
         with np.errstate(over="ignore"):
-            self.exponent = self.center[:, None] + node.point_exponents[None, :]
+            self.exponent = given(self.center[:, None] + node.point_exponents[None, :])
             error = self.center_error[:, None] + node.point_errors[None, :]
             self.exponent_error = up(error + gamma(1) * abs(self.exponent), 4)
         self.value, error = exponential(self.exponent, self.exponent_error)
@@ -179,7 +179,7 @@ class ExponentialTiltBatch(PhaseBatch):
         xp = namespace(u)
         most = exponential_above(self.exponent_range()[1])
         with np.errstate(over="ignore"):
-            powers = [xp.where(u > 0, up(u**n, n + 1), xp.zeros_like(u)) for n in (1, 2, 3)]
+            powers = [xp.where(u > 0, up(u**n, POW_ULPS), xp.zeros_like(u)) for n in (1, 2, 3)]
             return most, *(times(most, power) for power in powers)
 
     def diagonal_jet(self) -> tuple[Jet, Triple]:

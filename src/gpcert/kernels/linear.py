@@ -32,7 +32,7 @@ from gpcert.kernels.parameters import (
 )
 from gpcert.kernels.sizes import euclidean, times
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
-from gpcert.numerics.rounding import TINY, gamma, up
+from gpcert.numerics.rounding import TINY, gamma, given, up
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -183,7 +183,7 @@ class LinearNode(LocalNode):
         """Values from the raw centres: their error is relative to the sizes of the terms."""
         xp = namespace(geometry.half)
         offsets = self.offsets(geometry)
-        value = offsets @ self.slopes.T + self.fixed
+        value = given(offsets @ self.slopes.T + self.fixed)
         terms = abs(offsets) @ abs(self.slopes).T + self.fixed_sizes
         lost = TINY * (1.0 + xp.sum(abs(offsets), axis=1))[:, None]
         error = up(gamma(self.roundings) * terms + lost, 4)

@@ -42,11 +42,13 @@ from gpcert.numerics.arrays import (
 )
 from gpcert.numerics.rounding import (
     EXP_ULPS,
+    POW_ULPS,
     SIN_COS_ULPS,
     TINY,
     U,
     down,
     gamma,
+    given,
     nonnegative,
     root,
     up,
@@ -224,7 +226,7 @@ class LocalPeriodic(LocalNode):
                 v + xp.zeros_like(second),
                 up(v * second, 2),
                 up(v * (fourth + 3.0 * second**2), 8),
-                up(v * (sixth + 15.0 * (fourth * second + second**3)), 12),
+                up(v * (sixth + 15.0 * (fourth * second + second**3)), POW_ULPS + 12),
             ]
             moments = [moments[0], *(_positive(second, m) for m in moments[1:])]
             quarter = xp.full_like(u, QUARTER_TURN)
@@ -256,7 +258,7 @@ class PeriodicBatch(NodeBatch):
         exponent, error = angles.exponent(node.weight)
         exponent, error = exponent + node.fixed_exponents, error + node.fixed_errors
         v = node.variance
-        self.value = value = v * xp.exp(-exponent)
+        self.value = value = given(v * xp.exp(-exponent))
         error = up(error + gamma(2) * exponent, 4)
         relative = 1.1 * error + gamma(EXP_ULPS + 4)
         known = error <= LARGEST_EXPONENT_ERROR
@@ -270,7 +272,7 @@ class PeriodicBatch(NodeBatch):
     def first(self) -> Annotated[Array, "B f N"]:
         """(B, f, N): L1."""
         node, angles = self.node, self.angles
-        return -(node.frequency * node.weight) * (2.0 * angles.sine * angles.cosine)
+        return given(-(node.frequency * node.weight) * (2.0 * angles.sine * angles.cosine))
 
     @cached_property
     def double_cosine(self) -> Annotated[Array, "B f N"]:
@@ -282,7 +284,7 @@ class PeriodicBatch(NodeBatch):
     def second(self) -> Annotated[Array, "B f N"]:
         """(B, f, N): L2."""
         node = self.node
-        return -(node.frequency**2 * node.weight) * self.double_cosine
+        return given(-(node.frequency**2 * node.weight) * self.double_cosine)
 
     def _bounds(self) -> tuple[Triple, Triple]:
         """Sizes and errors: `fl(k) fl(L) - k L = fl(k) (fl(L) - L) + (fl(k) - k) L`, and the same
@@ -371,7 +373,7 @@ class PeriodicBatch(NodeBatch):
                 ball = root(square)[:, None] * root(xp.sum(q * sine**2, axis=1))
                 A1 = xp.minimum(A1, ball)
             factors = [A1, A1**2 + A2, A1**3 + 3.0 * A1 * A2 + A3]
-            sizes = [_positive(A, up(most * A, 6 * f + 48)) for A in factors]
+            sizes = [_positive(A, up(most * A, 6 * f + 96)) for A in factors]
         return most, *sizes
 
     def diagonal_jet(self) -> tuple[Jet, Triple]:

@@ -15,7 +15,7 @@ from gpcert.kernels.nodes.radial import LocalRadial
 from gpcert.kernels.nodes.radial_profiles import SMALL_CHANGE, RadialProfile
 from gpcert.kernels.parameters import LENGTHS, POSITIVE, Parameter
 from gpcert.numerics.arrays import Inputs, Points
-from gpcert.numerics.rounding import TINY, gamma, up, up_float
+from gpcert.numerics.rounding import TINY, gamma, given, up, up_float
 from gpcert.regions.frame import Frame
 
 ORDINARY = (1e-100, 1e100)
@@ -137,12 +137,12 @@ class RadialKernel(Kernel, RadialProfile):
     def _entry_errors(self, total: np.ndarray, roundings: int) -> tuple[np.ndarray, np.ndarray]:
         """Values at squared distances, which carry so many relative roundings, and their errors."""
         np.minimum(total, FARTHEST**2, out=total)
-        value = self.profile.at_squares(total, self.variance)
+        value = given(self.profile.at_squares(total, self.variance))
         relative = self.profile.errors_at_squares(total, roundings)
         r = np.sqrt(total, out=total)
         good = np.isfinite(relative) & (r < FARTHEST)
         known = np.where(good, np.where(good, relative, 0.0) * value, self.variance)
-        errors = np.asarray(up(known, 8)) + TINY * max(1.0, self.variance)
+        errors = np.asarray(up(known, 12)) + TINY * max(1.0, self.variance)
         # F_0(0) is 1, so where points are the same a value of s^2 is exact; squares of differences
         # below 2^-530 lengths vanish, too
         same = (r == 0.0) & (value == self.variance)

@@ -83,7 +83,7 @@ def leibniz(first: Sequence[Reals], second: Sequence[Reals], order: int) -> Real
 def euclidean(vectors: Array) -> PerCell:
     """Upper bound (B,) of the length of each row (B, n); a zero row keeps length zero."""
     xp = namespace(vectors)
-    length = up(xp.sqrt(up(xp.sum(vectors**2, axis=1), vectors.shape[1] + 4)), 2)
+    length = up(xp.sqrt(up(xp.sum(vectors**2, axis=1), vectors.shape[1] + 12)), 2)
     return xp.where(xp.any(vectors != 0, axis=1), length, xp.zeros_like(length))
 
 

@@ -286,8 +286,10 @@ class GPClassifier(ClassifierMixin, Trainable):
         classes by a fixed rule, see `gpcert.integrals.plain_probabilities`.
         """
         X = self._checked(X)
-        found = self.posterior_.prediction(X)
-        return np.hstack([1.0 - found, found]) if len(self.classes_) == 2 else found
+        probabilities = self.posterior_.prediction(X)
+        if len(self.classes_) > 2:
+            return probabilities
+        return np.hstack([1.0 - probabilities, probabilities])
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels (n,): the class of the largest probability.

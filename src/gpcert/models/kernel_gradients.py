@@ -304,10 +304,10 @@ class LogParameters:
 
     `entries` of the vector: the name, the value there, and whether that is a logarithm.
 
-    >>> found = LogParameters.of(k.SquaredExponential([1.0, 1.0], variance=2.0))
-    >>> found.names
+    >>> parameters = LogParameters.of(k.SquaredExponential([1.0, 1.0], variance=2.0))
+    >>> parameters.names
     ('variance', 'length_scale[0]', 'length_scale[1]')
-    >>> float(found.rebuild([0.0, 0.0, 0.0]).variance)
+    >>> float(parameters.rebuild([0.0, 0.0, 0.0]).variance)
     1.0
     """
 
@@ -418,8 +418,10 @@ def _contractions(kernel: Any, pairs: Pairs, W: np.ndarray) -> Iterator[float]:
     elif type(kernel) is k.ActiveDimensions:
         pairs = pairs.columns(kernel.dimensions)
     elif type(kernel) is not k.Sum:
-        found = rule_of(kernel).derivatives(kernel, pairs, W)
+        derivatives = rule_of(kernel).derivatives(kernel, pairs, W)
         for field, index, _, _ in _entries(kernel):
-            yield float(np.broadcast_to(found[field], np.shape(getattr(kernel, field)))[index])
+            yield float(
+                np.broadcast_to(derivatives[field], np.shape(getattr(kernel, field)))[index]
+            )
     for part, V in zip(kernel.parts, weights, strict=True):
         yield from _contractions(part, pairs, V)

@@ -78,6 +78,18 @@ def down(x: Array, roundings: int = 1) -> Array:
     return x - (abs(x) * (4.0 * roundings * U) + TINY)
 
 
+def given(x: Array) -> Array:
+    """x as it is: what follows is about this float, whatever it was computed from. Either any
+    number would do, as for the slope of a line, or the error of x is bounded apart.
+
+    Tests of rounding counts (`gpcert.testing.rounding_counts`) begin to count anew here.
+
+    >>> given(0.1) == 0.1
+    True
+    """
+    return x
+
+
 def root(square: Array) -> Array:
     """Square root of a computed sum of squares, for an upper bound; the callers count roundings.
 

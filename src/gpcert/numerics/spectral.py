@@ -16,7 +16,16 @@ import numpy as np
 import scipy.linalg
 
 from gpcert.errors import InputError
-from gpcert.numerics.rounding import TINY, gamma, raised_power, scaled, scaled_to_one, up, up_float
+from gpcert.numerics.rounding import (
+    TINY,
+    gamma,
+    given,
+    raised_power,
+    scaled,
+    scaled_to_one,
+    up,
+    up_float,
+)
 from gpcert.numerics.triangular import Inverse, blocks, is_triangular, largest_entry
 
 ORDINARY = 300
@@ -173,6 +182,7 @@ def gram_circles(L: np.ndarray, gram: Iterable[GramBlock]) -> Circles:
             if rows.start == columns.start:
                 trace += float(np.trace(E))
             E -= K
+            E = given(E)  # off by the last terms of the radius
             if rows.start == columns.start:
                 center[rows] = np.diag(E)
                 np.fill_diagonal(E, 0.0)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 
 from gpcert.numerics.deadline import checkpoint
-from gpcert.numerics.rounding import TINY, gamma, scaled, up, up_float
+from gpcert.numerics.rounding import TINY, gamma, given, scaled, up, up_float
 
 trtri, lauum = get_lapack_funcs(("trtri", "lauum"), dtype=np.float64)
 """Inverse of a triangular matrix; product of one with its transpose."""
@@ -239,7 +239,7 @@ def _block_inverses(T: np.ndarray, X: np.ndarray, *, lower: bool) -> tuple[float
         rounded = gamma(size + 4) * _lengths(np.abs(each) @ np.abs(D))
         rest = each @ D
         rest[:, np.arange(size), np.arange(size)] -= 1.0
-        left = up(_lengths(rest) + rounded, 8)
+        left = up(_lengths(given(rest)) + rounded, 8)
         largest = float(np.maximum(largest, left.max()))  # NaN stays
         for g, found, total in zip(own, D, up(left + rounded, 8).tolist(), strict=True):
             X[g, g] = found

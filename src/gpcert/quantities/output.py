@@ -20,7 +20,7 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.numerics.arrays import Array, PerCell, Reals, namespace
-from gpcert.numerics.rounding import TINY, down, gamma, nonnegative, up
+from gpcert.numerics.rounding import TINY, down, gamma, given, nonnegative, up
 
 
 class Quantity:
@@ -234,7 +234,7 @@ class Band(OutputQuantity):
         low, high = xp.sqrt(v_low), up(xp.sqrt(v_high), 1)
         steep = beta > TINY
         vertex = xp.where(steep, 0.5 * self.beta / xp.where(steep, beta, 1.0 + 0.0 * beta), high)
-        s = xp.minimum(xp.maximum(xp.maximum(vertex, low), xp.full_like(low, TINY)), high)
+        s = given(xp.minimum(xp.maximum(xp.maximum(vertex, low), xp.full_like(low, TINY)), high))
         half = self.beta * (0.5 * s)
         tangents = []
         for v in (v_low, v_high):
@@ -247,9 +247,9 @@ class Band(OutputQuantity):
         size = xp.abs(alpha) + xp.abs(ends) + reach
         apart = down(alpha + ends - reach - (gamma(4) * size + TINY), 1)
         nothing = xp.full_like(alpha, -math.inf)
-        found = xp.where(apart > nothing, apart, nothing)  # NaN knows nothing
-        found = xp.where(tangent > found, tangent, found)
-        return xp.minimum(found, xp.full_like(found, LARGEST))
+        bound = xp.where(apart > nothing, apart, nothing)  # NaN knows nothing
+        bound = xp.where(tangent > bound, tangent, bound)
+        return xp.minimum(bound, xp.full_like(bound, LARGEST))
 
     def _on_line(self, alpha: Reals, slope: Reals, v: Reals) -> Reals:
         """Lower bound of the function at one V, where beta < 0: four roundings by the size of the
@@ -257,8 +257,8 @@ class Band(OutputQuantity):
         xp = namespace(alpha)
         along, rise = slope * v, -self.beta * xp.sqrt(v)
         size = xp.abs(alpha) + xp.abs(along) + rise
-        found = down(alpha + along + rise - (gamma(8) * size + TINY), 1)
-        return xp.minimum(found, xp.full_like(found, LARGEST))
+        bound = down(alpha + along + rise - (gamma(8) * size + TINY), 1)
+        return xp.minimum(bound, xp.full_like(bound, LARGEST))
 
     def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
         xp = namespace(q)

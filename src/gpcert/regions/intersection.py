@@ -239,7 +239,7 @@ def split_maximum(weights: Array, theta: Rows, cells: BoxAndBall) -> PerRow:
     half, offset, r, p = cells.half, cells.offset, cells.radius, cells.p
     f = int(half.shape[-1])
     size = xp.abs(offset)
-    gap = nonnegative(down(xp.abs(half - size), 2) - 8.0 * U * size)
+    gap = nonnegative(down(xp.abs(half - size) - 8.0 * U * size, 4))
     gain = nonnegative(down(xp.sum(theta * gap * gap, axis=-1), f + 4))
     reach = up(r * (r * norm_upper(_raised(theta, cells), hoelder_exponent(p))), 4)
     return up(up(reach + box_maximum(weights, half), 2) - gain, 2)

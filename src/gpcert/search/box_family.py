@@ -113,10 +113,10 @@ class BoxFamily:
         """Enclosures over boxes in the free features, or at points where `high` is None; all
         questions share the coordinates. Where they are balls, each box is cut to that of its
         question; a point is what it is."""
-        own, place = None, self.backend.asarray
+        balls, place = None, self.backend.asarray
         if self.balls is not None and high is not None:
-            own = self.balls._replace(center=place(self.balls.center[question]))
-        cells = Cells(self.whole, place(low), place(low if high is None else high), own=own)
+            balls = self.balls._replace(center=place(self.balls.center[question]))
+        cells = Cells(self.whole, place(low), place(low if high is None else high), balls=balls)
         return Evaluation(self.local, cells, optional, learnt)
 
     def at_points(self, X: Inputs, optional: bool = True) -> Iterator[Evaluation]:

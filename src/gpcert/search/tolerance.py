@@ -12,7 +12,7 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import Reals, Rows
-from gpcert.numerics.rounding import up
+from gpcert.numerics.rounding import given, up
 
 SHRUNK, SLACK = 2.0**-8, 0.1
 """A part of the worst box, so much smaller, and the part of a gap that it must gain: else splitting
@@ -66,7 +66,7 @@ class Tolerance:
             each = zeros + np.where(away > 0, away / rate, away * rate)
             # at most 9 roundings of the parts, which may cancel
             each = each + 1e-15 * (np.abs(zeros) + np.abs(away))
-            needed = np.minimum(needed, np.max(each, axis=-1))
+            needed = np.minimum(needed, given(np.max(each, axis=-1)))
         return np.minimum(up(needed, 1), upper)
 
 

@@ -20,7 +20,7 @@ from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.polynomials import smallest_eigenvalue
 from gpcert.model.class_layout import ClassLayout
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndFeature, PerVector, Vectors, namespace
-from gpcert.numerics.rounding import TINY, gamma, nonnegative, root, up
+from gpcert.numerics.rounding import TINY, gamma, given, nonnegative, root, up
 from gpcert.regions.scaled import ScaledCells
 
 ROUNDS = 8
@@ -51,12 +51,12 @@ def longest_image(S: Annotated[Array, "B n f"], half: PerCellAndFeature) -> PerC
         lengths = root(xp.sum(x * x, axis=2))
         most = xp.max(lengths, axis=1, keepdims=True)
         lengths = xp.maximum(lengths, SMALLEST * most + TINY)
-    inverse = half / lengths  # D^-1, as a float
+    inverse = given(half / lengths)  # D^-1, as a float
     moves = inverse > 0
     D = xp.where(moves, 1.0 / xp.where(moves, inverse, xp.ones_like(inverse)), 0.0 * half)
     total = up(xp.sum(D * half * half, axis=1), f + 8)
     M = (S * inverse[:, None, :]) @ xp.matrix_transpose(S)
-    M = 0.5 * (M + xp.matrix_transpose(M))
+    M = given(0.5 * (M + xp.matrix_transpose(M)))
     # every entry is a sum of f products, below the rows' weighted lengths
     rounding = gamma(f + 16) * xp.sum(inverse[:, None, :] * S * S, axis=(1, 2))
     largest = up(nonnegative(-smallest_eigenvalue(-M)) + rounding, n * f + 8)

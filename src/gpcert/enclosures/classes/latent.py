@@ -18,7 +18,7 @@ from gpcert.kernels.expansions.base import reach
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.model.class_layout import ClassLayout
 from gpcert.numerics.arrays import Array, PerCell, namespace
-from gpcert.numerics.rounding import gamma, nonnegative, up
+from gpcert.numerics.rounding import gamma, given, nonnegative, up
 from gpcert.regions.scaled import ScaledCells
 
 MAX_SHAPES = 6
@@ -229,12 +229,12 @@ def _first_order(geometry: ScaledCells, rows: list[_Row]) -> FirstOrder:
     references, bends = [], []
     for row in rows:
         center, units = row.center, row.units
-        middle = 0.5 * (row.low + row.high)
+        middle = given(0.5 * (row.low + row.high))
         references.append(units.about(center + middle))
         bend = xp.maximum(row.high - middle, middle - row.low)
         size = abs(units.shift) + units.factor * (xp.abs(center) + row.size)
         size = size + units.factor * (xp.abs(row.low) + xp.abs(row.high))
-        bends.append(up(units.factor * bend + gamma(8) * size, 4))
+        bends.append(up(units.factor * bend + gamma(8) * size, 8))
     slope = xp.stack([row.units.factor * row.slope for row in rows], axis=1)
     # scaling a slope rounds each of its entries
     rounding = gamma(4) * xp.sum(xp.abs(slope) * geometry.half[:, None, :], axis=2)

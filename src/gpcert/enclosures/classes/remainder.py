@@ -18,7 +18,7 @@ import numpy as np
 from gpcert.enclosures.classes.jets import ClassJet, derivative_norm
 from gpcert.enclosures.classes.metric import Sizes
 from gpcert.numerics.arrays import Array, PerCell, namespace
-from gpcert.numerics.rounding import EXP_ULPS, gamma, nonnegative, root, up
+from gpcert.numerics.rounding import EXP_ULPS, POW_ULPS, gamma, nonnegative, root, up
 
 
 def degree_bound(
@@ -70,7 +70,9 @@ def shrunk_bounds(bounds: Sequence[Array | float], operator: PerCell) -> list[Pe
     safe = xp.where(usable, left, xp.ones_like(left))
     root = up(1.0 / xp.sqrt(safe), 4)
     infinite = xp.full_like(left, math.inf)
-    return [xp.where(usable, up(b * root**j, 2 * j + 2), infinite) for j, b in enumerate(bounds, 1)]
+    return [
+        xp.where(usable, up(b * root**j, POW_ULPS + 2), infinite) for j, b in enumerate(bounds, 1)
+    ]
 
 
 def orthogonal_rest(jet: ClassJet, sizes: Sizes) -> PerCell:

@@ -35,7 +35,7 @@ from gpcert.kernels.expansions.base import reach
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.numerics.arrays import Array, PerCell, namespace
 from gpcert.numerics.deadline import checkpoint
-from gpcert.numerics.rounding import down, gamma, nonnegative, root, up
+from gpcert.numerics.rounding import down, gamma, given, nonnegative, root, up
 
 
 def taylor_bound(latent: LatentOutputs, place: Reference, jet: ClassJet) -> Minimum:
@@ -157,9 +157,9 @@ class Slopes:
         n = L.shape[1]
         first = jet.derivatives[0]
         Lt, Rt = xp.matrix_transpose(L), xp.matrix_transpose(R)
-        p = (Rt @ first[:, :, None])[:, :, 0]
+        p = given((Rt @ first[:, :, None])[:, :, 0])
         Q = Rt @ second @ R
-        Q = 0.5 * (Q + xp.matrix_transpose(Q))
+        Q = given(0.5 * (Q + xp.matrix_transpose(Q)))
         size = xp.abs(L)
         size_t = xp.matrix_transpose(size)
         miss1 = xp.abs((Lt @ p[:, :, None])[:, :, 0] - first)
@@ -362,7 +362,7 @@ def _moved(place: Reference, middle: Array, half: Array) -> Reference:
     sizes = place.sizes
     skeel = 1.0 + frobenius(xp.abs(place.R) @ xp.abs(place.L)) * (1.0 + place.inflation)
     # a ratio that was raised is not that of the piece: the difference counts as half-width
-    aside = n * nonnegative(ratio - (1.0 + middle / n))
+    aside = given(n * nonnegative(ratio - (1.0 + middle / n)))  # its rounding: `gamma` below
     trace, skew = up(half + aside, 2) / ratio, sizes.skew / ratio
     trace = up(trace + gamma(32) * n * skeel, 4)
     skew = up(skew + gamma(32) * n * skeel, 4)

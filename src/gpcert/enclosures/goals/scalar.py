@@ -19,7 +19,7 @@ from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import finite_product
 from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.numerics.arrays import Array, Index, PerCell, namespace
-from gpcert.numerics.rounding import TINY, down, gamma, nonnegative, up
+from gpcert.numerics.rounding import TINY, down, gamma, given, nonnegative, up
 from gpcert.quantities import OutputQuantity
 
 RELEVANT_SHARE = 0.5
@@ -132,8 +132,8 @@ def output_bound(
     if quantity.by_mean and quantity.by_variance:
         return _Joint(quantity, evaluation, c).bound(enough)
     if quantity.by_mean:
-        found = least_mean(evaluation, c, quantity.sign, target, enough)
-        return replace(found, lower=quantity.lowest(found.lower, zero, zero, zero))
+        mean = least_mean(evaluation, c, quantity.sign, target, enough)
+        return replace(mean, lower=quantity.lowest(mean.lower, zero, zero, zero))
     variance = evaluation.variance(c)
     shape = variance.side(quantity.sign).minimum(steps=1)
     evaluation.report_derivatives(variance, relevant=True)
@@ -237,7 +237,8 @@ class _Joint:
         A displacement `near` the minimum, if known, gives a level that needs no second step.
         """
         units, variance = self.mean.units.signed(self.quantity.sign), self.variance
-        slope = unit_slope(units, variance.units, beta)
+        beta = given(beta)
+        slope = given(unit_slope(units, variance.units, beta))
         model = self.own + variance.times(-slope)
         level = None if near is None else model.value_at(near)
         # the rounding (and underflow) of the slope itself acts on a variance of at most gain s^2
@@ -271,7 +272,7 @@ class _Joint:
         shares = (j / VARIANCE_PIECES for j in range(1, VARIANCE_PIECES))
         inner = (v_low + (v_high - v_low) * share for share in shares)
         inner = [xp.minimum(xp.maximum(edge, v_low), v_high) for edge in inner]
-        edges = xp.stack([v_low, *inner, v_high], axis=1)
+        edges = given(xp.stack([v_low, *inner, v_high], axis=1))
         alpha, beta = (xp.stack(part, axis=1)[:, None, :] for part in zip(*lines, strict=True))
         shape = (len(v_low), VARIANCE_PIECES, len(lines))
         spread = (alpha, beta, edges[:, :-1, None], edges[:, 1:, None])

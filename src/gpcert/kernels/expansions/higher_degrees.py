@@ -36,7 +36,7 @@ from gpcert.numerics.arrays import (
     namespace,
 )
 from gpcert.numerics.compilation import dot, fused
-from gpcert.numerics.rounding import TINY, U, gamma, nonnegative, root, up
+from gpcert.numerics.rounding import POW_ULPS, TINY, U, gamma, given, nonnegative, root, up
 
 HIGHEST_DEGREE = 6
 """Highest degree taken from the Gram matrix of the points; beyond it the tail is negligible."""
@@ -113,7 +113,7 @@ def cubic_terms(
     lost = error * rho**3
     size = xp.minimum(weighted, frobenius * rho**3) + lost
     known = nonnegative(frobenius * (1.0 - gamma(roundings)) - error) ** 2 / 6.0
-    cubic = CubicPart(T, up(lost / 6.0, 8) + UNDERFLOW, up(weighted / 6.0, 1))
+    cubic = CubicPart(T, up(lost / 6.0, POW_ULPS + 8) + UNDERFLOW, up(weighted / 6.0, 1))
     size = up(size / 6.0, roundings) + UNDERFLOW
     return HigherTerms(3, size, known * (1.0 - gamma(8)), cubic)
 
@@ -132,7 +132,7 @@ def _centred_third(
     cj, ck, cm = c[:, j], c[:, k], c[:, m]
     T = third - H[:, jk] * cm - H[:, jm] * ck - H[:, km] * cj
     T = T - g[:, j] * (ck * cm) - g[:, k] * (cj * cm) - g[:, m] * (cj * ck)
-    T = T - zeroth[:, None] * (cj * ck * cm)
+    T = given(T - zeroth[:, None] * (cj * ck * cm))  # off by `error` of `cubic_terms`
     widths = half[:, j] * half[:, k] * half[:, m]
     return T, xp.sqrt(dot(T**2, triples.orders)), dot(xp.abs(T) * widths, triples.orders)
 

@@ -206,7 +206,7 @@ class LocalSquaredExponential(
         N, f = self.points.shape[-2:]
         terms = K * (gamma(N + 2 * f + 32) + self.relative_error)
         lost = self.floor * namespace(K).sum(sizes, axis=1)
-        return K @ weights.T, up(terms @ sizes.T, N + 8) + lost
+        return K @ weights.T, up(terms @ sizes.T + lost, N + 8)
 
     def _coefficients(
         self, expansion: WeightedExpansion, combination: Combination

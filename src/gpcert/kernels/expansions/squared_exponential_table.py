@@ -47,6 +47,7 @@ from gpcert.numerics.compilation import dot, fused
 from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import (
     EXP_ULPS,
+    POW_ULPS,
     TINY,
     U,
     down,
@@ -296,7 +297,7 @@ class SquaredExponentialTable:
         by 7 times that, with fewer than 14 roundings of their own (4.4).
         """
         coefficients, sums = _products_and_sizes(K, weights, self._error_columns)
-        return coefficients, up(sums, K.shape[1] + 8)
+        return coefficients, up(sums, K.shape[1] + POW_ULPS + 8)
 
     @cached_property
     def _error_columns(self) -> Array:

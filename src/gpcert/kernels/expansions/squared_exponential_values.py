@@ -53,7 +53,7 @@ def kernel_errors(distance_error: Reals, fixed_distances: Reals, d: int, extent:
             "float64 to tell the points apart; expected at most about 1e12: take a smaller "
             "region, or check the kernel's length-scales"
         )
-    return np.asarray(up(relative, 4))
+    return np.asarray(up(relative, 8))
 
 
 @fused

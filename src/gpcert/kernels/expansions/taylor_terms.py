@@ -21,7 +21,7 @@ from gpcert.kernels.nodes.base import (
 from gpcert.kernels.nodes.radial_bins import BinnedSums
 from gpcert.kernels.sizes import euclidean
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndBin, PerCellAndPoint, namespace
-from gpcert.numerics.rounding import gamma, up
+from gpcert.numerics.rounding import gamma, given, up
 from gpcert.regions.scaled import ScaledCells
 
 
@@ -169,7 +169,7 @@ def step_form(
         eta = xp.where(
             root > 0, safe / xp.where(root > 0, root, xp.ones_like(root)), 1.0 + 0 * root
         )
-        eta = xp.maximum(eta, xp.full_like(eta, SMALLEST_RATIO))
+        eta = given(xp.maximum(eta, xp.full_like(eta, SMALLEST_RATIO)))
         matrix = matrix * (1.0 + eta)[:, None, None]
         error = up(error * (1.0 + eta) + safe * safe * (1.0 + 1.0 / eta), 8)
         size = size * (1.0 + eta)

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpcert.kernels.nodes.base import Jet, NodeBatch
 from gpcert.numerics.arrays import Array, Derivatives, PerCell, PerFeature, Points, Reals, namespace
-from gpcert.numerics.rounding import SIN_COS_ULPS, gamma, nonnegative, up
+from gpcert.numerics.rounding import POW_ULPS, SIN_COS_ULPS, gamma, nonnegative, up
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -90,7 +90,7 @@ def circle_remainders(u: Reals) -> tuple[Reals, ...]:
     whole = (2.0 + xp.zeros_like(u), 2.0 + u, 2.0 + u + 0.5 * u**2)
     remainders = []
     for n, closed in enumerate((zeroth, up(xp.sqrt(first), 4), up(xp.sqrt(second), 4))):
-        crude = up(u ** (n + 1) / math.factorial(n + 1), n + 4)
+        crude = up(u ** (n + 1) / math.factorial(n + 1), POW_ULPS + 4)
         bound = xp.where(u <= LARGEST_CLOSED, closed, up(whole[n], 4))
         bound = xp.minimum(bound, crude)
         remainders.append(xp.where(u > 0, bound, xp.zeros_like(u)))

@@ -37,7 +37,7 @@ from gpcert.numerics.arrays import (
     Reals,
     namespace,
 )
-from gpcert.numerics.rounding import TINY, U, gamma, nonnegative, root, up, up_float
+from gpcert.numerics.rounding import POW_ULPS, TINY, U, gamma, nonnegative, root, up, up_float
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -145,7 +145,7 @@ class LocalRadial(LocalNode):
                     moments.append(infinite_beyond_zero(rho2))
                     continue
                 power = xp.where(rho2 > 0, rho2, xp.ones_like(rho2)) ** n
-                moments.append(xp.where(rho2 > 0, up(most * power, n + 4), zero))
+                moments.append(xp.where(rho2 > 0, up(most * power, POW_ULPS + 4), zero))
             squares = self.profile.squared_remainders(rho2)
             zeroth, first, second = (
                 xp.where(rho2 > 0, up(root(self.variance * part), 4), zero) for part in squares

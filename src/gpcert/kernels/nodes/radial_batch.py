@@ -34,7 +34,7 @@ from gpcert.numerics.arrays import (
     namespace,
     row_blocks,
 )
-from gpcert.numerics.rounding import TINY, U, gamma, nonnegative, up
+from gpcert.numerics.rounding import POW_ULPS, TINY, U, gamma, nonnegative, up
 from gpcert.regions.cells import squared_distance_ranges
 from gpcert.regions.scaled import ScaledCells
 
@@ -203,9 +203,10 @@ class RadialBatch(NodeBatch):
         if not math.isfinite(steepest):
             return None
         with np.errstate(over="ignore"):
-            left = up(node.variance * (steepest / 6.0) * rho**3, 8)
+            left = up(node.variance * (steepest / 6.0) * rho**3, POW_ULPS + 8)
             if math.isfinite(curvature):
-                left = xp.minimum(left, up(node.variance * (curvature / 8.0) * rho**4, 8))
+                fourth = up(node.variance * (curvature / 8.0) * rho**4, POW_ULPS + 8)
+                left = xp.minimum(left, fourth)
         return xp.where(rho > 0, left, xp.zeros_like(left))
 
     def diagonal_jet(self) -> tuple[Jet, Triple]:

@@ -29,7 +29,7 @@ from gpcert.kernels.nodes.moments import (
 )
 from gpcert.kernels.nodes.radial_variations import PARTS, DistanceRange, fifth_within, share_weights
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndPoint, namespace
-from gpcert.numerics.rounding import TINY, gamma, up
+from gpcert.numerics.rounding import POW_ULPS, TINY, gamma, up
 
 if TYPE_CHECKING:
     from gpcert.kernels.nodes.radial_batch import RadialBatch
@@ -55,7 +55,7 @@ def radial_remainder(
     F = node.profile.terms(batch.r, (2, 0), (3, 0), (4, 0))
     ends = (batch.r, batch.r)
     cubic, quartic = node.tensor_rounding(ends, batch.distance_error, node.extents, F)
-    powers = rho[:, None] ** 3
+    powers = (rho * rho * rho)[:, None]
     rounding = up(powers * cubic + (powers * rho[:, None]) * quartic, 8)
     rounding = xp.where(xp.isnan(rounding), xp.full_like(rounding, math.inf), rounding)
     lost = up(batch.distance_error, 2)
@@ -64,7 +64,7 @@ def radial_remainder(
         weight * fifth_within(node.profile, center, batch.distance_range, q * rho[:, None])
         for q, weight in zip(PARTS, share_weights(PARTS), strict=True)
     )
-    leftover = up(up(rho**5, 5)[:, None] * sum(shares) / 120.0, 32)  # of degree 4, s apart
+    leftover = up(up(rho**5, POW_ULPS)[:, None] * sum(shares) / 120.0, 32)  # of degree 4, s apart
     beyond = up(node.variance * leftover, 2)
     smooth, rough = up(rounding + beyond, 2), up(third / 6.0, 1)
     goes_on = smooth < rough

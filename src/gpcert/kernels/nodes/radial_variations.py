@@ -23,7 +23,7 @@ import numpy as np
 
 from gpcert.kernels.nodes.radial_profiles import PEAK_SLACK, RadialProfile
 from gpcert.numerics.arrays import Array, PerCellAndPoint, Reals, namespace
-from gpcert.numerics.rounding import TINY, U, nonnegative, up
+from gpcert.numerics.rounding import POW_ULPS, TINY, U, nonnegative, up
 
 if TYPE_CHECKING:
     pass
@@ -73,7 +73,7 @@ def radial_variations(
             shape = (first if n == 1 else _second)(profile, low, high)
         with np.errstate(over="ignore"):
             # `up` keeps the power positive: 0 times infinity is not a number
-            size = up(variance * (up(rho**n, n)[:, None] * shape), 8)
+            size = up(variance * (up(rho**n, POW_ULPS)[:, None] * shape), 8)
         moving = rho[:, None] + 0.0 * low > 0  # without displacement there is no derivative
         suprema.append(xp.where(moving, size, xp.zeros_like(low)))
     return tuple(suprema)

@@ -29,7 +29,7 @@ import numpy as np
 
 from gpcert.kernels.sizes import signed_times, times
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndPoint, namespace
-from gpcert.numerics.rounding import TINY, down, gamma, nonnegative, up
+from gpcert.numerics.rounding import TINY, down, gamma, given, nonnegative, up
 from gpcert.paper.lines.carriers import (
     Affine,
     AffineRelaxation,
@@ -186,8 +186,9 @@ def _under(
     v, w = values
     at_low = xp.isfinite(first.low) & xp.isfinite(second.low)
     at_high = xp.isfinite(first.high) & xp.isfinite(second.high)
-    loss_low = times(nonnegative(v - first.low), nonnegative(w - second.low))
-    loss_high = times(nonnegative(first.high - v), nonnegative(second.high - w))
+    # to choose by; either would do
+    loss_low = times(given(nonnegative(v - first.low)), given(nonnegative(w - second.low)))
+    loss_high = times(given(nonnegative(first.high - v)), given(nonnegative(second.high - w)))
     choice = at_low & ((loss_low <= loss_high) | ~at_high)
     usable = at_low | at_high
     none = xp.zeros_like(low)

@@ -13,7 +13,7 @@ import numpy as np
 from gpcert.kernels.nodes.radial import LocalRadial
 from gpcert.kernels.nodes.radial_batch import RadialBatch
 from gpcert.numerics.arrays import Array, namespace
-from gpcert.numerics.rounding import TINY, U, gamma, nonnegative, up
+from gpcert.numerics.rounding import TINY, U, gamma, given, nonnegative, up
 from gpcert.paper.lines.carriers import Affine, AffineRelaxation, QuadraticCarrier
 from gpcert.paper.lines.registry import affine_relaxation
 
@@ -51,7 +51,7 @@ def _radial(batch: RadialBatch) -> AffineRelaxation:
     width = q_high - q_low
     wide = near & (width > 0)
     chord = (at_high - at_low) / xp.where(wide, width, 1.0 + zero)
-    chord = xp.where(wide, -nonnegative(-chord), zero)
+    chord = given(xp.where(wide, -nonnegative(-chord), zero))
     over = up(xp.maximum(most - chord * q_low, end - chord * q_high), 8)
     # far cells: 0 and s enclose everything
     least, under = (xp.where(near, part, zero) for part in (least, under))
@@ -81,7 +81,7 @@ def _tangent(node: LocalRadial, q_low: Array, q_high: Array) -> tuple[Array, Arr
     height, slope = (s * term for term in profile.terms(middle, (0, 0), (1, 0)))
     ulps = (1.1 * U) * (profile.roundings(middle) + 16.0)
     q, slope = middle * middle, -0.5 * slope
-    away = up(xp.maximum(nonnegative(q_high - q), nonnegative(q - q_low)), 4) + (8.0 * U) * q
+    away = up(xp.maximum(nonnegative(q_high - q), nonnegative(q - q_low)) + (8.0 * U) * q, 4)
     # a slope that underflows is off by less than TINY
     under = (height - slope * q) * (1.0 - ulps) + slope * (ulps * away)
     return under - TINY * max(1.0, s) - TINY * away, slope

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 
 from gpcert.numerics.arrays import Array, PerCell, namespace
 from gpcert.numerics.compilation import fused
-from gpcert.numerics.rounding import EXP_ULPS, U, down, gamma, nonnegative, root, up
+from gpcert.numerics.rounding import EXP_ULPS, U, down, gamma, given, nonnegative, root, up
 from gpcert.regions.cells import separable_minima, squared_distance_ranges
 
 
@@ -42,12 +42,12 @@ def paper_lower_bound(
     N, f = where.points.shape
     low, high = _phi_range(where, scaled, half)
     positive = weights > 0
-    middle = 0.5 * (low + high)
+    middle = given(0.5 * (low + high))
     tangent = -0.5 * xp.exp(-0.5 * middle)
     at_low, at_high = xp.exp(-0.5 * low), xp.exp(-0.5 * high)
     width = high - low
     chord = (at_high - at_low) / xp.where(width > 0, width, xp.ones_like(width))
-    lines = xp.where(positive, tangent, chord)
+    lines = given(xp.where(positive, tangent, chord))
 
     accuracy = gamma(EXP_ULPS + 16)
     # tangent of slope b: touches at phi = -2 log(-2b), within the error of exp of `middle`

@@ -118,14 +118,14 @@ def read_table(path: Path, columns: int) -> np.ndarray:
     try:
         with path.open(encoding="utf-8") as file:
             header = not _is_numbers(file.readline())
-        found = np.loadtxt(path, delimiter=",", skiprows=int(header), ndmin=2, encoding="utf-8")
+        rows = np.loadtxt(path, delimiter=",", skiprows=int(header), ndmin=2, encoding="utf-8")
     except ValueError as error:  # also text that is no UTF-8
         raise InputError(f"{path.name}: expected numbers between commas; {error}") from error
-    if found.shape[1] != columns or not np.isfinite(found).all():
+    if rows.shape[1] != columns or not np.isfinite(rows).all():
         raise InputError(
-            f"{path.name}: expected {columns} finite numbers per row, got shape {found.shape}"
+            f"{path.name}: expected {columns} finite numbers per row, got shape {rows.shape}"
         )
-    return found
+    return rows
 
 
 def read_named_columns(path: Path) -> tuple[list[str], list[list[str]]]:

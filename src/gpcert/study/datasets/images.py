@@ -90,22 +90,22 @@ def _read(folder: Path, filename: str) -> tuple[np.ndarray, ...]:
         if paths := _together(folder / name, IDX, ("", ".gz")):
             return tuple(map(read_idx, paths))
         if paths := _together(folder, (f"{name}_train", f"{name}_test"), (".csv",)):
-            found = [read_table(path, SIDE * SIDE + 1) for path in paths]
-            return tuple(half for table in found for half in (table[:, 1:], table[:, 0]))
+            tables = [read_table(path, SIDE * SIDE + 1) for path in paths]
+            return tuple(half for table in tables for half in (table[:, 1:], table[:, 0]))
     return read_npz(folder, filename, KEYS, (SIDE, SIDE))
 
 
 def _together(folder: Path, stems: Sequence[str], endings: Sequence[str]) -> list[Path]:
     """The files of these names with one of the endings: all of them, or none where none is."""
-    found = {stem: first_file(folder, [stem + ending for ending in endings]) for stem in stems}
-    if any(found.values()):
-        for stem, path in found.items():
+    paths = {stem: first_file(folder, [stem + ending for ending in endings]) for stem in stems}
+    if any(paths.values()):
+        for stem, path in paths.items():
             if path is None:
                 raise InputError(
                     f"folder: expected the file {stem}{endings[0]} in {str(folder)!r} beside the "
                     "others"
                 )
-    return [path for path in found.values() if path is not None]
+    return [path for path in paths.values() if path is not None]
 
 
 def _load(

@@ -156,8 +156,8 @@ def spambase(
         if table is None or (Path(folder) / "spambase.npz").is_file():
             X, y = read_npz(folder, "spambase.npz", ("X", "y"), (FEATURES,))
         else:
-            found = read_table(table, FEATURES + 1)
-            X, y = found[:, :-1], found[:, -1]
+            rows = read_table(table, FEATURES + 1)
+            X, y = rows[:, :-1], rows[:, -1]
     if X.ndim != 2 or X.shape[1] != FEATURES or y.shape != (len(X),):
         raise InputError(
             f"spambase: expected X of shape (n, {FEATURES}) and y (n,), got {X.shape} and {y.shape}"

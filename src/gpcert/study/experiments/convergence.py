@@ -69,7 +69,7 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     most = settings.solver_boxes if "solvers" in method else settings.boxes
     boxes = 1
     while boxes <= most:
-        found = gpcert.prediction_range(
+        answer = gpcert.prediction_range(
             model,
             region,
             tol=settings.tol,
@@ -78,11 +78,11 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
             random_state=settings.random_state,
             **METHODS[method],
         )
-        row = {**arguments, "allowed": boxes, "boxes": found.boxes}
-        row |= {"lower": found.minimum.lower, "upper": found.minimum.upper}
-        row["gap"] = found.minimum.upper - found.minimum.lower
-        yield "gaps", {**row, "seconds": found.seconds, "converged": found.converged}
-        if found.converged:
+        row = {**arguments, "allowed": boxes, "boxes": answer.boxes}
+        row |= {"lower": answer.minimum.lower, "upper": answer.minimum.upper}
+        row["gap"] = answer.minimum.upper - answer.minimum.lower
+        yield "gaps", {**row, "seconds": answer.seconds, "converged": answer.converged}
+        if answer.converged:
             break
         boxes *= settings.step
 
@@ -167,6 +167,12 @@ SETTINGS = {
         patch="blob",
     ),
     "full": Settings(("synthetic2d", "spam", "mnist38")),
+}
+REASONS = {
+    "Synthetic2D: the paper's bounds converge": "Their bounds of the mean close within 64 boxes; "
+    "their lower bound of the variance stays at 0, as the kernel's variance (244) is hundreds of "
+    "times the least posterior variance (1).",
+    "SPAM: the paper's bounds converge": "In eleven dimensions 1024 boxes halve each side once.",
 }
 CAPTIONS = {
     "ends": "Boxes until the gap is {tol:g}, or gap where the boxes end before",

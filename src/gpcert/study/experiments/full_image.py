@@ -35,7 +35,7 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     """The robustness radius of every image, bracketed, and both curves."""
     case, data, model = trained(settings, arguments, sources, settings.points)
     radii = np.linspace(0.0, case.largest, settings.radii)
-    found = gpcert.certified_accuracy(
+    accuracy = gpcert.certified_accuracy(
         model,
         data.X_test,
         data.y_test,
@@ -44,12 +44,12 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
         rtol=settings.rtol,
         budget=gpcert.Budget(seconds=None, boxes=settings.boxes),
     )
-    for i, point in enumerate(found):
+    for i, point in enumerate(accuracy):
         row = {"data": case.data, "point": i, **fields(point, "label decision right")}
         refuted = point.upper if np.isfinite(point.upper) else None
         row |= {"proved up to": point.lower, "refuted at": refuted, "boxes": point.boxes}
         yield "points", row
-    for r, low, high in zip(radii.tolist(), found.certified(), found.attacked(), strict=True):
+    for r, low, high in zip(radii.tolist(), accuracy.certified(), accuracy.attacked(), strict=True):
         shares = {"proved": float(low), "not refuted": float(high)}
         yield "curves", {"data": case.data, "radius": r, **shares}
 

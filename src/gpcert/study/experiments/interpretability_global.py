@@ -203,6 +203,14 @@ SETTINGS = {
     "full": Settings((*PLANE, Case("spam", 40, 0.02, 1.0))),
     "own": Settings((Case("own", 40, 0.02, 1.0),), points=50),
 }
+REASONS = {
+    "Synthetic2D: the signs of LIME": "With shift 3 local and global effects agree (the effects at "
+    "the small and at the large step have the same signs).",
+    "Synthetic2D (shift 5): the signs of LIME (package)": "The package samples with the spread of "
+    "the data and sees the whole; the scripts' LIME samples around the point.",
+    "Synthetic2D (shift 5): with a small gamma the effects are similar to the weights of LIME "
+    "(package)": "As above: the package's LIME is not local.",
+}
 CAPTIONS = {
     "means": "Mean effect of a feature on the probability of the first class: 95 % interval "
     "over test points (low, high), and for the effects the mean's proved bounds at these "

@@ -72,16 +72,16 @@ class ResultTable:
         >>> ResultTable.of("t", "", [{"a": 1, "b": 2}, {"a": 3, "b": None}]).rows
         ((1, 2), (3, None))
         """
-        found = list(records)
-        if not found:
+        rows = list(records)
+        if not rows:
             raise InputError(
                 f"{name}: expected records, got none; give columns and no rows instead"
             )
-        columns = tuple(found[0])
-        for record in found:
+        columns = tuple(rows[0])
+        for record in rows:
             if set(record) != set(columns):
                 raise InputError(f"{name}: expected {list(columns)}, got {list(record)}")
-        return cls(name, caption, columns, tuple(tuple(r[c] for c in columns) for r in found))
+        return cls(name, caption, columns, tuple(tuple(row[c] for c in columns) for row in rows))
 
     def column(self, name: str) -> tuple[Any, ...]:
         """The cells below a heading; what they are is known to whoever made the table."""
@@ -115,7 +115,7 @@ class ResultTable:
         """
         keep = zip(self.rows, *map(self.column, values), strict=True)
         wanted = list(values.values())
-        return replace(self, rows=tuple(row for row, *found in keep if found == wanted))
+        return replace(self, rows=tuple(row for row, *cells in keep if cells == wanted))
 
     def groups(self, *names: str) -> dict[Any, Self]:
         """The rows that agree in these columns, by what they have there, in their order.
@@ -124,10 +124,10 @@ class ResultTable:
         >>> {key: group.column("b") for key, group in table.groups("a").items()}
         {1: (2, 5), 3: (4,)}
         """
-        found: dict[Any, list[Any]] = {}
+        groups: dict[Any, list[Any]] = {}
         for row, *key in zip(self.rows, *map(self.column, names), strict=True):
-            found.setdefault(tuple(key) if len(key) > 1 else key[0], []).append(row)
-        return {key: replace(self, rows=tuple(rows)) for key, rows in found.items()}
+            groups.setdefault(tuple(key) if len(key) > 1 else key[0], []).append(row)
+        return {key: replace(self, rows=tuple(rows)) for key, rows in groups.items()}
 
     def to_csv(self) -> str:
         """Comma separated, a heading first; floats exact, infinities by name, None empty."""
@@ -270,13 +270,13 @@ class ExperimentResult(Record, kind="experiment"):
 def read_all(folder: str | Path) -> dict[Path, ExperimentResult]:
     """Every result in a folder or in the folders just below it, by its own folder, in order."""
     place = Path(folder)
-    found = sorted({*place.glob(FILE), *place.glob(f"*/{FILE}")})
-    if not found:
+    paths = sorted({*place.glob(FILE), *place.glob(f"*/{FILE}")})
+    if not paths:
         raise InputError(
             f"{place}: expected {FILE} in this folder or in one below it, got none; "
             "`gpcert reproduce NAME --output DIR` writes them"
         )
-    return {path.parent: ExperimentResult.read(path.parent) for path in found}
+    return {path.parent: ExperimentResult.read(path.parent) for path in paths}
 
 
 def fields(record: Any, names: str) -> dict[str, Any]:

@@ -186,6 +186,13 @@ VARIANTS = {
     "blob": {"patch": "blob"},
     "sift-scale": {"patch": "sift-scale"},
 }
+REASONS = {
+    "Synthetic2D, Laplace: delta falls": "Training has converged after some 15 evaluations (column "
+    "evaluations), nearly so after 10: more epochs change nothing.",
+    "Synthetic2D, EP: delta falls": "As for Laplace: training has converged.",
+    "SPAM, Laplace: delta falls": "Training has converged after some 50 evaluations, and nearly so "
+    "after 10 (column evidence).",
+}
 CAPTIONS = {
     "models": "Models, and their mean proved delta with its 95 % interval",
     "ratios": "Delta of Laplace over that of EP, with its 95 % interval",

@@ -268,6 +268,11 @@ SETTINGS = {
     "own": Settings((BallCase("own", 40, 1.0),), points=20),
 }
 VARIANTS = {"blob": {"patch": "blob"}, "sift-scale": {"patch": "sift-scale"}}
+REASONS = {
+    "Synthetic2D: GPFGS misses": "With shift 3 the length-scales are some 4 standard deviations, "
+    "and the gradient of the mean points to the boundary at every point that was looked at (20); "
+    "with shift 5 it points elsewhere at seven, among them all six that the attack missed.",
+}
 CAPTIONS = {
     "models": "The models: Laplace, probit, test accuracy",
     "points": "First radius with a proved counter-example, with a successful attack (none: "

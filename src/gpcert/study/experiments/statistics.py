@@ -41,32 +41,32 @@ def bootstrap(
     the resampled array and `axis=`, the axis of the rows, as NumPy's functions do. Rows that belong
     to the same point, such as the deltas of two models, stay together.
 
-    >>> found = bootstrap(np.arange(101.0))
-    >>> found.value, bool(35 < found.low < 50 < found.high < 65)
+    >>> median = bootstrap(np.arange(101.0))
+    >>> median.value, bool(35 < median.low < 50 < median.high < 65)
     (50.0, True)
     """
     rows = np.asarray(values, dtype=np.float64)
     if rows.ndim == 0 or len(rows) == 0:
         raise InputError("values: expected one or more rows, got none")
     draws = np.random.default_rng(random_state).integers(len(rows), size=(DRAWS, len(rows)))
-    found = np.asarray(statistic(rows[draws], axis=1), dtype=np.float64)
-    low, high = np.quantile(found, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
+    statistics = np.asarray(statistic(rows[draws], axis=1), dtype=np.float64)
+    low, high = np.quantile(statistics, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
     return Estimate(float(statistic(rows[None], axis=1)[0]), float(low), float(high))
 
 
 def median_cells(values: Any, name: str, end: str = "") -> dict[str, Any]:
     """The cells of a median and its ends (`end` before their names), empty where there are no
     values."""
-    found = bootstrap(values) if len(values) else (None, None, None)
-    return dict(zip((name, f"{end}low", f"{end}high"), found, strict=True))
+    cells = bootstrap(values) if len(values) else (None, None, None)
+    return dict(zip((name, f"{end}low", f"{end}high"), cells, strict=True))
 
 
 def share(successes: Any) -> Estimate:
     """The share of True, with Wilson's interval: of no success in n it still says how many there
     may be, where resampling would say none.
 
-    >>> found = share([True] * 5 + [False] * 5)
-    >>> found.value, round(found.low, 2), round(found.high, 2)
+    >>> half = share([True] * 5 + [False] * 5)
+    >>> half.value, round(half.low, 2), round(half.high, 2)
     (0.5, 0.24, 0.76)
     """
     from scipy.stats import binomtest

@@ -43,22 +43,22 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     for i, x in enumerate(data.X_test):
         for radius in settings.radii:
             for what, ask in QUESTIONS.items():
-                found = ask(model, x, radius, domain=(0.0, 1.0), budget=budget)
+                reason = ask(model, x, radius, domain=(0.0, 1.0), budget=budget)
                 head = {"data": case.data, "point": i, "radius": radius, "what": what}
                 # a search may find none: nothing flips the decision, or nothing is known
                 about = {
-                    "decision": found.decision,
-                    "pixels": len(found.features) if found.found else None,
-                    "maybe superfluous": len(found.undecided),
-                    "movable": len(found.movable),
-                    "certificates": len(found.steps),
-                    "boxes": found.boxes,
+                    "decision": reason.decision,
+                    "pixels": len(reason.features) if reason.found else None,
+                    "maybe superfluous": len(reason.undecided),
+                    "movable": len(reason.movable),
+                    "certificates": len(reason.steps),
+                    "boxes": reason.boxes,
                 }
                 yield "reasons", {**head, **about}
                 if i < SHOWN and radius == settings.radii[-1]:
                     for j, value in enumerate(x.tolist()):
-                        part = {"in the reason": j in found.features}
-                        part["undecided"] = j in found.undecided
+                        part = {"in the reason": j in reason.features}
+                        part["undecided"] = j in reason.undecided
                         yield "pixels", {**head, "pixel": j, "value": value, **part}
 
 
