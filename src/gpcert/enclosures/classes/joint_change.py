@@ -201,9 +201,9 @@ def _base_sizes(R: Array, L: Array) -> tuple[Array, Array]:
 def _longest_change(
     change: tuple[Array, Array, Array], left: Array, geometry: ScaledCells
 ) -> Array:
-    """Upper bound (B,) of the length of `still + slope d + images N`, `|N_j| <= left_j`: the longest
-    image of the box of (d, 1, N) (Statement 10.16). They are symmetric matrices as rows: entries
-    below the diagonal count twice. The products' roundings are the caller's."""
+    """Upper bound (B,) of the length of `still + slope d + images N`, `|N_j| <= left_j`: the
+    longest image of the box of (d, 1, N) (Statement 10.16). They are symmetric matrices as rows:
+    entries below the diagonal count twice. The products' roundings are the caller's."""
     still, slope, images = change
     xp, n = namespace(images), math.isqrt(images.shape[1])
     below = np.flatnonzero(np.tri(n, dtype=bool))
