@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 
 import gpcert
 import gpcert.api.batched as batched
-from gpcert.api.batched import radii_batched
 from gpcert.api.options import SearchSettings
-from gpcert.api.radius import Bracket, RadiusQuestion
+from gpcert.api.radius_question import Bracket, RadiusQuestion
+from gpcert.api.radius_search import radii_batched
 from gpcert.api.regions import RegionSpecification
 from gpcert.attacks import Decision
 from gpcert.certificates import Status

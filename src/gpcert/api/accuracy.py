@@ -40,14 +40,14 @@ MAX_PLACES = 64
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The words `tol` (absolute) and `rtol` (relative), read; None where they are not given."""
+    """The options `tol` (absolute) and `rtol` (relative), read; None where they are not given."""
 
     tol: float | None = None
     rtol: float | None = None
 
     @staticmethod
     def read(tol: Any, rtol: Any) -> Accuracy:
-        """From the words of a verb."""
+        """From the options of a verb."""
         return Accuracy(
             None if tol is None else read_tolerance(tol),
             None if rtol is None else read_tolerance(rtol, below=1.0, name="rtol"),

@@ -2,9 +2,9 @@
 
 Most points of a test set are answered by their first box. Bounded together these cost a fraction of
 as many calls, and the answers are the same: the same rule, region, proof of the decision at x, and
-the same kinds of bounds. Brackets of radii have one box around each point in every round.
+the same kinds of bounds. Radii try one box around each point in every round (`radius_search`).
 
-Proofs: docs/mathematics.md, statements 14.1, 14.3, 14.4 and 14.5.
+Proofs: docs/mathematics.md, statements 14.1, 14.3 and 14.4.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ import numpy as np
 
 from gpcert.api.certify import certificate_of
 from gpcert.api.options import SearchSettings
-from gpcert.api.radius import Bracket, RadiusQuestion, distance_of, radius_of
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.rules import Candidates, Rule, common_candidates, deviation_rule, margin_of
 from gpcert.attacks import Decision
-from gpcert.certificates import Certificate, PredictionRange, Radius
+from gpcert.certificates import Certificate, PredictionRange
 from gpcert.enclosures.goals import QuantityGoal, deviations_at
 from gpcert.errors import InputError
 from gpcert.model.committee import Committee, Model
@@ -44,13 +43,6 @@ POINTS_PER_BATCH = 256
 
 SHARE = 0.25
 """Part of all points' seconds that a shared batch may take: what it leaves has its own again."""
-
-MAX_ROUNDS = 60
-"""Boxes around one point for its radius; brackets shrink to half in most rounds."""
-
-MAX_FEATURES = 12
-"""Of radii: beyond, a box by itself has better bounds than one of a large batch (from the Gram
-matrix of the points); on whole images brackets from batches were wider, and took longer."""
 
 
 def certify_batched(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int, Certificate]:
@@ -234,125 +226,3 @@ def proved_at_x(candidates: Sequence[Candidates], means: SearchSettings) -> np.n
     for evaluation in family.at_points(X):
         values += to_numpy(rule.goal.bound(evaluation, rule.target).lower).tolist()
     return np.array([difference_down(value, rule.level) > 0 for value in values])
-
-
-def radii_batched(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int, Radius | Bracket]:
-    """The radii, by number, of the points at which single boxes bracket it well enough; at others
-    the brackets that a search of their own begins with.
-
-    `work` are points and the `RadiusQuestion`, the same for all.
-    """
-    start = time.perf_counter()
-    question: RadiusQuestion = work[0][1]
-    X = np.stack([x for x, _ in work])
-    each = common_candidates(posterior, X, question.options)
-    if each is None or question.means.method.name != "taylor" or X.shape[1] > MAX_FEATURES:
-        return {}
-    searches = []
-    with in_time(start, question.means, len(work)):
-        for rows in by_guess(each):
-            sure = proved_at_x([each[k] for k in rows], question.means)
-            own = [k for k, proved in zip(rows, sure, strict=True) if proved]
-            if own:
-                largest = [question.largest(posterior, X[k]) for k in own]
-                searches.append(_Radii(question, [each[k] for k in own], own, largest))
-                searches[-1].run()
-    seconds = (time.perf_counter() - start) / len(work)
-    found = [item for search in searches for item in search.records(seconds)]
-    return dict(sorted(found, key=lambda item: item[0]))
-
-
-class _Radii:
-    """Brackets of points whose decision is the same, in lockstep.
-
-    `lower` (n,) are proved radii, `upper` distances of counter-examples `points` (n, d). Between
-    `dark_low` and `dark_high` lie radii that one box did not decide.
-    """
-
-    def __init__(
-        self,
-        question: RadiusQuestion,
-        candidates: Sequence[Candidates],
-        rows: Sequence[int],
-        largest: Sequence[float],
-    ) -> None:
-        self.question, self.candidates, self.rows = question, candidates, rows
-        self.largest = np.asarray(largest, dtype=float)
-        n = len(rows)
-        self.lower, self.upper = np.zeros(n), np.full(n, np.inf)
-        self.dark_low, self.dark_high = np.full(n, np.inf), np.zeros(n)
-        self.points = np.stack([each.guess.x for each in candidates])
-        self.boxes = np.zeros(n, dtype=int)
-
-    def run(self) -> None:
-        """Rounds until no bracket can be improved."""
-        limit = self.question.means.budget.boxes
-        rounds = MAX_ROUNDS if limit is None else min(MAX_ROUNDS, limit)
-        for _ in range(rounds):
-            radius = self._next()
-            left = np.flatnonzero(np.isfinite(radius))
-            if len(left) == 0 or not self._round(left, radius[left]):
-                return
-
-    @property
-    def done(self) -> np.ndarray:
-        """(n,) whether a bracket is as narrow as asked for, or all of it is proved."""
-        top = np.minimum(self.upper, self.largest)
-        narrow = (self.lower >= (1.0 - self.question.rtol) * top) & (self.lower > 0)
-        return narrow & (np.isfinite(self.upper) | (self.lower == self.largest))
-
-    def _next(self) -> np.ndarray:
-        """(n,) the radius to be tried; NaN where nothing is left to try.
-
-        All of it first. Then the middle of the bracket; where one box says nothing of that, the
-        middles of what lies below and above such radii, the wider part first.
-        """
-        top = np.minimum(self.upper, self.largest)
-        dark = self.dark_low <= self.dark_high
-        below = np.where(dark, np.minimum(self.dark_low, top), top) - self.lower
-        above = np.where(dark, top - np.maximum(self.dark_high, self.lower), 0.0)
-        under = self.lower + 0.5 * below
-        over = np.maximum(self.dark_high, self.lower) + 0.5 * above
-        chosen = np.where(above > below, over, under)
-        step = 0.25 * self.question.rtol * top
-        idle = np.maximum(below, above) <= step
-        chosen = np.where(self.boxes == 0, self.largest, chosen)
-        return np.where((self.done | idle) & (self.boxes > 0), np.nan, chosen)
-
-    def _round(self, left: np.ndarray, radius: np.ndarray) -> bool:
-        """One box each; whether the regions could share their coordinates."""
-        shape, rule = self.question.shape, self.candidates[left[0]].guess
-        points = [self.candidates[k].guess.x for k in left]
-        balls = [shape.ball(x, r) for x, r in zip(points, radius.tolist(), strict=True)]
-        box = decided_boxes(rule, balls, self.question.means)
-        if box is None:
-            return False
-        self.boxes[left] += 1
-        ends = (box.lower[:, 0], box.upper[:, 0], box.points[:, 0])
-        for k, r, low, high, point in zip(left, radius, *ends, strict=True):
-            margin = margin_of(float(low), float(high), rule.level)
-            if margin.lower > 0:
-                self.lower[k] = max(self.lower[k], r)
-            elif margin.upper < 0:
-                distance = distance_of(shape, self.candidates[k].guess.x, point)
-                if distance < self.upper[k]:
-                    self.upper[k], self.points[k] = distance, point
-            else:
-                self.dark_low[k] = min(self.dark_low[k], r)
-                self.dark_high[k] = max(self.dark_high[k], r)
-        return True
-
-    def records(self, seconds: float) -> list[tuple[int, Radius | Bracket]]:
-        """Of the points that are done; brackets of those whose both ends are known."""
-        found: list[tuple[int, Radius | Bracket]] = []
-        for k, done in enumerate(self.done):
-            upper = float(self.upper[k])
-            point = self.points[k].copy() if np.isfinite(upper) else None
-            bracket = Bracket(float(self.lower[k]), upper, point, int(self.boxes[k]))
-            if done:
-                rule, reason = self.candidates[k].guess, StopReason.CONVERGED
-                item = radius_of(rule, self.question, bracket, reason, seconds)
-                found.append((self.rows[k], item))
-            elif point is not None and bracket.lower > 0:
-                found.append((self.rows[k], bracket))
-        return found

@@ -8,7 +8,7 @@ from typing import Any, Unpack, get_args
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
-from gpcert.api.batched import POINTS_PER_BATCH, certify_batched, radii_batched, ranges_batched
+from gpcert.api.batched import POINTS_PER_BATCH, certify_batched, ranges_batched
 from gpcert.api.certify import certify_region
 from gpcert.api.compared import read_decision
 from gpcert.api.options import (
@@ -24,7 +24,8 @@ from gpcert.api.options import (
     verb,
 )
 from gpcert.api.questions import range_question
-from gpcert.api.radius import Bracket, RadiusQuestion, radius_at
+from gpcert.api.radius_question import Bracket, RadiusQuestion
+from gpcert.api.radius_search import radii_batched, radius_at
 from gpcert.api.ranges import RangeGoals, ranges_over
 from gpcert.api.regions import RegionSpecification, is_list_of_regions
 from gpcert.api.running import numbered_results, prepare, progress_line, reason_of
