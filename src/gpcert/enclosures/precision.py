@@ -29,7 +29,7 @@ from gpcert.numerics.arrays import (
 )
 from gpcert.numerics.compilation import fused
 from gpcert.numerics.deadline import checkpoint
-from gpcert.numerics.rounding import gamma, leading_power, root, up, up_float
+from gpcert.numerics.rounding import gamma, given, leading_power, root, up, up_float
 from gpcert.numerics.triangular import is_triangular
 from gpcert.regions.scaled import ScaledCells
 
@@ -118,7 +118,7 @@ class Stretch(NamedTuple):
         columns = xp.concat([half, xp.zeros_like(geometry.rho2)[:, None]], axis=1)
         largest = xp.max(columns, axis=1)[:, None]
         part = half / xp.where(largest > 0, largest, xp.ones_like(largest))
-        factors = xp.clip(2.0 * leading_power(part), NARROWEST, 1.0)
+        factors = given(xp.clip(2.0 * leading_power(part), NARROWEST, 1.0))
         more = xp.sum(half * half * (1.0 / (factors * factors) - 1.0), axis=1)
         rho2 = up(geometry.rho2 + more, half.shape[1] + 8)
         return Stretch(factors, up(xp.sqrt(rho2), 2), rho2, float(xp.max(rho2)))
