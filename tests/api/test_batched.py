@@ -29,7 +29,7 @@ from gpcert.quantities import Mean, Probability
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget
 from gpcert.search.box_family import BoxFamily, balls_of, hull_of, one_box_each
-from gpcert.search.stopping import WithinTolerance
+from gpcert.search.questions import WithinTolerance
 from gpcert.search.tolerance import Tolerance
 from gpcert.testing.effort import THOROUGH, crossed, examples
 

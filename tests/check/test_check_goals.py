@@ -8,6 +8,7 @@ pytest.importorskip("flint")
 from flint import arb, ctx
 
 import gpcert
+from gpcert.kernels import SquaredExponential
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
 from gpcert_check.cell import Cell
@@ -51,6 +52,40 @@ def goals(probit):
         for beta in betas.get(kind, (0.0,))
         for sign in (1, -1)
     ]
+
+
+def cell_and_model(model, radius):
+    """The cell around 0 with this radius, for a model."""
+    ball = gpcert.Ball(np.zeros(model.dim), radius)
+    arrays = {n: Numbers(a.shape, a.ravel().tolist()) for n, a in model.arrays().items()}
+    found = Posterior(model.header(), arrays, read_region(ball.describe()))
+    return found, Cell(found.frame, ball.lower.tolist(), ball.upper.tolist())
+
+
+MEAN = Goal("mean", 0, 1, arb(0))
+
+
+@pytest.mark.parametrize("radius", [0.1, 1.0, 2.0])
+def test_a_trend_alone_is_bounded_by_its_least_value(radius):
+    """A squared exponential without weights: no remainder hides what is lost elsewhere."""
+    kernel, slope = SquaredExponential(1.0), [0.5, -0.3]
+    model = gpcert.Posterior(kernel, [[0.0, 0.0]], [0.0], offset=1.0, slope=slope)
+    found, cell = cell_and_model(model, radius)
+    least = 1.0 - 0.8 * radius
+    for degree in (0, 1, 2):
+        assert not Bounds(found, cell, degree).proved(MEAN, arb(least + 1e-6))
+        assert Bounds(found, cell, degree).proved(MEAN, arb(least - 30 * radius**2))
+
+
+@pytest.mark.parametrize("radius", [0.1, 1.0, 2.0])
+def test_one_bump_is_bounded_by_its_value_at_a_corner(radius):
+    """One point at the centre: `exp(y) g` is a number, which has no remainder."""
+    model = gpcert.Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0])
+    found, cell = cell_and_model(model, radius)
+    least = float(np.exp(-(radius**2)))
+    for degree in (0, 1, 2):
+        assert not Bounds(found, cell, degree).proved(MEAN, arb(least + 1e-6))
+    assert Bounds(found, cell, 2).proved(MEAN, arb(least - 1e-6))
 
 
 def test_nothing_above_a_value_is_proved():

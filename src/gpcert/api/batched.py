@@ -36,7 +36,7 @@ from gpcert.regions import Box, Region
 from gpcert.search import GoalResult, SearchResult, StopReason
 from gpcert.search.box_family import BoxFamily, OneBox, balls_of, hull_of, one_box_each
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
-from gpcert.search.stopping import DecidedLevel, WithinTolerance
+from gpcert.search.questions import DecidedLevel, WithinTolerance
 
 POINTS_PER_BATCH = 256
 """Points of one piece of work: what Ctrl-C may lose, and one process's share."""
@@ -48,20 +48,20 @@ SHARE = 0.25
 def certify_batched(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int, Certificate]:
     """The certificates, by number, of the points that one box decides.
 
-    `work` are the further arguments of `certify_region`, with the same options and means.
+    `work` are the further arguments of `certify_region`, with the same options and settings.
     """
     start = time.perf_counter()
-    _, _, options, means = work[0]
+    _, _, options, settings = work[0]
     X, regions = np.stack([x for x, *_ in work]), [region for _, region, *_ in work]
     each = common_candidates(posterior, X, options)
-    if means.method.name != "taylor":
+    if settings.method.name != "taylor":
         return {}
     found: dict[int, Certificate] = {}
-    with in_time(start, means, len(work)):
+    with in_time(start, settings, len(work)):
         for rows in by_guess(each or ()):
-            found |= _decided(rows, each or (), regions, means)
+            found |= _decided(rows, each or (), regions, settings)
         if each is None:
-            found = _undeviating(posterior, X, regions, options, means)
+            found = _undeviating(posterior, X, regions, options, settings)
     seconds = (time.perf_counter() - start) / len(work)
     return {k: replace(found[k], seconds=seconds) for k in sorted(found)}
 
@@ -74,14 +74,14 @@ def ranges_batched(
     `work` are the further arguments of `ranges_over`: regions, and what they have in common.
     """
     start = time.perf_counter()
-    _, asked, near, means = work[0]
+    _, asked, near, settings = work[0]
     regions, ranges = [region for region, *_ in work], RangeGoals.of(posterior, *asked)
-    family = family_of(ranges.question.model, ranges.quantities, regions, means)
-    if family is None or means.method.name != "taylor":
+    family = family_of(ranges.question.model, ranges.quantities, regions, settings)
+    if family is None or settings.method.name != "taylor":
         return {}
 
     box = None
-    with in_time(start, means, len(work)):
+    with in_time(start, settings, len(work)):
         box = one_box_each(family, regions, WithinTolerance(near))
     if box is None:
         return {}
@@ -91,21 +91,24 @@ def ranges_batched(
     for k in map(int, done):
         goals = map(GoalResult, box.lower[k].tolist(), box.upper[k].tolist(), box.points[k])
         whole = SearchResult(tuple(goals), StopReason.CONVERGED, 1, seconds)
-        found[k] = ranges.records(whole, regions[k], means, [values[k] for values in nominal])
+        found[k] = ranges.records(whole, regions[k], settings, [values[k] for values in nominal])
     return found
 
 
 @contextmanager
-def in_time(start: float, means: SearchSettings, points: int) -> Iterator[None]:
+def in_time(start: float, settings: SearchSettings, points: int) -> Iterator[None]:
     """A part of the points' budgets, or the time that a first box has anyway, for what is inside;
     what that leaves unanswered has a search of its own."""
-    seconds = max(SHARE * points * means.budget.ends(0.0), FIRST_BOX_SECONDS)
+    seconds = max(SHARE * points * settings.budget.ends(0.0), FIRST_BOX_SECONDS)
     with suppress(OutOfTime), until(start + seconds):
         yield
 
 
 def family_of(
-    model: Model, quantities: Sequence[Quantity], regions: Sequence[Region], means: SearchSettings
+    model: Model,
+    quantities: Sequence[Quantity],
+    regions: Sequence[Region],
+    settings: SearchSettings,
 ) -> BoxFamily | None:
     """The regions' common coordinates, where the goals are bounded as a search would.
 
@@ -115,11 +118,11 @@ def family_of(
     if not all(region.is_box_or_ball for region in regions):
         return None
     hull, (balls, alike) = hull_of(regions), balls_of(regions)
-    goals = means.method.goals(quantities, means.random_state, model)
+    goals = settings.method.goals(quantities, settings.random_state, model)
     plain = all(isinstance(goal, QuantityGoal) and goal.paper is None for goal in goals)
     if not plain or hull is None or not alike:
         return None
-    family = BoxFamily(model, tuple(goals), hull, means.backend, balls=balls)
+    family = BoxFamily(model, tuple(goals), hull, settings.backend, balls=balls)
     try:
         _ = family.local
     except InputError:
@@ -135,10 +138,10 @@ def by_guess(each: Sequence[Candidates]) -> list[list[int]]:
     return list(sides.values())
 
 
-def decided_boxes(rule: Rule, places: Sequence[Region], means: SearchSettings) -> OneBox | None:
+def decided_boxes(rule: Rule, places: Sequence[Region], settings: SearchSettings) -> OneBox | None:
     """One box each, tried until the rule's goal is on one side of its level; None where the places
     share no coordinates."""
-    family = family_of(rule.model, [rule.quantity], places, means)
+    family = family_of(rule.model, [rule.quantity], places, settings)
     return None if family is None else one_box_each(family, places, DecidedLevel(rule.target))
 
 
@@ -146,29 +149,33 @@ def _decided(
     rows: Sequence[int],
     each: Sequence[Candidates],
     regions: Sequence[Region],
-    means: SearchSettings,
+    settings: SearchSettings,
 ) -> dict[int, Certificate]:
     """Of the points `rows`, whose likeliest decision is the same, those that one box decides."""
     places, rule = [regions[k] for k in rows], each[rows[0]].guess
-    box = decided_boxes(rule, places, means)
+    box = decided_boxes(rule, places, settings)
     if box is None:
         return {}
     ends = zip(box.lower[:, 0].tolist(), box.upper[:, 0].tolist(), strict=True)
     margins = [margin_of(low, high, rule.level) for low, high in ends]
     refuted = [k for k, margin in enumerate(margins) if margin.upper < 0]
-    sure = proved_at_x([each[rows[k]] for k in refuted], means)
+    sure = proved_at_x([each[rows[k]] for k in refuted], settings)
     chosen = [k for k, margin in enumerate(margins) if margin.lower > 0]
     chosen += [k for k, proved in zip(refuted, sure, strict=True) if proved]
     plain = rule.goal.plain_values(rule.model, np.stack([each[k].guess.x for k in rows]))
     found = {}
     for k in chosen:
-        about = (places[k], each[rows[k]].guess, means, margins[k], StopReason.DECIDED, (1, 0.0))
+        about = (places[k], each[rows[k]].guess, settings, margins[k], StopReason.DECIDED, (1, 0.0))
         found[rows[k]] = certificate_of(*about, box.points[k, 0], plain[k])
     return found
 
 
 def _undeviating(
-    model: Model, X: np.ndarray, regions: Sequence[Region], options: Decision, means: SearchSettings
+    model: Model,
+    X: np.ndarray,
+    regions: Sequence[Region],
+    options: Decision,
+    settings: SearchSettings,
 ) -> dict[int, Certificate]:
     """Of the points X, those of which one box says how far the means are from those at x.
 
@@ -176,7 +183,7 @@ def _undeviating(
     mean is small or large it is at least that mean's own.
     """
     assert not isinstance(model, Committee), "committees decide between classes"
-    family = family_of(model, means_of(model.outputs), regions, means)
+    family = family_of(model, means_of(model.outputs), regions, settings)
     if family is None:
         return {}
     asked: list[Deviation] = []
@@ -189,7 +196,7 @@ def _undeviating(
     for k, rule in enumerate(rules):
         margin = margin_of(float(low[k]), float(high[k]), rule.level)
         if margin.lower > 0 or margin.upper < 0:
-            about = (regions[k], rule, means, margin, StopReason.DECIDED, (1, 0.0))
+            about = (regions[k], rule, settings, margin, StopReason.DECIDED, (1, 0.0))
             found[k] = certificate_of(*about, box.points[k, which[k]])
     return found
 
@@ -211,7 +218,7 @@ class DecidedDeviations:
         return np.where(decided[:, None], -np.inf, np.full(lower.shape, np.inf))
 
 
-def proved_at_x(candidates: Sequence[Candidates], means: SearchSettings) -> np.ndarray:
+def proved_at_x(candidates: Sequence[Candidates], settings: SearchSettings) -> np.ndarray:
     """(n,) whether the guess, the same at all x, is what is decided there: its margin is proved to
     be positive on cells of width 0."""
     if not candidates:
@@ -219,7 +226,7 @@ def proved_at_x(candidates: Sequence[Candidates], means: SearchSettings) -> np.n
     rule = candidates[0].guess
     X = np.stack([each.guess.x for each in candidates])
     whole = Box(X.min(axis=0), X.max(axis=0))
-    family = family_of(rule.model, [rule.quantity], [whole], means)
+    family = family_of(rule.model, [rule.quantity], [whole], settings)
     if family is None:
         return np.zeros(len(X), dtype=bool)
     values: list[float] = []

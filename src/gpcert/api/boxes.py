@@ -35,8 +35,8 @@ from gpcert.numerics.rounding import down, up
 from gpcert.quantities import Quantity
 from gpcert.regions import Box
 from gpcert.search import DEFAULT_BUDGET, Budget, StopReason, stop_if_interrupted
-from gpcert.search.batches import batch_size
 from gpcert.search.box_family import BoxFamily
+from gpcert.search.region_evaluator import batch_size
 from gpcert.utils.archive import fingerprint
 from gpcert.utils.versions import package_version
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gpcert.numerics.arrays import PerCell, PerCellAndFeature, namespace
-from gpcert.numerics.rounding import leading_power, up
+from gpcert.numerics.rounding import given, leading_power, up
 from gpcert.regions.scaled import ScaledCells
 
 NARROWEST = 2.0**-40
@@ -36,7 +36,7 @@ class Stretch(NamedTuple):
         columns = xp.concat([half, xp.zeros_like(geometry.rho2)[:, None]], axis=1)
         largest = xp.max(columns, axis=1)[:, None]
         part = half / xp.where(largest > 0, largest, xp.ones_like(largest))
-        factors = xp.clip(2.0 * leading_power(part), NARROWEST, 1.0)
+        factors = given(xp.clip(2.0 * leading_power(part), NARROWEST, 1.0))
         more = xp.sum(half * half * (1.0 / (factors * factors) - 1.0), axis=1)
         rho2 = up(geometry.rho2 + more, half.shape[1] + 8)
         return Stretch(factors, up(xp.sqrt(rho2), 2), rho2, float(xp.max(rho2)))

@@ -25,12 +25,17 @@ from gpcert.numerics.compilation import running_on
 from gpcert.numerics.deadline import OutOfTime, checkpoint
 from gpcert.regions import Box, Cells, Region
 from gpcert.regions.base import NormConstraint
-from gpcert.search.batches import batch_size, bytes_per_cell
 from gpcert.search.branch_and_bound import solve_batch
 from gpcert.search.local_search import Jumps
 from gpcert.search.problem import Budget, StopReason, bound_of, stop_if_interrupted
-from gpcert.search.questions import BatchProblem, FirstPoints, ManyBoxes
-from gpcert.search.stopping import StoppingRule, WithinTolerance
+from gpcert.search.questions import (
+    BatchProblem,
+    FirstPoints,
+    ManyBoxes,
+    StoppingRule,
+    WithinTolerance,
+)
+from gpcert.search.region_evaluator import batch_size, bytes_per_cell
 from gpcert.search.tolerance import Tolerance
 
 BATCH_BYTES = 5.0e8
