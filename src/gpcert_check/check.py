@@ -96,7 +96,8 @@ class Certificate:
         if jobs == 1:
             yield from map(self._check_leaves, chunks)
             return
-        _ = self.model.norms, self._warm()  # once, before the processes share it
+        self.model.sharpen()  # once, before the processes share it
+        self._warm()
         global SHARED  # noqa: PLW0603
         SHARED = self
         with multiprocessing.get_context("fork").Pool(jobs, _set_bits, (ctx.prec,)) as pool:
@@ -143,7 +144,7 @@ class Certificate:
             bounds.degree = degree
             if claim.holds(bounds):
                 return True
-        return False
+        return claim.goal.by_mean and self.model.sharpen() and self.proved(claim, bounds)
 
     def _refute(self, cell: Cell, claims: list[Claim]) -> None:
         """Look at the centre: a point where a claim fails ends the check."""
@@ -203,7 +204,7 @@ def build(header: dict[str, Any], arrays: dict[str, Numbers]) -> Certificate:
         if question["kind"] not in read:
             raise NotCovered(f"questions of kind {question['kind']!r}")
         claims, statements = read[question["kind"]](question, answer, posterior, described)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise BadFile(f"expected a question, an answer and a model ({error!r})") from error
     statements.append(f"the region is {json.dumps(question['region'])[:300]}")
     return Certificate(posterior, region, claims, statements, arrays)

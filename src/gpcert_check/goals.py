@@ -34,6 +34,11 @@ class Goal:
     beta: arb
 
     @property
+    def by_mean(self) -> bool:
+        """Whether it depends on the mean."""
+        return self.kind not in ("variance", "std")
+
+    @property
     def by_variance(self) -> bool:
         """Whether it depends on the variance."""
         return self.kind != "mean" and not (self.kind == "band" and self.beta == 0)

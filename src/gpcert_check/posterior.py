@@ -79,11 +79,20 @@ class Posterior:
 
     @cached_property
     def norms(self) -> list[arb]:
-        """`(t^T K t)^(1/2)`: the length of k(., Z) t in the kernel's space."""
-        found = []
-        for own in map(column, self.weights):
-            found.append(root((own.transpose() * (self.gram * own))[0, 0]))
-        return found
+        """Upper bounds of the lengths of k(., Z) t in the kernel's space: `(t^T K t)^(1/2)`, or
+        until that is needed `sum |t_i| |phi(z_i)|`, where all features have the same length."""
+        size = getattr(self.kernel, "variance", None)  # k(z, z), where it is the same for all z
+        self.sharp = size is None or "gram" in vars(self)
+        if size is None or self.sharp:
+            columns = map(column, self.weights)
+            return [root((t.transpose() * (self.gram * t))[0, 0]) for t in columns]
+        return [total(map(abs, t)) * root(size) for t in self.weights]
+
+    def sharpen(self) -> bool:
+        """Take the better norms from now on; whether these are new."""
+        was = vars(self).pop("norms", None) is None or self.sharp
+        _ = self.gram, self.norms
+        return not was
 
     def precision(self, output: int) -> Precision:
         """What the variance of an output rests on."""

@@ -136,21 +136,54 @@ def test_a_region_that_moves_a_column_of_categories_names_it():
         lambda: gpcert.prediction_range(model, Box(X[0] - 0.1, X[0] + 0.1)),
         lambda: gpcert.prediction_range_many(model, [Ball(X[0], 0.1)]),
         lambda: gpcert.attack(model, FRAME[:3], 0.1, delta=0.5),
-        lambda: gpcert.bound_boxes(model, X - 0.1, X + 0.1),
+        lambda: gpcert.bound_boxes(model, X * [1, 0, 1, 1], X * [1, 0, 1, 1] + [0, 2, 0, 0]),
         lambda: explain.effects(model, FRAME[:2], 0.1),
     ]
     for ask in asked:
         with pytest.raises(InputError, match=held):
             ask()
-    half = np.array([0.5, 0.0, 0.1, 0.0])
-    with pytest.raises(InputError, match="several categories ask in a call for each"):
-        gpcert.bound_boxes(model, X - half, X + half)
-    bounds = gpcert.bound_boxes(model, X[:1] - half, X[:1] + half)
-    assert np.diff(bounds["mean"][0, 0]) < 1.0
+    with pytest.raises(InputError, match="lower: expected one of the categories blue, green, red"):
+        gpcert.bound_boxes(model, X - 0.1, X + 0.1)
     # below the verbs, too
     features = LinearMap(np.ones((1, 4)), levels={0: ("a", "b")})
     with pytest.raises(InputError, match="expected feature 0 to stay fixed"):
         features.extended(Box([0.0, 0.0], [1.0, 1.0]))
+
+
+@pytest.mark.parametrize("tol", [None, 0.01])
+def test_boxes_of_several_categories(tol):
+    """Each is bounded as in a call of its own categories; corners may be tables with text."""
+    model = MODELS["one-hot"].fit(FRAME, Y)
+    X = as_posterior(model).check_inputs(FRAME[:8])
+    half = np.array([0.5, 0.0, 0.1, 0.0])
+    given = {} if tol is None else {"tol": tol}
+    bounds = gpcert.bound_boxes(model, X - half, X + half, **given)
+    assert bounds.complete
+    for row in range(8):
+        alone = gpcert.bound_boxes(model, X[row] - half[None], X[row] + half[None], **given)
+        np.testing.assert_allclose(bounds["mean"][row], alone["mean"][0], atol=tol or 1e-9)
+    lower, upper = FRAME[:8].copy(), FRAME[:8].copy()
+    for name, step in (("age", 0.5), ("bmi", 0.1)):
+        lower[name], upper[name] = lower[name] - step, upper[name] + step
+    named = gpcert.bound_boxes(model, lower, upper, **given)
+    np.testing.assert_array_equal(named["mean"], bounds["mean"])
+
+
+@pytest.mark.parametrize("how", ["ignore", "infrequent_if_exist"])
+def test_a_category_that_the_encoder_ignores(how):
+    """All other text is one more category, where the encoder was told to take it."""
+    encoder = OneHotEncoder(handle_unknown=how)
+    model = make_pipeline(columns(encoder), gp()).fit(FRAME, Y)
+    posterior = as_posterior(model)
+    assert posterior.levels == {1: (*LEVELS[1], "(any other)"), 3: LEVELS[3]}
+    x = FRAME.iloc[0].copy()
+    x["colour"] = "pink"
+    found = gpcert.prediction_range(model, x, BALL)
+    truth = model.predict(pd.DataFrame([x]))[0]
+    assert found.minimum.lower <= truth <= found.maximum.upper
+    x["site"] = 2  # any number might be meant
+    with pytest.raises(InputError, match="expected one of the categories 1, 4, 9 in column 'site'"):
+        gpcert.prediction_range(model, x, BALL)
 
 
 def test_points_of_other_categories_are_refused_by_name():

@@ -73,6 +73,19 @@ def test_small_deviations_are_not_called_known_by_default(scale, quantity):
         assert 0.0 < side.upper <= 1.05 * side.lower
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e6])
+def test_no_deviation_is_small_beside_outputs_that_vary_much(scale):
+    """Known to a per cent on either side, though it is below 1e-4 of what the outputs vary by."""
+    X = np.linspace(0.0, 1.0, 12)[:, None]
+    model = gpcert.Posterior(SquaredExponential(2.0), X, scale * X[:, 0], training_noise=1e-6)
+    assert spreads(model)[0] > 0.1 * scale
+    found = gpcert.prediction_range(model, gpcert.Box([0.0], [1.0]), quantity="std")
+    assert found.converged
+    assert found.maximum.upper <= 0.0015
+    for side in (found.minimum, found.maximum):
+        assert 0.0 < side.upper <= 1.03 * side.lower
+
+
 def test_a_deviation_that_rounding_hides_is_not_called_known_by_default():
     model = noiseless(60, 1e-13)
     found = gpcert.prediction_range(model, BOX, quantity="std", budget=20)

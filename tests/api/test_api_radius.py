@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.api import radius
+from gpcert.api import radius_search
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.search import StopReason
@@ -59,7 +59,7 @@ def test_radius_of_a_hole_hidden_from_every_attack(monkeypatch):
     points = np.append(grid, hole)[:, None]
     weights = np.append(np.full(len(grid), 1 / np.sqrt(2 * np.pi)), -1.01)
     model = gpcert.Posterior(SquaredExponential(length), points, weights)
-    monkeypatch.setattr(radius, "attack", lambda function, ball, **_: ball.center)
+    monkeypatch.setattr(radius_search, "attack", lambda function, ball, **_: ball.center)
     monkeypatch.setattr(Descent, "improved", lambda _, g, question, points: points)
     found = gpcert.certified_radius(model, [0.5], threshold=0.0, max_radius=0.5)
     assert found.lower <= 0.3 <= found.upper + 0.01
@@ -121,7 +121,7 @@ def test_a_small_budget_keeps_both_ends_valid(classifier):
 
 
 def test_interrupt_keeps_what_is_known(monkeypatch):
-    certify_rule, calls = radius.certify_rule, []
+    certify_rule, calls = radius_search.certify_rule, []
 
     def interrupted(*arguments):
         calls.append(1)
@@ -129,7 +129,7 @@ def test_interrupt_keeps_what_is_known(monkeypatch):
             raise KeyboardInterrupt
         return certify_rule(*arguments)
 
-    monkeypatch.setattr(radius, "certify_rule", interrupted)
+    monkeypatch.setattr(radius_search, "certify_rule", interrupted)
     found = gpcert.certified_radius(TWO_BUMPS, [0.5, 0.3], threshold=0.0)
     assert found.reason is StopReason.INTERRUPTED
     assert found.lower <= 1.0 <= found.upper
@@ -138,14 +138,14 @@ def test_interrupt_keeps_what_is_known(monkeypatch):
 @pytest.mark.parametrize("at", [1, 2, 5, 9, 16])
 def test_no_search_follows_one_that_was_interrupted(monkeypatch, at):
     """A search catches Ctrl-C itself: its certificate says so, and that ends the call."""
-    certify_rule, calls = radius.certify_rule, []
+    certify_rule, calls = radius_search.certify_rule, []
 
     def interrupted(*arguments):
         calls.append(1)
         found = certify_rule(*arguments)
         return replace(found, reason=StopReason.INTERRUPTED) if len(calls) == at else found
 
-    monkeypatch.setattr(radius, "certify_rule", interrupted)
+    monkeypatch.setattr(radius_search, "certify_rule", interrupted)
     found = gpcert.certified_radius(TWO_BUMPS, [0.5, 0.3], threshold=0.0, rtol=1e-4)
     assert found.reason is StopReason.INTERRUPTED
     assert len(calls) == at
@@ -179,8 +179,8 @@ def test_bad_points():
 
 def test_a_far_first_counterexample_does_not_leave_the_upper_end_far(monkeypatch):
     """The attack's bracket shrinks to a part of itself, not of where it began."""
-    for name in ("_bisect", "_prove", "_try_all"):
-        monkeypatch.setattr(radius._RadiusSearch, name, lambda *_: None)
+    for name in ("try_boxes", "prove"):
+        monkeypatch.setattr(radius_search.RadiusSearch, name, lambda *_: StopReason.BOXES)
     slope = 1.0 / 8.0
     model = gpcert.Posterior(
         SquaredExponential(1e6), points=[[0.0] * 8], weights=[0.0], slope=[[slope] * 8], offset=1.0

@@ -131,7 +131,10 @@ def test_torch_gives_the_same_range(classifier):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"quantity": "entropy"}, "quantity: expected one of 'probability', 'mean', 'variance'"),
+        (
+            {"quantity": "entropy"},
+            "quantity: expected one of 'probability', 'response', 'mean', 'variance'",
+        ),
         ({"sides": "left"}, "sides: expected one of 'both', 'minimum', 'maximum'"),
         ({"output": 1}, r"output: expected one of \['no', 'yes'\], got 1"),
         ({"output": "maybe"}, r"output: expected one of \['no', 'yes'\]"),

@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 
 import gpcert
 import gpcert.api.batched as batched
-from gpcert.api.batched import radii_batched
 from gpcert.api.options import SearchSettings
-from gpcert.api.radius import Bracket, RadiusQuestion
+from gpcert.api.radius_question import Bracket, RadiusQuestion
+from gpcert.api.radius_search import radii_batched
 from gpcert.api.regions import RegionSpecification
 from gpcert.attacks import Decision
 from gpcert.certificates import Status
@@ -29,7 +29,7 @@ from gpcert.quantities import Mean, Probability
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget
 from gpcert.search.box_family import BoxFamily, balls_of, hull_of, one_box_each
-from gpcert.search.stopping import WithinTolerance
+from gpcert.search.questions import WithinTolerance
 from gpcert.search.tolerance import Tolerance
 from gpcert.testing.effort import THOROUGH, crossed, examples
 

@@ -10,7 +10,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.testing.effort import THOROUGH
 from tests.check.check_cases import CHECKED, random_certificate, verdict
 
-SEEDS = 10_000 if THOROUGH else 150
+SEEDS = 10_000 if THOROUGH else 100
 
 
 @pytest.mark.parametrize("block", range(10))

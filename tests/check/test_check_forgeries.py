@@ -21,7 +21,7 @@ from tests.check.check_cases import (
     verdict,
 )
 
-SEEDS = 1000 if THOROUGH else 25
+SEEDS = 1000 if THOROUGH else 8
 FALSE = {REFUTED, NOT_COVERED}
 
 
@@ -227,7 +227,11 @@ def test_what_is_not_known_is_not_covered(robust):
     def claim(header, arrays):
         header["claim"] = "B"
 
+    def level(header, arrays):
+        header["question"]["level"] = ["1", "0"]
+
     before = robust.read_bytes()
+    assert forged(robust, level) == BAD_FILE
     for change in (kernel, quantity, claim):
         robust.write_bytes(before)
         assert forged(robust, change) == NOT_COVERED

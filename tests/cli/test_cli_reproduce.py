@@ -37,6 +37,11 @@ def test_wrong_options_are_refused_before_any_work(run, tmp_path):
         ("safety", "--output", file),
         ("safety", "--redraw", "--output", tmp_path),
         ("safety", "--full", "--data", tmp_path / "nowhere"),
+        ("safety", "--target", "quality"),
+        ("safety", "--on", file),
+        ("safety", "--on", file, "--target", "quality"),
+        ("safety", "--quick", "--on", file, "--target", "quality"),
+        ("scaling", "--on", file, "--target", "quality"),
     ):
         result = run("reproduce", *arguments)
         assert result.exit_code == 3, arguments

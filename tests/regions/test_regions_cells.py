@@ -113,7 +113,7 @@ def test_cells_of_many_balls_are_those_of_each(norm, radius, backend):
     constraint = balls[0].norm_constraint
     own = constraint._replace(center=place.asarray(np.stack([b.center for b in balls])))
     whole = Box(low.min(axis=0), high.max(axis=0))
-    cells = Cells(whole, place.asarray(low), place.asarray(high), own=own)
+    cells = Cells(whole, place.asarray(low), place.asarray(high), balls=own)
     order = np.array([4, 0, 3, 1, 2])
     shared = Cells.concatenate(
         [cells.take(namespace(own.center).asarray(part)) for part in (order[:2], order[2:])]

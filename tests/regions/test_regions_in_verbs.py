@@ -7,9 +7,14 @@ import pytest
 
 import gpcert
 from gpcert.certificates import Status
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
+from gpcert.quantities import Mean
 from gpcert.regions import Ball, Box, Discrete, Polytope, Union
+from gpcert.search import Problem, solve
+from gpcert.testing.arb_reference import ArbPosterior, regression_posterior
+from tests.regions.constrained_strategies import random_polytope
 
 SUM = ([1, 1, 1], "==", 1.0)
 
@@ -51,6 +56,28 @@ def test_ranges_hold_all_samples_and_are_attained(name, quantity):
     assert values.max() <= rng.maximum.upper
     assert rng.minimum.upper - rng.minimum.lower <= 2e-3
     assert region.contains(np.stack([rng.argmin, rng.argmax])).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ranges_hold_in_200_bits(seed):
+    """At members of random regions, thin ones included, and where the ends are attained."""
+    rng = np.random.default_rng(seed)
+    posterior = regression_posterior(
+        Matern([0.7, 1.5, 1.0], 1.5), rng.normal(size=(8, 3)), rng.normal(size=8), 0.05
+    )
+    reference = ArbPosterior(posterior)
+    both = Union(random_polytope(rng, 3), Ball([2.0] * 3, 0.5, 2))
+    for region in (random_polytope(rng, 3), both):
+        found = gpcert.prediction_range(
+            posterior, region, quantity="mean", tol=0.05, budget=gpcert.Budget(boxes=300)
+        )
+        members = [*region.sample(4, rng), *region.linear_minimizer(rng.normal(size=(2, 3)))]
+        for x in members:
+            mean = reference.mean(x)
+            assert not mean < found.minimum.lower
+            assert not mean > found.maximum.upper
+        assert not reference.mean(found.argmin) > found.minimum.upper
+        assert not reference.mean(found.argmax) < found.maximum.lower
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -157,3 +184,20 @@ def test_explanations_say_which_regions_they_take():
 
     with pytest.raises(InputError, match="expected a Box or a Ball, got a polytope"):
         explain.sufficient(model(), [0.2, 0.3, 0.5], region=REGIONS["simplex"], threshold=-5.0)
+
+
+def test_recorded_leaves_cover_the_bounds_of_a_polytope():
+    """Leaves are halves of halves of the bounding box, whatever cells were shrunk to."""
+    region, posterior = REGIONS["capped"], model()
+    question = Problem(posterior, region, [QuantityGoal(Mean(0, 1))], tol=1e-3, record=True)
+    result = solve(question)
+    leaves = result.leaves
+    volume = np.prod(region.upper - region.lower)
+    np.testing.assert_allclose(np.prod(leaves.high - leaves.low, axis=1).sum(), volume)
+    assert leaves.lower.min() >= result.goals[0].lower
+    assert np.isinf(leaves.lower).any()  # outside
+    X = region.sample(200, 0)
+    means = posterior.predict(X)[0][:, 0]
+    for low, high, lower in zip(leaves.low, leaves.high, leaves.lower[:, 0], strict=True):
+        inside = np.all((low <= X) & (high >= X), axis=1)
+        assert np.all(means[inside] >= lower - 1e-12)

@@ -17,7 +17,7 @@ from gpcert.numerics.deadline import OutOfTime, checkpoint, deadline, remaining,
 from gpcert.quantities import Mean, Std
 from gpcert.regions import Ball, Box, Cells
 from gpcert.search import Budget, Problem, Progress, StopReason, solve
-from gpcert.search.batches import batch_size
+from gpcert.search.region_evaluator import batch_size
 from gpcert.testing.effort import THOROUGH
 from tests.search.search_problems import bump, cones, cube, random_posterior
 

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from gpcert.regions import Ball
 from gpcert.search import Budget, Problem, StopReason, solve
-from gpcert.search.boxes import HALVINGS, Boxes
 from gpcert.search.questions import ManyBoxes, OneRegion
-from gpcert.search.state import Frontier, Incumbents
+from gpcert.search.state import HALVINGS, Boxes, Frontier, Incumbents
 from gpcert.testing.effort import examples
 from tests.search.search_problems import bump, cones, cube
 

@@ -15,8 +15,13 @@ from gpcert.numerics.deadline import OutOfTime
 from gpcert.quantities import Mean, Probability
 from gpcert.search import Budget, Progress, StopReason
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS, solve_batch
-from gpcert.search.questions import BatchProblem, FirstPoints, ManyBoxes, nothing_searched
-from gpcert.search.stopping import WithinTolerance
+from gpcert.search.questions import (
+    BatchProblem,
+    FirstPoints,
+    ManyBoxes,
+    WithinTolerance,
+    nothing_searched,
+)
 from gpcert.search.tolerance import Tolerance
 from gpcert.testing.effort import variants
 from tests.search.search_problems import random_posterior

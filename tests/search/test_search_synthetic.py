@@ -9,7 +9,7 @@ from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError, SoundnessError
 from gpcert.quantities import Mean
 from gpcert.regions import Ball, Box
-from gpcert.search import Budget, Problem, Progress, StopReason, batches, solve
+from gpcert.search import Budget, Problem, Progress, StopReason, region_evaluator, solve
 from gpcert.testing.effort import examples
 from tests.search.search_problems import ConesGoal, bump, cones, cube, random_posterior
 
@@ -50,7 +50,7 @@ def test_bounds_hold_at_every_budget_and_only_improve(seed, d):
 @pytest.mark.parametrize("batch", [1, 3, 4096])
 @pytest.mark.parametrize("seed", range(6))
 def test_converged_bounds_enclose_the_minimum(seed, batch, monkeypatch):
-    monkeypatch.setattr(batches, "LARGEST_BATCH", batch)
+    monkeypatch.setattr(region_evaluator, "LARGEST_BATCH", batch)
     goal, truth = cones(seed)
     for tol in (0.5, 0.1, 1e-2):
         (found,) = (result := run([goal], tol=tol)).goals

@@ -6,6 +6,7 @@ keeps fixed: what the encoder computes for each category is all there is to know
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,12 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from gpcert.adapters import adapter
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.inputs.categories import Levels, checked_levels
+from gpcert.inputs.categories import Levels, checked_levels, with_others
 from gpcert.regions import LinearMap
 from gpcert.utils.optional_imports import optional
+
+UNSEEN_ALLOWED = ("ignore", "infrequent_if_exist", "warn")
+"""What `handle_unknown` is where a `OneHotEncoder` takes categories that it has not seen."""
 
 
 def categories(name: str, step: OneHotEncoder | OrdinalEncoder, inputs: int) -> LinearMap:
@@ -30,13 +34,18 @@ def categories(name: str, step: OneHotEncoder | OrdinalEncoder, inputs: int) -> 
                 f"pipeline step {name!r}: expected categories that are all text or all finite "
                 f"numbers, got {list(labels)[:9]}; fill in missing values before the fit"
             ) from error
+    if getattr(step, "handle_unknown", "error") in UNSEEN_ALLOWED:
+        levels = {j: with_others(labels) for j, labels in levels.items()}
     first = np.array([labels[0] for labels in step.categories_], dtype=object)
 
     def encoded(j: int) -> np.ndarray:
-        rows = np.tile(first, (len(step.categories_[j]), 1))
-        rows[:, j] = step.categories_[j]
-        found: Any = step.transform(_named(rows, adapter.fitted_names(step)))
-        return np.asarray(found.toarray() if issparse(found) else found, dtype=np.float64)
+        rows = np.tile(first, (len(levels[j]), 1))
+        rows[:, j] = [*step.categories_[j], *levels[j][len(step.categories_[j]) :]]
+        with warnings.catch_warnings():  # scikit-learn says that a category is unknown
+            warnings.simplefilter("ignore", UserWarning)
+            transformed: Any = step.transform(_named(rows, adapter.fitted_names(step)))
+        dense = transformed.toarray() if issparse(transformed) else transformed
+        return np.asarray(dense, dtype=np.float64)
 
     outputs = [encoded(j) for j in range(inputs)]
     varies = np.array([np.any(each != each[0], axis=0) for each in outputs])

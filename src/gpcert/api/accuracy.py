@@ -31,7 +31,8 @@ IN_OUTPUT_UNITS = ("mean", "band", "lcb", "ucb")
 """Quantities with a mean in them."""
 
 NEGLIGIBLE = 1e-4
-"""Of the outputs' spread: what standard deviations are known to by default. About points of nearly
+"""Of the outputs' spread: what standard deviations need not be better known than by default, nor
+than `USUAL` of the smallest at the model's points, where that is known. About points of nearly
 noiseless data they are smaller in tiny places only, which takes many boxes to bound relatively."""
 
 MAX_PLACES = 64
@@ -40,14 +41,14 @@ MAX_PLACES = 64
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The words `tol` (absolute) and `rtol` (relative), read; None where they are not given."""
+    """The options `tol` (absolute) and `rtol` (relative), read; None where they are not given."""
 
     tol: float | None = None
     rtol: float | None = None
 
     @staticmethod
     def read(tol: Any, rtol: Any) -> Accuracy:
-        """From the words of a verb."""
+        """From the options of a verb."""
         return Accuracy(
             None if tol is None else read_tolerance(tol),
             None if rtol is None else read_tolerance(rtol, below=1.0, name="rtol"),
@@ -92,10 +93,31 @@ def usual(question: RangeQuestion, outputs: Sequence[int]) -> Tolerance:
     spread = spreads(model)[list(outputs)]
     if name in IN_OUTPUT_UNITS:
         return Tolerance(USUAL * spread)
+    floor = np.minimum(NEGLIGIBLE * spread, USUAL * smallest_deviations(model)[list(outputs)])
     power = 2 if name == "variance" else 1
     with np.errstate(over="ignore", under="ignore"):
-        negligible = np.minimum((NEGLIGIBLE * spread) ** power, np.finfo(float).max)
+        negligible = np.minimum(floor**power, np.finfo(float).max)
     return Tolerance(negligible, USUAL)
+
+
+def smallest_deviations(model: Outputs) -> np.ndarray:
+    """(m,) about the smallest standard deviation of each output at its own points; infinite where
+    the training noise is unknown, as it may be 0 there. It sets accuracies only.
+
+    >>> from gpcert import Posterior
+    >>> from gpcert.kernels import SquaredExponential
+    >>> model = Posterior(SquaredExponential(1.0), [[0.0]], [1.0], training_noise=1e-6)
+    >>> smallest_deviations(model).round(6).tolist()
+    [0.001]
+    """
+    deviations = []
+    for member in model.members:
+        variances = np.full(member.outputs, np.inf)
+        if member.training_noise is not None:
+            variances[:] = member.unit.smallest_variances  # one for all outputs, or one each
+            variances = variances * member.unit.variance_scale + member.noise
+        deviations.append(np.sqrt(variances))
+    return np.concatenate(deviations)
 
 
 def value_spreads(question: RangeQuestion, outputs: Sequence[int]) -> np.ndarray:

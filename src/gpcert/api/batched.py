@@ -2,9 +2,9 @@
 
 Most points of a test set are answered by their first box. Bounded together these cost a fraction of
 as many calls, and the answers are the same: the same rule, region, proof of the decision at x, and
-the same kinds of bounds. Brackets of radii have one box around each point in every round.
+the same kinds of bounds. Radii try one box around each point in every round (`radius_search`).
 
-Proofs: docs/mathematics.md, statements 14.1, 14.3, 14.4 and 14.5.
+Proofs: docs/mathematics.md, statements 14.1, 14.3 and 14.4.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ import numpy as np
 
 from gpcert.api.certify import certificate_of
 from gpcert.api.options import SearchSettings
-from gpcert.api.radius import Bracket, RadiusQuestion, distance_of, radius_of
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.rules import Candidates, Rule, common_candidates, deviation_rule, margin_of
 from gpcert.attacks import Decision
-from gpcert.certificates import Certificate, PredictionRange, Radius
+from gpcert.certificates import Certificate, PredictionRange
 from gpcert.enclosures.goals import QuantityGoal, deviations_at
 from gpcert.errors import InputError
 from gpcert.model.committee import Committee, Model
@@ -37,7 +36,7 @@ from gpcert.regions import Box, Region
 from gpcert.search import GoalResult, SearchResult, StopReason
 from gpcert.search.box_family import BoxFamily, OneBox, balls_of, hull_of, one_box_each
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
-from gpcert.search.stopping import DecidedLevel, WithinTolerance
+from gpcert.search.questions import DecidedLevel, WithinTolerance
 
 POINTS_PER_BATCH = 256
 """Points of one piece of work: what Ctrl-C may lose, and one process's share."""
@@ -45,31 +44,24 @@ POINTS_PER_BATCH = 256
 SHARE = 0.25
 """Part of all points' seconds that a shared batch may take: what it leaves has its own again."""
 
-MAX_ROUNDS = 60
-"""Boxes around one point for its radius; brackets shrink to half in most rounds."""
-
-MAX_FEATURES = 12
-"""Of radii: beyond, a box by itself has better bounds than one of a large batch (from the Gram
-matrix of the points); on whole images brackets from batches were wider, and took longer."""
-
 
 def certify_batched(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int, Certificate]:
     """The certificates, by number, of the points that one box decides.
 
-    `work` are the further arguments of `certify_region`, with the same options and means.
+    `work` are the further arguments of `certify_region`, with the same options and settings.
     """
     start = time.perf_counter()
-    _, _, options, means = work[0]
+    _, _, options, settings = work[0]
     X, regions = np.stack([x for x, *_ in work]), [region for _, region, *_ in work]
     each = common_candidates(posterior, X, options)
-    if means.method.name != "taylor":
+    if settings.method.name != "taylor":
         return {}
     found: dict[int, Certificate] = {}
-    with in_time(start, means, len(work)):
+    with in_time(start, settings, len(work)):
         for rows in by_guess(each or ()):
-            found |= _decided(rows, each or (), regions, means)
+            found |= _decided(rows, each or (), regions, settings)
         if each is None:
-            found = _undeviating(posterior, X, regions, options, means)
+            found = _undeviating(posterior, X, regions, options, settings)
     seconds = (time.perf_counter() - start) / len(work)
     return {k: replace(found[k], seconds=seconds) for k in sorted(found)}
 
@@ -82,14 +74,14 @@ def ranges_batched(
     `work` are the further arguments of `ranges_over`: regions, and what they have in common.
     """
     start = time.perf_counter()
-    _, asked, near, means = work[0]
+    _, asked, near, settings = work[0]
     regions, ranges = [region for region, *_ in work], RangeGoals.of(posterior, *asked)
-    family = family_of(ranges.question.model, ranges.quantities, regions, means)
-    if family is None or means.method.name != "taylor":
+    family = family_of(ranges.question.model, ranges.quantities, regions, settings)
+    if family is None or settings.method.name != "taylor":
         return {}
 
     box = None
-    with in_time(start, means, len(work)):
+    with in_time(start, settings, len(work)):
         box = one_box_each(family, regions, WithinTolerance(near))
     if box is None:
         return {}
@@ -99,21 +91,24 @@ def ranges_batched(
     for k in map(int, done):
         goals = map(GoalResult, box.lower[k].tolist(), box.upper[k].tolist(), box.points[k])
         whole = SearchResult(tuple(goals), StopReason.CONVERGED, 1, seconds)
-        found[k] = ranges.records(whole, regions[k], means, [values[k] for values in nominal])
+        found[k] = ranges.records(whole, regions[k], settings, [values[k] for values in nominal])
     return found
 
 
 @contextmanager
-def in_time(start: float, means: SearchSettings, points: int) -> Iterator[None]:
+def in_time(start: float, settings: SearchSettings, points: int) -> Iterator[None]:
     """A part of the points' budgets, or the time that a first box has anyway, for what is inside;
     what that leaves unanswered has a search of its own."""
-    seconds = max(SHARE * points * means.budget.ends(0.0), FIRST_BOX_SECONDS)
+    seconds = max(SHARE * points * settings.budget.ends(0.0), FIRST_BOX_SECONDS)
     with suppress(OutOfTime), until(start + seconds):
         yield
 
 
 def family_of(
-    model: Model, quantities: Sequence[Quantity], regions: Sequence[Region], means: SearchSettings
+    model: Model,
+    quantities: Sequence[Quantity],
+    regions: Sequence[Region],
+    settings: SearchSettings,
 ) -> BoxFamily | None:
     """The regions' common coordinates, where the goals are bounded as a search would.
 
@@ -123,11 +118,11 @@ def family_of(
     if not all(region.is_box_or_ball for region in regions):
         return None
     hull, (balls, alike) = hull_of(regions), balls_of(regions)
-    goals = means.method.goals(quantities, means.random_state, model)
+    goals = settings.method.goals(quantities, settings.random_state, model)
     plain = all(isinstance(goal, QuantityGoal) and goal.paper is None for goal in goals)
     if not plain or hull is None or not alike:
         return None
-    family = BoxFamily(model, tuple(goals), hull, means.backend, balls=balls)
+    family = BoxFamily(model, tuple(goals), hull, settings.backend, balls=balls)
     try:
         _ = family.local
     except InputError:
@@ -143,10 +138,10 @@ def by_guess(each: Sequence[Candidates]) -> list[list[int]]:
     return list(sides.values())
 
 
-def decided_boxes(rule: Rule, places: Sequence[Region], means: SearchSettings) -> OneBox | None:
+def decided_boxes(rule: Rule, places: Sequence[Region], settings: SearchSettings) -> OneBox | None:
     """One box each, tried until the rule's goal is on one side of its level; None where the places
     share no coordinates."""
-    family = family_of(rule.model, [rule.quantity], places, means)
+    family = family_of(rule.model, [rule.quantity], places, settings)
     return None if family is None else one_box_each(family, places, DecidedLevel(rule.target))
 
 
@@ -154,29 +149,33 @@ def _decided(
     rows: Sequence[int],
     each: Sequence[Candidates],
     regions: Sequence[Region],
-    means: SearchSettings,
+    settings: SearchSettings,
 ) -> dict[int, Certificate]:
     """Of the points `rows`, whose likeliest decision is the same, those that one box decides."""
     places, rule = [regions[k] for k in rows], each[rows[0]].guess
-    box = decided_boxes(rule, places, means)
+    box = decided_boxes(rule, places, settings)
     if box is None:
         return {}
     ends = zip(box.lower[:, 0].tolist(), box.upper[:, 0].tolist(), strict=True)
     margins = [margin_of(low, high, rule.level) for low, high in ends]
     refuted = [k for k, margin in enumerate(margins) if margin.upper < 0]
-    sure = proved_at_x([each[rows[k]] for k in refuted], means)
+    sure = proved_at_x([each[rows[k]] for k in refuted], settings)
     chosen = [k for k, margin in enumerate(margins) if margin.lower > 0]
     chosen += [k for k, proved in zip(refuted, sure, strict=True) if proved]
     plain = rule.goal.plain_values(rule.model, np.stack([each[k].guess.x for k in rows]))
     found = {}
     for k in chosen:
-        about = (places[k], each[rows[k]].guess, means, margins[k], StopReason.DECIDED, (1, 0.0))
+        about = (places[k], each[rows[k]].guess, settings, margins[k], StopReason.DECIDED, (1, 0.0))
         found[rows[k]] = certificate_of(*about, box.points[k, 0], plain[k])
     return found
 
 
 def _undeviating(
-    model: Model, X: np.ndarray, regions: Sequence[Region], options: Decision, means: SearchSettings
+    model: Model,
+    X: np.ndarray,
+    regions: Sequence[Region],
+    options: Decision,
+    settings: SearchSettings,
 ) -> dict[int, Certificate]:
     """Of the points X, those of which one box says how far the means are from those at x.
 
@@ -184,7 +183,7 @@ def _undeviating(
     mean is small or large it is at least that mean's own.
     """
     assert not isinstance(model, Committee), "committees decide between classes"
-    family = family_of(model, means_of(model.outputs), regions, means)
+    family = family_of(model, means_of(model.outputs), regions, settings)
     if family is None:
         return {}
     asked: list[Deviation] = []
@@ -197,7 +196,7 @@ def _undeviating(
     for k, rule in enumerate(rules):
         margin = margin_of(float(low[k]), float(high[k]), rule.level)
         if margin.lower > 0 or margin.upper < 0:
-            about = (regions[k], rule, means, margin, StopReason.DECIDED, (1, 0.0))
+            about = (regions[k], rule, settings, margin, StopReason.DECIDED, (1, 0.0))
             found[k] = certificate_of(*about, box.points[k, which[k]])
     return found
 
@@ -219,7 +218,7 @@ class DecidedDeviations:
         return np.where(decided[:, None], -np.inf, np.full(lower.shape, np.inf))
 
 
-def proved_at_x(candidates: Sequence[Candidates], means: SearchSettings) -> np.ndarray:
+def proved_at_x(candidates: Sequence[Candidates], settings: SearchSettings) -> np.ndarray:
     """(n,) whether the guess, the same at all x, is what is decided there: its margin is proved to
     be positive on cells of width 0."""
     if not candidates:
@@ -227,132 +226,10 @@ def proved_at_x(candidates: Sequence[Candidates], means: SearchSettings) -> np.n
     rule = candidates[0].guess
     X = np.stack([each.guess.x for each in candidates])
     whole = Box(X.min(axis=0), X.max(axis=0))
-    family = family_of(rule.model, [rule.quantity], [whole], means)
+    family = family_of(rule.model, [rule.quantity], [whole], settings)
     if family is None:
         return np.zeros(len(X), dtype=bool)
     values: list[float] = []
     for evaluation in family.at_points(X):
         values += to_numpy(rule.goal.bound(evaluation, rule.target).lower).tolist()
     return np.array([difference_down(value, rule.level) > 0 for value in values])
-
-
-def radii_batched(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int, Radius | Bracket]:
-    """The radii, by number, of the points at which single boxes bracket it well enough; at others
-    the brackets that a search of their own begins with.
-
-    `work` are points and the `RadiusQuestion`, the same for all.
-    """
-    start = time.perf_counter()
-    question: RadiusQuestion = work[0][1]
-    X = np.stack([x for x, _ in work])
-    each = common_candidates(posterior, X, question.options)
-    if each is None or question.means.method.name != "taylor" or X.shape[1] > MAX_FEATURES:
-        return {}
-    searches = []
-    with in_time(start, question.means, len(work)):
-        for rows in by_guess(each):
-            sure = proved_at_x([each[k] for k in rows], question.means)
-            own = [k for k, proved in zip(rows, sure, strict=True) if proved]
-            if own:
-                largest = [question.largest(posterior, X[k]) for k in own]
-                searches.append(_Radii(question, [each[k] for k in own], own, largest))
-                searches[-1].run()
-    seconds = (time.perf_counter() - start) / len(work)
-    found = [item for search in searches for item in search.records(seconds)]
-    return dict(sorted(found, key=lambda item: item[0]))
-
-
-class _Radii:
-    """Brackets of points whose decision is the same, in lockstep.
-
-    `lower` (n,) are proved radii, `upper` distances of counter-examples `points` (n, d). Between
-    `dark_low` and `dark_high` lie radii that one box did not decide.
-    """
-
-    def __init__(
-        self,
-        question: RadiusQuestion,
-        candidates: Sequence[Candidates],
-        rows: Sequence[int],
-        largest: Sequence[float],
-    ) -> None:
-        self.question, self.candidates, self.rows = question, candidates, rows
-        self.largest = np.asarray(largest, dtype=float)
-        n = len(rows)
-        self.lower, self.upper = np.zeros(n), np.full(n, np.inf)
-        self.dark_low, self.dark_high = np.full(n, np.inf), np.zeros(n)
-        self.points = np.stack([each.guess.x for each in candidates])
-        self.boxes = np.zeros(n, dtype=int)
-
-    def run(self) -> None:
-        """Rounds until no bracket can be improved."""
-        limit = self.question.means.budget.boxes
-        rounds = MAX_ROUNDS if limit is None else min(MAX_ROUNDS, limit)
-        for _ in range(rounds):
-            radius = self._next()
-            left = np.flatnonzero(np.isfinite(radius))
-            if len(left) == 0 or not self._round(left, radius[left]):
-                return
-
-    @property
-    def done(self) -> np.ndarray:
-        """(n,) whether a bracket is as narrow as asked for, or all of it is proved."""
-        top = np.minimum(self.upper, self.largest)
-        narrow = (self.lower >= (1.0 - self.question.rtol) * top) & (self.lower > 0)
-        return narrow & (np.isfinite(self.upper) | (self.lower == self.largest))
-
-    def _next(self) -> np.ndarray:
-        """(n,) the radius to be tried; NaN where nothing is left to try.
-
-        All of it first. Then the middle of the bracket; where one box says nothing of that, the
-        middles of what lies below and above such radii, the wider part first.
-        """
-        top = np.minimum(self.upper, self.largest)
-        dark = self.dark_low <= self.dark_high
-        below = np.where(dark, np.minimum(self.dark_low, top), top) - self.lower
-        above = np.where(dark, top - np.maximum(self.dark_high, self.lower), 0.0)
-        under = self.lower + 0.5 * below
-        over = np.maximum(self.dark_high, self.lower) + 0.5 * above
-        chosen = np.where(above > below, over, under)
-        step = 0.25 * self.question.rtol * top
-        idle = np.maximum(below, above) <= step
-        chosen = np.where(self.boxes == 0, self.largest, chosen)
-        return np.where((self.done | idle) & (self.boxes > 0), np.nan, chosen)
-
-    def _round(self, left: np.ndarray, radius: np.ndarray) -> bool:
-        """One box each; whether the regions could share their coordinates."""
-        shape, rule = self.question.shape, self.candidates[left[0]].guess
-        points = [self.candidates[k].guess.x for k in left]
-        balls = [shape.ball(x, r) for x, r in zip(points, radius.tolist(), strict=True)]
-        box = decided_boxes(rule, balls, self.question.means)
-        if box is None:
-            return False
-        self.boxes[left] += 1
-        ends = (box.lower[:, 0], box.upper[:, 0], box.points[:, 0])
-        for k, r, low, high, point in zip(left, radius, *ends, strict=True):
-            margin = margin_of(float(low), float(high), rule.level)
-            if margin.lower > 0:
-                self.lower[k] = max(self.lower[k], r)
-            elif margin.upper < 0:
-                distance = distance_of(shape, self.candidates[k].guess.x, point)
-                if distance < self.upper[k]:
-                    self.upper[k], self.points[k] = distance, point
-            else:
-                self.dark_low[k] = min(self.dark_low[k], r)
-                self.dark_high[k] = max(self.dark_high[k], r)
-        return True
-
-    def records(self, seconds: float) -> list[tuple[int, Radius | Bracket]]:
-        """Of the points that are done; brackets of those whose both ends are known."""
-        found: list[tuple[int, Radius | Bracket]] = []
-        for k, done in enumerate(self.done):
-            upper = float(self.upper[k])
-            point = self.points[k].copy() if np.isfinite(upper) else None
-            bracket = Bracket(float(self.lower[k]), upper, point, int(self.boxes[k]))
-            if done:
-                rule, reason = self.candidates[k].guess, StopReason.CONVERGED
-                item = radius_of(rule, self.question, bracket, reason, seconds)
-                found.append((self.rows[k], item))
-            elif point is not None and bracket.lower > 0:
-                found.append((self.rows[k], bracket))
-        return found

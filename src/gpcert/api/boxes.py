@@ -35,8 +35,8 @@ from gpcert.numerics.rounding import down, up
 from gpcert.quantities import Quantity
 from gpcert.regions import Box
 from gpcert.search import DEFAULT_BUDGET, Budget, StopReason, stop_if_interrupted
-from gpcert.search.batches import batch_size
 from gpcert.search.box_family import BoxFamily
+from gpcert.search.region_evaluator import batch_size
 from gpcert.utils.archive import fingerprint
 from gpcert.utils.versions import package_version
 
@@ -113,7 +113,7 @@ def bound_boxes(
     start = time.perf_counter()
     models = [as_posterior(m) for m in (model if isinstance(model, list | tuple) else [model])]
     questions = _questions(models, quantity, beta)
-    low, high = _corners(models, lower, upper)
+    low, high, held = _corners(models, lower, upper)
     accuracy = Accuracy.read(tol, rtol)
     free = budget is None and not accuracy.given
     limit = Budget(seconds=None) if free else read_budget(budget)
@@ -123,7 +123,7 @@ def bound_boxes(
             "that each box is bounded once; give one of them, or seconds only"
         )
     whole, wanted = Box(low.min(axis=0), high.max(axis=0)), bool(read_flag("affine", affine))
-    work = BoxWork.of(questions, whole, backend_from_name(backend), accuracy, wanted)
+    work = BoxWork.of(questions, whole, held, backend_from_name(backend), accuracy, wanted)
     _check_affine(work)
     size = GPU_BLOCK if work.backend.gpu else BLOCK
     about = {"beta": beta, **vars(accuracy), "block": size, **_objects(questions)}
@@ -231,14 +231,24 @@ def _objects(questions: Mapping[str, Sequence[RangeGoals]]) -> dict[str, list[st
     return {"objects": found} if found else {}
 
 
-def _corners(models: Sequence[Model], lower: Any, upper: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The corners (R, d) each, in the models' order of features."""
+def _corners(
+    models: Sequence[Model], lower: Any, upper: Any
+) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+    """The corners (R, d) each, in the models' order of features, and the features that hold
+    categories."""
     dims = [model.dim for model in models]
     if len(set(dims)) > 1:
         raise InputError(f"model: expected models of the same features, got {dims} of them")
     names = common_names("model", (model.feature_names for model in models))
+    levels: dict[int, tuple[Any, ...]] = {}
+    for j, labels in (item for model in models for item in model.levels.items()):
+        if levels.setdefault(j, labels) != labels:
+            raise InputError(
+                f"model: expected the same categories in all models, got {levels[j]} and {labels} "
+                f"for feature {j}; make a call for each model"
+            )
     low, high = (
-        read_points(name, corners, dims[0], names)
+        read_points(name, corners, dims[0], names, levels)
         for name, corners in (("lower", lower), ("upper", upper))
     )
     if low.shape != high.shape or len(low) == 0:
@@ -247,10 +257,11 @@ def _corners(models: Sequence[Model], lower: Any, upper: Any) -> tuple[np.ndarra
     crossed = np.flatnonzero(np.any(low > high, axis=1))
     if len(crossed):
         raise InputError(f"lower: expected lower <= upper, got the opposite in row {crossed[0]}")
-    for model in models:  # all boxes share what is known of the box around them
-        several = "; of boxes of several categories ask in a call for each"
-        check_held(held_by(model), Box(low.min(axis=0), high.max(axis=0)), several)
-    return low, high
+    held = {j: told for model in models for j, told in held_by(model).items()}
+    moved = np.flatnonzero(np.any(low[:, list(held)] < high[:, list(held)], axis=1))
+    for row in moved[:1]:
+        check_held(held, Box(low[row], high[row]))
+    return low, high, tuple(held)
 
 
 def _files(
@@ -338,6 +349,8 @@ class BoxWork:
     asked: tuple[OutputQuestion, ...]
     outputs: Mapping[str, tuple[Any, ...]]
     whole: Box
+    held: tuple[int, ...]
+    """Features that hold categories."""
     backend: Backend
     accuracy: Accuracy
     affine: bool
@@ -347,6 +360,7 @@ class BoxWork:
     def of(
         questions: Mapping[str, Sequence[RangeGoals]],
         whole: Box,
+        held: tuple[int, ...],
         backend: Backend,
         accuracy: Accuracy,
         affine: bool,
@@ -370,7 +384,7 @@ class BoxWork:
                     group.slots.append(Slot(name, first + index, before + goals[1], rest))
                 first += len(question.labels)
                 prints.append(question.fingerprint)
-        how = (whole, backend, accuracy, affine, tuple(prints))
+        how = (whole, held, backend, accuracy, affine, tuple(prints))
         return BoxWork(tuple(asked.values()), outputs, *how)
 
     @property
@@ -385,6 +399,13 @@ class BoxWork:
             for name, labels in self.outputs.items()
         }
 
+    def nothing(self, count: int) -> dict[Key, np.ndarray]:
+        """What is true of so many boxes before any is bounded."""
+        return {
+            key: np.broadcast_to(unknown, (count, outputs, *unknown.shape)).copy()
+            for key, (outputs, unknown) in self.unknown.items()
+        }
+
     def seconds(self, count: int) -> float:
         """About what one process takes for so many boxes, each bounded once."""
         found, f = 0.0, len(self.whole.free)
@@ -395,13 +416,41 @@ class BoxWork:
 
 
 def work_on(work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, ends: float) -> Block:
-    """Bound boxes (n, d); `ends` is a moment of `time.time`, which processes share."""
+    """Bound boxes (n, d); `ends` is a moment of `time.time`, which processes share. Boxes of the
+    same categories share what is known of the box around them."""
+    held = list(work.held)
+    categories, numbers = np.unique(low[:, held], axis=0, return_inverse=True)
+    total: Block | None = None
+    for number, values in enumerate(categories):
+        (rows,) = np.nonzero(numbers.reshape(-1) == number)
+        lower, upper = work.whole.lower.copy(), work.whole.upper.copy()
+        lower[held] = upper[held] = values
+        part = replace(work, whole=Box(lower, upper))
+        share = budget
+        if budget.boxes is not None:
+            share = replace(budget, boxes=max(1, int(budget.boxes * len(rows) / len(low))))
+        block = _work_on(part, low[rows], high[rows], share, ends)
+        if len(categories) == 1:
+            return block
+        total = total or Block(work.nothing(len(low)), 0, 0, StopReason.CONVERGED)
+        for key, found in block.values.items():
+            total.values[key][rows] = found
+        reason = block.reason if total.reason is StopReason.CONVERGED else total.reason
+        counts = (total.reached + block.reached, total.boxes + block.boxes)
+        total = Block(total.values, *counts, reason, total.met + block.met)
+        if block.reason is StopReason.INTERRUPTED:
+            break
+    assert total is not None, "there is at least one box"
+    return total
+
+
+def _work_on(
+    work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, ends: float
+) -> Block:
+    """Boxes of the same categories, which the box around them has, too."""
     free = work.whole.free
     low, high = low[:, free], high[:, free]
-    values = {
-        key: np.broadcast_to(unknown, (len(low), outputs, *unknown.shape)).copy()
-        for key, (outputs, unknown) in work.unknown.items()
-    }
+    values = work.nothing(len(low))
     reached, boxes, reason = len(low), 0, StopReason.CONVERGED
     met = np.ones(len(low), dtype=bool)
     with until(time.perf_counter() + ends - time.time()):

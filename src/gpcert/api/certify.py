@@ -33,7 +33,7 @@ def certify(
     *,
     region: Region | None = None,
     proof: bool = False,
-    **words: Unpack[DecisionOptions],
+    **options: Unpack[DecisionOptions],
 ) -> Certificate:
     """Prove or refute that the decision at x is the decision for every point of a region.
 
@@ -89,37 +89,37 @@ def certify(
     start = time.perf_counter()
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certify_many")
-    chosen = RegionSpecification.read(words, radius, region).around(posterior, point)
-    options, means = read_decision(words, posterior), SearchSettings.read(words, proof)
-    with progress_line(words.get("progress")) as line:
+    chosen = RegionSpecification.read(options, radius, region).around(posterior, point)
+    decision, settings = read_decision(options, posterior), SearchSettings.read(options, proof)
+    with progress_line(options.get("progress")) as line:
         progress = Progress(start, lambda state: line.show(margin_text(state)))
-        return certify_region(posterior, point, chosen, options, means, progress)
+        return certify_region(posterior, point, chosen, decision, settings, progress)
 
 
 def certify_region(
     posterior: Model,
     x: np.ndarray,
     region: Region,
-    options: Decision,
-    means: SearchSettings,
+    decision: Decision,
+    settings: SearchSettings,
     progress: Progress | None = None,
 ) -> Certificate:
     """`certify` after its arguments have been read."""
     progress = progress or Progress()
     start = time.perf_counter() if progress.start is None else progress.start
     progress = replace(progress, start=start)  # one clock for all that follows
-    candidates, end = decision_candidates(posterior, x, options), means.budget.ends(start)
+    candidates, end = decision_candidates(posterior, x, decision), settings.budget.ends(start)
 
     def no_verdict(rule: Rule, boxes: int = 0) -> Certificate:
         """The decision at x is not known, or was known too late to be searched."""
         cost, margin = (boxes, time.perf_counter() - start), Interval(-np.inf, rule.most)
         reason = rule.undecided or StopReason.INTERRUPTED
-        return certificate_of(region, rule, means, margin, reason, cost)
+        return certificate_of(region, rule, settings, margin, reason, cost)
 
     rule = candidates.proved_until(end) if candidates.near else candidates.guess
     if not rule.decided:
         return no_verdict(rule)
-    first = certify_rule(region, rule, means, progress)
+    first = certify_rule(region, rule, settings, progress)
     # a margin that is positive in the whole region is positive at x: the guess was right
     if candidates.near or first.status is Status.ROBUST:
         return first
@@ -129,37 +129,37 @@ def certify_region(
     # the guess was not right: what was proved or refuted of it says nothing
     if not proved.decided or first.reason is StopReason.INTERRUPTED:
         return no_verdict(proved, first.boxes)
-    boxes = means.budget.boxes
-    limits = replace(means.budget, boxes=None if boxes is None else max(boxes - first.boxes, 1))
-    second = certify_rule(region, proved, replace(means, budget=limits), progress)
+    boxes = settings.budget.boxes
+    limits = replace(settings.budget, boxes=None if boxes is None else max(boxes - first.boxes, 1))
+    second = certify_rule(region, proved, replace(settings, budget=limits), progress)
     return replace(second, boxes=first.boxes + second.boxes)
 
 
 def certify_rule(
-    region: Region, rule: Rule, means: SearchSettings, progress: Progress | None = None
+    region: Region, rule: Rule, settings: SearchSettings, progress: Progress | None = None
 ) -> Certificate:
     """Prove or refute that a rule's margin is positive on a region.
 
     Statement: with `lower <= goal <= upper` for the least value of the goal, the least margin lies
     between `lower - level` and `upper - level`, rounded outwards; the verdict is the sign of both.
     """
-    if means.proof:
+    if settings.proof:
         check_covered(rule.model, region, [rule.quantity])
     stop: dict[str, Any] = {"tol": 0.0, "target": rule.target, "progress": progress or Progress()}
-    result = solve(means.problem(rule.model, region, [rule.quantity], **stop))
+    result = solve(settings.problem(rule.model, region, [rule.quantity], **stop))
     (goal,), cost = result.goals, (result.boxes, result.seconds)
     margin = margin_of(goal.lower, goal.upper, rule.level)
-    found = certificate_of(region, rule, means, margin, result.reason, cost, goal.point)
-    if not means.proof:
-        return found
+    certificate = certificate_of(region, rule, settings, margin, result.reason, cost, goal.point)
+    if not settings.proof:
+        return certificate
     asked = rule.model, rule.quantity, rule.level
-    return replace(found, proof=decision_proof(found, region, *asked, result.leaves))
+    return replace(certificate, proof=decision_proof(certificate, region, *asked, result.leaves))
 
 
 def certificate_of(
     region: Region,
     rule: Rule,
-    means: SearchSettings,
+    settings: SearchSettings,
     margin: Interval,
     reason: StopReason,
     cost: tuple[int, float],
@@ -192,6 +192,6 @@ def certificate_of(
         reason=reason,
         boxes=cost[0],
         seconds=cost[1],
-        method=means.method.name,
+        method=settings.method.name,
         model=rule.fingerprint,
     )

@@ -25,26 +25,26 @@ COMPARED = ("quantity", "output", "beta", "best_f", "maximize")
 SIDES = ("below", "above", "on one side of")
 
 
-def read_decision(words: Mapping[str, Any], model: Model) -> Decision:
-    """What the user says about the decision, from the words of a verb."""
+def read_decision(options: Mapping[str, Any], model: Model) -> Decision:
+    """What the user says about the decision, from the options of a verb."""
     threshold, delta = (
-        None if words[name] is None else float(finite_array(name, words[name], ndim=0))
+        None if options[name] is None else float(finite_array(name, options[name], ndim=0))
         for name in ("threshold", "delta")
     )
-    weights = read_class_weight(words["class_weight"])
-    norm = check_norm(words["output_norm"], "output_norm")
+    weights = read_class_weight(options["class_weight"])
+    norm = check_norm(options["output_norm"], "output_norm")
     if norm != math.inf and delta is None:
         raise InputError(
             "output_norm: belongs to delta=, as the norm in which means of targets move, got no "
             "delta=; leave it out"
         )
-    given = {name: words[name] for name in COMPARED if words.get(name) is not None}
+    given = {name: options[name] for name in COMPARED if options.get(name) is not None}
     compared = None
     if threshold is not None and not given and has_response(model):
         compared = comparison(model, threshold, QuantityRequest())
     if given:
         name = next(iter(given))
-        others = [other for other in ("class_weight", "delta") if words[other] is not None]
+        others = [other for other in ("class_weight", "delta") if options[other] is not None]
         if others:
             raise InputError(
                 f"{name}: says which value is compared with threshold=, got {others[0]}= as well; "

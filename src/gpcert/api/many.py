@@ -8,7 +8,7 @@ from typing import Any, Unpack, get_args
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
-from gpcert.api.batched import POINTS_PER_BATCH, certify_batched, radii_batched, ranges_batched
+from gpcert.api.batched import POINTS_PER_BATCH, certify_batched, ranges_batched
 from gpcert.api.certify import certify_region
 from gpcert.api.compared import read_decision
 from gpcert.api.options import (
@@ -24,7 +24,8 @@ from gpcert.api.options import (
     verb,
 )
 from gpcert.api.questions import range_question
-from gpcert.api.radius import Bracket, RadiusQuestion, radius_at
+from gpcert.api.radius_question import Bracket, RadiusQuestion
+from gpcert.api.radius_search import radii_batched, radius_at
 from gpcert.api.ranges import RangeGoals, ranges_over
 from gpcert.api.regions import RegionSpecification, is_list_of_regions
 from gpcert.api.running import numbered_results, prepare, progress_line, reason_of
@@ -74,9 +75,9 @@ def certify_many(
     points = posterior.check_inputs(X)
     options = read_decision(words, posterior)
     regions = RegionSpecification.read(words, radius, region).around_each(posterior, points, X)
-    means = SearchSettings.read(words)
+    settings = SearchSettings.read(words)
     pairs = zip(points, regions, strict=True)
-    work = [(posterior, x, region, options, means) for x, region in pairs]
+    work = [(posterior, x, region, options, settings) for x, region in pairs]
     how = {"doing": "certifying: ", "at_once": certify_batched}
     found, complete = collect(posterior, certify_region, work, words, **how)
     return CertificateTable(tuple(found.values()), complete, labels_of(X, tuple(found)))
@@ -152,7 +153,7 @@ def prediction_range_many(
     """
     posterior = as_posterior(model)
     regions = _regions(posterior, X, RegionSpecification.read(words, radius, region))
-    accuracy, means = Accuracy.read(tol, rtol), SearchSettings.read(words)
+    accuracy, settings = Accuracy.read(tol, rtol), SearchSettings.read(words)
     request = QuantityRequest(quantity, beta, best_f, maximize)
     asked: tuple[Any, ...] = (request,)
     one = (output, one_of("sides", sides, get_args(Sides)))
@@ -165,7 +166,7 @@ def prediction_range_many(
         question.index(output)  # which must be known
         asked += one
     near = accuracy.of(RangeGoals.of(posterior, *asked))  # once: it looks at the model's means
-    work = [(posterior, region, asked, near, means) for region in regions]
+    work = [(posterior, region, asked, near, settings) for region in regions]
     found, complete = collect(posterior, ranges_over, work, words, at_once=ranges_batched)
     rows = tuple(row for rows in found.values() for row in rows)
     numbers = tuple(number for number, rows in found.items() for _ in rows)

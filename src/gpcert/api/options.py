@@ -1,8 +1,8 @@
-"""The words that the verbs share: each with one type and one default, read in one place into a
+"""The options that the verbs share: each with one type and one default, read in one place into a
 checked value or an `InputError`, which says what was expected and got, and what to do.
 
-A verb takes them as `**words: Unpack[...]`: type checkers and editors know every key, and `verb`
-spreads them into the signature that `help` shows.
+A verb takes them as `**options: Unpack[...]`: type checkers and editors know every key, and `verb`
+spreads them into the signature that `help` shows. Nothing is decided here.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ DEFAULTS: Mapping[str, Any] = {
     "random_state": 0,
     "method": "taylor",
 }
-"""Defaults of the shared words; None of those that are not listed."""
+"""Defaults of the shared options; None of those that are not listed."""
 
 INSTEAD: Mapping[str, tuple[tuple[str, str], ...]] = {
     "tol": (("rtol", "the accuracy of a radius is relative: rtol="),),
@@ -150,11 +150,12 @@ INSTEAD: Mapping[str, tuple[tuple[str, str], ...]] = {
     "seed": (("random_state", "the seed is random_state="),),
     "jobs": (("n_jobs", "the number of processes is n_jobs="),),
 }  # fmt: skip
-"""Words of other verbs and of the command line: the word that a verb has instead, and a reason."""
+"""Options of other verbs and of the command line: what a verb has instead, and a reason."""
 
 
 def verb(function: Callable[P, R]) -> Callable[P, R]:
-    """The function with its shared words filled in; unknown ones raise an `UnknownArgumentError`.
+    """The function with its shared options filled in; unknown ones raise an
+    `UnknownArgumentError`.
 
     >>> @verb
     ... def ask(model, *, rtol=0.01): ...
@@ -165,9 +166,10 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     """
     signature = inspect.signature(function)
     own, shared = dict(signature.parameters), {}
-    if own.pop("words", None) is not None:
-        (words,) = typing.get_args(typing.get_type_hints(function)["words"])
-        shared = typing.get_type_hints(words)
+    for name in [name for name, each in own.items() if each.kind is each.VAR_KEYWORD]:
+        del own[name]
+        (keys,) = typing.get_args(typing.get_type_hints(function)[name])
+        shared = typing.get_type_hints(keys)
     known = frozenset({**own, **shared})
 
     @functools.wraps(function)
@@ -186,16 +188,16 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     return checked
 
 
-def search_options(words: Mapping[str, Any], *more: str) -> dict[str, Any]:
-    """How a search is done, read once and ready for another verb, and `more` words as they are."""
-    means = SearchSettings.read(words)
+def search_options(options: Mapping[str, Any], *more: str) -> dict[str, Any]:
+    """How a search is done, read once and ready for another verb; `more` options as they are."""
+    settings = SearchSettings.read(options)
     return {
-        "budget": means.budget,
-        "backend": means.backend,
-        "random_state": means.random_state,
-        "method": means.method.name,
-        "variance_bound": words["variance_bound"],
-        **{name: words[name] for name in more},
+        "budget": settings.budget,
+        "backend": settings.backend,
+        "random_state": settings.random_state,
+        "method": settings.method.name,
+        "variance_bound": options["variance_bound"],
+        **{name: options[name] for name in more},
     }
 
 
@@ -224,7 +226,7 @@ BudgetLike = Budget | float | None
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """What a search may cost, where it runs and how it bounds: words of the verbs, read once;
+    """What a search may cost, where it runs and how it bounds: options of the verbs, read once;
     and whether a proof is wanted."""
 
     budget: Budget = DEFAULT_BUDGET
@@ -234,11 +236,11 @@ class SearchSettings:
     proof: bool = False
 
     @staticmethod
-    def read(words: Mapping[str, Any], proof: Any = False) -> SearchSettings:
+    def read(options: Mapping[str, Any], proof: Any = False) -> SearchSettings:
         """A random generator gives one seed for all that is searched."""
-        budget, backend = read_budget(words["budget"]), backend_from_name(words["backend"])
-        method = Method(words["method"], words["variance_bound"])
-        seed, wanted = read_seed(words["random_state"]), bool(read_flag("proof", proof))
+        budget, backend = read_budget(options["budget"]), backend_from_name(options["backend"])
+        method = Method(options["method"], options["variance_bound"])
+        seed, wanted = read_seed(options["random_state"]), bool(read_flag("proof", proof))
         return SearchSettings(budget, backend, seed, method, wanted)
 
     def problem(
@@ -286,10 +288,10 @@ def read_radii(radii: Any) -> np.ndarray:
     >>> read_radii([0.2, 0.1, 0.2]).tolist()
     [0.1, 0.2]
     """
-    found = np.unique(finite_array("radii", radii, ndim=1))
-    if not len(found) or found[0] < 0:
+    radii_read = np.unique(finite_array("radii", radii, ndim=1))
+    if not len(radii_read) or radii_read[0] < 0:
         raise InputError(f"radii: expected one or more numbers >= 0, got {radii!r}")
-    return found
+    return radii_read
 
 
 def read_seed(random_state: Any) -> int | None:
@@ -352,6 +354,6 @@ def read_jobs(n_jobs: Any) -> int | None:
 def one_of(name: str, value: Any, allowed: Sequence[str | None]) -> Any:
     """The value, if it is one of those allowed."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
-        words = ", ".join(repr(each) for each in allowed if each is not None)
-        raise InputError(f"{name}: expected one of {words}, got {value!r}")
+        names = ", ".join(repr(each) for each in allowed if each is not None)
+        raise InputError(f"{name}: expected one of {names}, got {value!r}")
     return value

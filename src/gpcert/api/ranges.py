@@ -53,7 +53,7 @@ def prediction_range(
     output: Any = None,
     sides: Sides = "both",
     proof: bool = False,
-    **words: Unpack[RangeOptions],
+    **options: Unpack[RangeOptions],
 ) -> PredictionRange:
     """Proved bounds on the smallest and the largest prediction over a region.
 
@@ -62,7 +62,7 @@ def prediction_range(
     model : a `Posterior`, or a fitted model that an adapter converts (scikit-learn's GPs, also in
         a `Pipeline` with scalers).
     x : a region, `Box` or `Ball`, in the units of the model's inputs (also as `region=`); or a
-        point, and the region is the ball around it of the words below.
+        point, and the region is the ball around it of the options below.
     radius, relative, norm, features, domain, scale : the ball around x, as in `certify`.
     tol, rtol : the search goes on until each side is known to within `tol` (absolute), or to within
         `rtol` times what is proved of its own size, whichever is more; of the two the one that is
@@ -121,12 +121,12 @@ def prediction_range(
     True
     """
     start, posterior = time.perf_counter(), as_posterior(model)
-    where = RegionSpecification.read(words, radius, region)
+    where = RegionSpecification.read(options, radius, region)
     place = region_of(posterior, x, where, "prediction_range_many")
     request = QuantityRequest(quantity, beta, best_f, maximize)
     asked = (request, output, one_of("sides", sides, get_args(Sides)))
-    settings = SearchSettings.read(words, proof)
-    how = (Accuracy.read(tol, rtol), settings, start, words.get("progress"))
+    settings = SearchSettings.read(options, proof)
+    how = (Accuracy.read(tol, rtol), settings, start, options.get("progress"))
     return ranges_over(posterior, place, asked, *how)[0]
 
 
@@ -143,14 +143,14 @@ def prediction_ranges(
     beta: float | None = None,
     best_f: float | None = None,
     maximize: bool | None = None,
-    **words: Unpack[RangeOptions],
+    **options: Unpack[RangeOptions],
 ) -> tuple[PredictionRange, ...]:
     """`prediction_range` for every output or class of the model, in one search over one tree of
     boxes and with one budget, 60 seconds by default. Arguments as there."""
     start, posterior = time.perf_counter(), as_posterior(model)
-    where = RegionSpecification.read(words, radius, region)
+    where = RegionSpecification.read(options, radius, region)
     place = region_of(posterior, x, where, "prediction_range_many(..., all_outputs=True)")
-    how = (Accuracy.read(tol, rtol), SearchSettings.read(words), start, words.get("progress"))
+    how = (Accuracy.read(tol, rtol), SearchSettings.read(options), start, options.get("progress"))
     return ranges_over(posterior, place, (QuantityRequest(quantity, beta, best_f, maximize),), *how)
 
 
@@ -159,22 +159,22 @@ def ranges_over(
     region: Region,
     asked: tuple[Any, ...],
     accuracy: Accuracy | Tolerance,
-    means: SearchSettings,
+    settings: SearchSettings,
     start: float | None = None,
     progress: Any = False,
 ) -> tuple[PredictionRange, ...]:
     """The ranges that are `asked` (see `RangeGoals.of`) over a region, as accurate as that."""
     goals = RangeGoals.of(model, *asked)
-    if means.proof:
+    if settings.proof:
         check_covered(goals.question.model, region, goals.quantities)
     tol = accuracy.of(goals) if isinstance(accuracy, Accuracy) else accuracy
     with progress_line(progress) as line:
         progress = Progress(start, lambda state: line.show(ranges_text(state)))
         stop: dict[str, Any] = {"tol": tol, "progress": progress}
-        problem = means.problem(goals.question.model, region, goals.quantities, **stop)
+        problem = settings.problem(goals.question.model, region, goals.quantities, **stop)
         result = solve(problem)
-        found = goals.records(result, region, means)
-        if not means.proof:
+        found = goals.records(result, region, settings)
+        if not settings.proof:
             return found
         proof = goals.proof(result, region, Tolerance.of(tol))
         return tuple(replace(each, proof=proof) for each in found)
@@ -217,13 +217,13 @@ class RangeGoals:
         question = self.question
         if question.quantity == "band":
             return [[None] * len(regions) for _ in self.rows]
-        X, found = np.stack([region.center for region in regions]), []
+        X, by_row = np.stack([region.center for region in regions]), []
         for index, _ in self.rows:
             values = QuantityGoal(question.asked(index, 1)).plain_values(question.model, X)
             if question.two and index == 0:
                 values = [None if value is None else 1.0 - value for value in values]
-            found.append(values)
-        return found
+            by_row.append(values)
+        return by_row
 
     def proof(self, result: SearchResult, region: Region, tolerance: Tolerance) -> Proof | None:
         """That of all goals: lower ends as near to the attained values as the tolerance asks."""
@@ -241,13 +241,13 @@ class RangeGoals:
         self,
         result: SearchResult,
         region: Region,
-        means: SearchSettings,
+        settings: SearchSettings,
         nominal: Sequence[float | None] | None = None,
     ) -> tuple[PredictionRange, ...]:
         """The ranges over a region, from what was found of the goals of sign 1 and -1."""
         if nominal is None:
             nominal = [values[0] for values in self.nominal([region])]
-        question, place, found = self.question, region.describe(), []
+        question, place, ranges = self.question, region.describe(), []
         for (index, goals), value in zip(self.rows, nominal, strict=True):
             sides = {sign: result.goals[k] for sign, k in goals.items()}
             if question.two and index == 0:
@@ -271,21 +271,21 @@ class RangeGoals:
                 reason=result.reason,
                 boxes=result.boxes,
                 seconds=result.seconds,
-                method=means.method.name,
+                method=settings.method.name,
                 model=question.fingerprint,
             )
-            found.append(record)
-        return tuple(found)
+            ranges.append(record)
+        return tuple(ranges)
 
 
-def _complement(found: dict[int, GoalResult]) -> dict[int, GoalResult]:
+def _complement(sides: dict[int, GoalResult]) -> dict[int, GoalResult]:
     """Goals of the first of two classes from those of the second, whose probability is F.
 
     Statement: `sign (1 - F) = sign + (-sign F)`, so that the goal of either sign is that of the
     other one plus a sign; one rounding outwards.
     """
     ends = {}
-    for sign, side in ((-sign, side) for sign, side in found.items()):
+    for sign, side in ((-sign, side) for sign, side in sides.items()):
         by = Fraction(-sign)
         lower, upper = difference_down(side.lower, by), difference_up(side.upper, by)
         ends[sign] = GoalResult(lower, upper, side.point)

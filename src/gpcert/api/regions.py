@@ -51,8 +51,8 @@ class Shape:
 
     def ball(self, x: np.ndarray, radius: Any) -> Ball:
         """The ball around x."""
-        found = Ball(x, self.radii(radius), self.norm, self.features, self.domain)
-        return check_held(self.held, found)
+        ball = Ball(x, self.radii(radius), self.norm, self.features, self.domain)
+        return check_held(self.held, ball)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,16 +112,16 @@ class RegionSpecification:
         named = _mapping(name, given)
         if named is None:
             return given
-        found, chosen = _by_feature(model, name, named), _features(model, self.features)
+        numbers, chosen = _by_feature(model, name, named), _features(model, self.features)
         if chosen is not None and isinstance(given, Mapping):
             for j, label in _numbered(model, name, named).items():
-                if found[j] > 0 and j not in chosen:
+                if numbers[j] > 0 and j not in chosen:
                     raise InputError(
                         f"{name}: {label!r} has no effect, as features= leaves it out; name it in "
                         "both or in neither"
                     )
         self._check_moved(model, name)
-        return found
+        return numbers
 
     def _check_moved(self, model: Model, name: str) -> None:
         """An `InputError` for one of `features` that a mapping leaves out, and so keeps fixed."""
@@ -162,12 +162,12 @@ class RegionSpecification:
                     "radii per point belong to the verbs for many points"
                 )
             return self.shape(model).ball(x, self.radii(model, x[None])[0])
-        found = self.given(model)
-        if not bool(found.contains(x)):
+        region = self.given(model)
+        if not bool(region.contains(x)):
             raise InputError(
                 "x: expected a point of the region; the decision at x is what is certified"
             )
-        return found
+        return region
 
     def given(self, model: Model) -> Region:
         """The region that was given, without a point or a radius."""
@@ -188,7 +188,7 @@ class RegionSpecification:
         else:
             regions = [read_region(model, self.region)] * len(points)
         pairs = enumerate(zip(regions, points, strict=True))
-        outside = [k for k, (own, x) in pairs if not own.contains(x)]
+        outside = [k for k, (region, x) in pairs if not region.contains(x)]
         if outside:
             raise InputError(
                 f"X: expected points of the region, got row {outside[0]} outside it "
@@ -330,16 +330,16 @@ def _scale(model: Model, scale: Any) -> np.ndarray | None:
             )
         return model.spread
     named = _mapping("scale", scale)
-    found = finite_array("scale", scale) if named is None else _by_feature(model, "scale", named)
+    units = finite_array("scale", scale) if named is None else _by_feature(model, "scale", named)
     wanted = f"scale: expected 'std' or {model.dim} positive numbers, one per feature, got "
-    if found.shape != (model.dim,):
-        raise InputError(f"{wanted}shape {found.shape}")
+    if units.shape != (model.dim,):
+        raise InputError(f"{wanted}shape {units.shape}")
     given = (
         slice(None) if named is None else [feature_number(model, "scale", label) for label in named]
     )
-    if np.any(found[given] <= 0):
+    if np.any(units[given] <= 0):
         raise InputError(f"{wanted}{scale!r}; a feature is kept fixed by a radius of 0")
-    return found
+    return units
 
 
 def _by_feature(model: Model, name: str, given: Mapping[Any, Any]) -> np.ndarray:
@@ -352,15 +352,16 @@ def _by_feature(model: Model, name: str, given: Mapping[Any, Any]) -> np.ndarray
 
 def _numbered(model: Model, name: str, labels: Iterable[Any]) -> dict[int, Any]:
     """Labels by the numbers of their features; an `InputError` where two mean the same one."""
-    found: dict[int, Any] = {}
+    by_number: dict[int, Any] = {}
     for label in labels:
         j = feature_number(model, name, label)
-        if j in found:
+        if j in by_number:
             raise InputError(
-                f"{name}: expected every feature once, got {found[j]!r} and {label!r} for the same"
+                f"{name}: expected every feature once, got {by_number[j]!r} and {label!r} for the "
+                "same"
             )
-        found[j] = label
-    return found
+        by_number[j] = label
+    return by_number
 
 
 def _features(model: Model, features: Any) -> np.ndarray | None:
@@ -400,10 +401,10 @@ def _mapping(name: str, value: Any) -> Mapping[Any, Any] | None:
         return value
     series = hasattr(value, "iloc") and hasattr(value, "index") and not hasattr(value, "columns")
     if series and any(isinstance(label, str) for label in value.index):
-        found = dict(zip(value.index, value.tolist(), strict=True))
-        if len(found) < len(value):
+        by_name = dict(zip(value.index, value.tolist(), strict=True))
+        if len(by_name) < len(value):
             raise InputError(f"{name}: expected every name once, got {list(value.index)}")
-        return found
+        return by_name
     return None
 
 

@@ -356,5 +356,5 @@ def deviation_rule(posterior: Outputs, x: np.ndarray, asked: Deviation, options:
     if delta <= 0:
         raise InputError(f"delta: expected a positive number, got {delta!r}")
     text = f"deviation of the mean at most {delta!r} (l_{asked.norm:g})"
-    own = posterior.fingerprint
-    return Rule(posterior, asked, -Fraction(delta), None, text, Unit.TARGET, x, own)
+    fingerprint = posterior.fingerprint
+    return Rule(posterior, asked, -Fraction(delta), None, text, Unit.TARGET, x, fingerprint)

@@ -63,17 +63,17 @@ def attack_points(
     rng, rows = np.random.default_rng(random_state), np.arange(len(starts))
     if method in {"gpfgs", "gpfgs_probability"}:
         return gradient_sign(margins, places, starts, latent=method == "gpfgs")
-    found = [starts]
+    ends = [starts]
     if method in {"pgd", "best"}:
-        found += [gradient_sign(margins, places, starts, latent=which) for which in (True, False)]
-        found += _descents(margins, places, found, effort, rng)
+        ends += [gradient_sign(margins, places, starts, latent=which) for which in (True, False)]
+        ends += _descents(margins, places, ends, effort, rng)
     if method in {"square", "best"}:
         search = random_search(margins, places, iterations=10 * effort.iterations, rng=rng)
-        found.append(search)
+        ends.append(search)
         if method == "best":
-            found += _descents(margins, places, [search], Effort(0, effort.iterations), rng)
+            ends += _descents(margins, places, [search], Effort(0, effort.iterations), rng)
     best, value = starts, margins.value(False, starts, rows)
-    for other in found[1:]:
+    for other in ends[1:]:
         best, value = margins.better(best, value, other, rows)
     return best
 
@@ -115,9 +115,9 @@ def gradient_sign(
     rows = np.arange(len(starts))
     best, value = starts, np.full(len(starts), np.inf)
     for gradient in margins.first_gradients(starts, rows, latent=latent):
-        found = places.linear_minimizers(gradient, rows)
-        reached = margins.value(latent, found, rows)
-        best = np.where((reached < value)[:, None], found, best)
+        corners = places.linear_minimizers(gradient, rows)
+        reached = margins.value(latent, corners, rows)
+        best = np.where((reached < value)[:, None], corners, best)
         value = np.where(reached < value, reached, value)
     return best
 

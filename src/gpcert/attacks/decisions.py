@@ -76,10 +76,10 @@ class Margins:
 
     def value(self, latent: bool, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """(k,) either margin, without its gradient."""
-        found = np.empty(len(X))
+        margin = np.empty(len(X))
         for at, function, sign, level in self._groups(latent, rows):
-            found[at] = sign * (function(X[at])[0] - level)
-        return found
+            margin[at] = sign * (function(X[at])[0] - level)
+        return margin
 
     def better(
         self, x: np.ndarray, value: np.ndarray, y: np.ndarray, rows: np.ndarray
@@ -113,8 +113,8 @@ class Margins:
         """Either margin, (k,), and its gradient (k, d)."""
         value, slope = np.empty(len(X)), np.empty(X.shape)
         for at, function, sign, level in self._groups(latent, rows):
-            found, gradient = function(X[at])
-            value[at], slope[at] = sign * (found - level), np.reshape(sign, (-1, 1)) * gradient()
+            values, gradient = function(X[at])
+            value[at], slope[at] = sign * (values - level), np.reshape(sign, (-1, 1)) * gradient()
         return value, slope
 
     def _groups(

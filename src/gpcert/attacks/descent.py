@@ -73,10 +73,10 @@ def attack(
     """
     best, value = region.center, np.inf
     for point in (region.center, *region.sample(starts - 1, random_state)):
-        found = descend(function, region, point, enough=enough)
-        reached = _single(function, found)[0]
+        end = descend(function, region, point, enough=enough)
+        reached = _single(function, end)[0]
         if reached < value:
-            best, value = found, reached
+            best, value = end, reached
         if value < enough:
             break
     return best

@@ -117,9 +117,11 @@ class _OfOne:
         with np.errstate(over="ignore", invalid="ignore"):
             factor = 2.0 * (scale * (scale * by_variance))
             weights = weights - self.explained.weights(factor)
-            found = through_features(posterior, self.product(weights) + slopes)
+            through_kernel = through_features(posterior, self.product(weights) + slopes)
             # of k(x, x): both arguments move, alike by symmetry
-            return found + diagonal_gradient(posterior, self.X) * factor.sum(axis=1)[:, None]
+            return (
+                through_kernel + diagonal_gradient(posterior, self.X) * factor.sum(axis=1)[:, None]
+            )
 
 
 class _Explained:
@@ -330,14 +332,14 @@ def _block(model: Model, X: np.ndarray, quantity: str | None) -> ValuesAndGradie
         likelihood = model.likelihood
         if quantity is None and isinstance(likelihood, ResponseLikelihood):
             parts = [Response(likelihood, c, 1) for c in range(model.outputs)]
-            found = zip(*(plain_function(model, part)(X) for part in parts), strict=True)
-            values, gradients = (np.stack(each, axis=1) for each in found)
+            predictions = zip(*(plain_function(model, part)(X) for part in parts), strict=True)
+            values, gradients = (np.stack(each, axis=1) for each in predictions)
             return values, gradients
         return means_and_gradients(model, X, model.outputs)
     if isinstance(model.likelihood, ClassLikelihood):
         layout, searched = class_layout(model)
-        found, gradient_of = class_predictions(searched, layout, model.likelihood)(X)
-        return found, _each(gradient_of, len(X), layout.classes)
+        predictions, gradient_of = class_predictions(searched, layout, model.likelihood)(X)
+        return predictions, _each(gradient_of, len(X), layout.classes)
     assert isinstance(model.likelihood, ScalarLikelihood), "separate outputs are of several classes"
     value, gradient = plain_function(model, Probability(model.likelihood, 0, 1))(X)
     return value[:, None], gradient[:, None]
@@ -352,8 +354,8 @@ def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Val
     if quantity == "mean":
         return means_and_gradients(committee, X, len(committee.members))
     parts, m = member_probabilities(committee), len(committee.classes)
-    found = zip(*(plain_function(committee, part)(X) for part in parts), strict=True)
-    F, slopes = (np.stack(each, axis=1) for each in found)  # (n, members) and (n, members, d)
+    members = zip(*(plain_function(committee, part)(X) for part in parts), strict=True)
+    F, slopes = (np.stack(each, axis=1) for each in members)  # (n, members) and (n, members, d)
     if votes:  # the gradients are those of the sums of confidences
         weights = np.stack([pair_weights(m, c) for c in range(m)])
         steep = 1.0 / (3.0 * (np.abs(F @ weights.T) + 1.0) ** 2)

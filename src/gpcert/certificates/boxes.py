@@ -131,7 +131,7 @@ class BoxBounds:
     def load(path: str | Path) -> BoxBounds:
         """Read a file of `save`; names, shapes and sizes are checked before it is unpacked."""
         header, arrays = read_arrays(path, {FORMAT: _check})
-        found = BoxBounds(
+        bounds = BoxBounds(
             lower=arrays["lower"],
             upper=arrays["upper"],
             ranges={name: arrays[f"range_{name}"] for name in header["outputs"]},
@@ -142,8 +142,8 @@ class BoxBounds:
             rtol=header.get("rtol"),
             **{name: header[name] for name in PLAIN},
         )
-        found._check_numbers(path)
-        return found
+        bounds._check_numbers(path)
+        return bounds
 
     def _check_numbers(self, path: str | Path) -> None:
         """Of what was loaded: boxes and ranges whose ends do not cross, and no NaN."""
@@ -281,8 +281,8 @@ def _opened(path: Path, shape: tuple[int, ...], identity: str, nothing: np.ndarr
         file.values = np.lib.format.open_memmap(path, mode="w+", dtype=np.float64, shape=shape)
         file.values[...] = nothing
         return file
-    found = from_json(progress.read_text()) if progress.exists() else None
-    about = found if isinstance(found, dict) else {}
+    record = from_json(progress.read_text()) if progress.exists() else None
+    about = record if isinstance(record, dict) else {}
     if about.get("format") != PROGRESS_FORMAT or about.get("identity") != identity:
         raise InputError(
             f"out: {str(path)!r} exists and is not of a call with this model, these boxes and this "

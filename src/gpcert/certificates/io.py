@@ -103,19 +103,19 @@ class Record:
     def from_dict(cls: type[R], record: dict[str, Any]) -> R:
         """Inverse of `to_dict`; an `InputError` says which field is not as it should be."""
         if not isinstance(record, dict) or record.get("kind") != cls.kind:
-            found = record.get("kind") if isinstance(record, dict) else type(record).__name__
-            raise InputError(f"expected a {cls.kind}, got a {found}")
-        found = decode(cls, {name: value for name, value in record.items() if name != "kind"})
-        found.check()
-        return found
+            kind = record.get("kind") if isinstance(record, dict) else type(record).__name__
+            raise InputError(f"expected a {cls.kind}, got a {kind}")
+        built = decode(cls, {name: value for name, value in record.items() if name != "kind"})
+        built.check()
+        return built
 
     def check(self) -> None:
         """An `InputError` where fields contradict each other; asked of what was loaded."""
-        own = vars(self)
-        seconds = own.get("seconds", 0.0)
+        fields = vars(self)
+        seconds = fields.get("seconds", 0.0)
         if not 0 <= seconds < math.inf:
             raise InputError(f"seconds: expected a time, got {seconds!r}")
-        region = own.get("region", {})
+        region = fields.get("region", {})
         sizes = {np.shape(point)[-1] for point in self.inputs()}
         sizes |= {len(region[name]) for name in ("center", "lower") if name in region}
         if len(sizes) > 1:
@@ -182,14 +182,14 @@ def _read(path: str | Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, InputError, MemoryError) as error:
         reason = str(error) or type(error).__name__
         raise InputError(f"{path}: expected a JSON record of gpcert ({reason})") from error
-    found = envelope.get("format") if isinstance(envelope, dict) else None
-    if found != FORMAT and str(found).startswith("gpcert-record-"):
+    version = envelope.get("format") if isinstance(envelope, dict) else None
+    if version != FORMAT and str(version).startswith("gpcert-record-"):
         raise InputError(
-            f"{path}: its format is {found!r}, this version reads {FORMAT!r}; certify again, or "
+            f"{path}: its format is {version!r}, this version reads {FORMAT!r}; certify again, or "
             "read the file with the version of gpcert that it names"
         )
-    if found != FORMAT:
-        raise InputError(f"{path}: expected a record of format {FORMAT!r}, got {found!r}")
+    if version != FORMAT:
+        raise InputError(f"{path}: expected a record of format {FORMAT!r}, got {version!r}")
     record = envelope.get("record")
     if not isinstance(record, dict):
         raise InputError(f"{path}: expected a record of fields, got {type(record).__name__}")

@@ -67,8 +67,8 @@ class Searched(Record):
 
     def check(self) -> None:
         super().check()
-        own = vars(self)
-        if "maximum" in own and not own["minimum"].lower <= own["maximum"].upper:
+        fields = vars(self)
+        if "maximum" in fields and not fields["minimum"].lower <= fields["maximum"].upper:
             raise InputError("minimum and maximum: expected minimum.lower <= maximum.upper")
 
 
@@ -229,9 +229,9 @@ class Radius(Searched, kind="radius", told="lower upper decision norm reason"):
     radius_unit: str = field(default="", metadata=ADDED)
 
     def shown(self) -> TextTable:
-        undecided, found = self.reason is StopReason.UNDECIDED_AT_X, self.counterexample
+        undecided, counterexample = self.reason is StopReason.UNDECIDED_AT_X, self.counterexample
         refuted = f"counter-example at {above(self.upper)}"
-        refuted = "no counter-example found" if found is None else refuted
+        refuted = "no counter-example found" if counterexample is None else refuted
         rows = {
             f"radius{in_unit([self])}": (
                 f"proved up to {below(self.lower)}, {refuted} (l_{self.norm:g})"
@@ -256,14 +256,14 @@ def _claim(answer: Certificate | Radius) -> str:
 
 def cells_of(row: Any, names: str) -> dict[str, Any]:
     """Fields of a record by name: of an interval both ends, of an enumeration the name."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name in names.split():
         value = getattr(row, name)
         if isinstance(value, Interval):
-            found |= {f"{name}_lower": value.lower, f"{name}_upper": value.upper}
+            values |= {f"{name}_lower": value.lower, f"{name}_upper": value.upper}
         else:
-            found[name] = value.name if isinstance(value, Enum) else value
-    return found
+            values[name] = value.name if isinstance(value, Enum) else value
+    return values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -314,14 +314,14 @@ class RecordTable(Record, Generic[T]):
     def _lines(self) -> list[dict[str, Any]]:
         """The cells of every row by column: None where a column is only that of other rows."""
         pairs = zip(self.labels, self.rows, strict=True)
-        found = [{"point": name, **self.cells(row)} for name, row in pairs]
-        longest = max(found, key=len, default={})
-        columns = dict.fromkeys(name for line in (longest, *found) for name in line)
-        return [{name: line.get(name) for name in columns} for line in found]
+        lines = [{"point": name, **self.cells(row)} for name, row in pairs]
+        longest = max(lines, key=len, default={})
+        columns = dict.fromkeys(name for line in (longest, *lines) for name in line)
+        return [{name: line.get(name) for name in columns} for line in lines]
 
     def __repr__(self) -> str:
-        told = (f"{len(self)} {self.counted}", self.summary, f"complete={self.complete}")
-        return f"{type(self).__name__}({', '.join(part for part in told if part)})"
+        parts = (f"{len(self)} {self.counted}", self.summary, f"complete={self.complete}")
+        return f"{type(self).__name__}({', '.join(part for part in parts if part)})"
 
     @property
     def summary(self) -> str:
@@ -337,8 +337,8 @@ class RecordTable(Record, Generic[T]):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON; the rows, which may be many, last."""
-        found = super().to_dict()
-        return {**found, "rows": found.pop("rows")}
+        fields = super().to_dict()
+        return {**fields, "rows": fields.pop("rows")}
 
 
 class BoundTable(RecordTable[S]):

@@ -60,10 +60,10 @@ def decode(cls: type[T], fields: Mapping[str, Any]) -> T:
     return cls(**{name: _read(name, known[name], value) for name, value in fields.items()})
 
 
-def like(kind: type[T], other: Any, **own: Any) -> T:
+def like(kind: type[T], other: Any, **fields: Any) -> T:
     """A record with the fields that another one has, where these do not say otherwise."""
     names = [name for name, _ in _codecs(kind) if hasattr(other, name)]
-    return kind(**{name: getattr(other, name) for name in names} | own)
+    return kind(**{name: getattr(other, name) for name in names} | fields)
 
 
 @cache
@@ -87,8 +87,8 @@ def _codecs(cls: Any) -> tuple[tuple[str, Codec], ...]:
         types["rows"] = tuple[cls.row_kind, ...]
     # what all answers of searches share comes last
     saved = [field for field in dataclasses.fields(cls) if field.metadata != UNSAVED]
-    own = sorted(saved, key=lambda field: bool(field.kw_only))
-    return tuple((field.name, codec_of(types[field.name])) for field in own)
+    ordered = sorted(saved, key=lambda field: bool(field.kw_only))
+    return tuple((field.name, codec_of(types[field.name])) for field in ordered)
 
 
 def codec_of(kind: Any) -> Codec:
@@ -149,10 +149,10 @@ def cell(value: Any) -> Cell:
 
 
 def _written(value: Any) -> float | str:
-    found = float(value)
-    if math.isnan(found):
+    plain = float(value)
+    if math.isnan(plain):
         raise InputError("a record with NaN is not written: it would be no bound")
-    return found if math.isfinite(found) else str(found)
+    return plain if math.isfinite(plain) else str(plain)
 
 
 def _text(value: Any) -> str:
@@ -182,13 +182,13 @@ def _interval(value: Any) -> Interval:
 
 def _list(item: Codec) -> Codec:
     def items(value: list[Any]) -> tuple[Any, ...]:
-        found = []
+        parts = []
         for index, each in enumerate(value):
             try:
-                found.append(item.read(each))
+                parts.append(item.read(each))
             except InputError as error:
                 raise InputError(f"item {index}: {error}" if str(error) else "") from error
-        return tuple(found)
+        return tuple(parts)
 
     expected = f"a list, each item {item.expected}"
     return Codec(lambda value: list(map(item.write, value)), _where(list, items), expected)
@@ -212,8 +212,8 @@ def _array(value: list[Any]) -> np.ndarray:
 
 
 def _point(value: list[Any]) -> np.ndarray:
-    found = np.array([number(item) for item in value], dtype=np.float64)
-    return _where(lambda point: bool(point.size and np.all(np.isfinite(point))))(found)
+    point = np.array([number(item) for item in value], dtype=np.float64)
+    return _where(lambda point: bool(point.size and np.all(np.isfinite(point))))(point)
 
 
 def _or_none(codec: Codec, expected: str) -> Codec:

@@ -35,9 +35,9 @@ from gpcert.search.questions import (
     BatchResult,
     FirstPoints,
     ManyBoxes,
+    WithinTolerance,
     nothing_searched,
 )
-from gpcert.search.stopping import WithinTolerance
 from gpcert.search.tolerance import Tolerance
 
 NUMBERS_PER_BATCH = 800_000

@@ -50,6 +50,19 @@ def _plain(label: Any) -> Any:
     return float(label) if number and math.isfinite(label) else None
 
 
+OTHERS = "(any other)"
+"""The label that stands for all text that is no category, where a model takes it."""
+
+
+def with_others(labels: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Labels with one more for all other text; numbers as they are, as any of them might be meant.
+
+    >>> with_others(("no", "yes"))
+    ('no', 'yes', '(any other)')
+    """
+    return (*labels, OTHERS) if isinstance(labels[0], str) and OTHERS not in labels else labels
+
+
 def codes_of(labels: Sequence[Any]) -> np.ndarray:
     """The numbers that stand for labels.
 
@@ -85,9 +98,9 @@ def coded(name: str, values: Any, levels: Levels, called: Sequence[str] | None) 
         known = set(codes.values())
         for row in rows:
             value: Any = row[j]
-            found: Any = codes.get(value) if isinstance(value, str) else value
+            code: Any = codes.get(value, codes.get(OTHERS)) if isinstance(value, str) else value
             try:
-                right = float(found) in known
+                right = float(code) in known
             except (TypeError, ValueError):
                 right = False
             if not right:
@@ -96,5 +109,5 @@ def coded(name: str, values: Any, levels: Levels, called: Sequence[str] | None) 
                     f"{name}: expected one of the categories {listed(labels)} in {column}, got "
                     f"{value!r}"
                 )
-            row[j] = found
+            row[j] = code
     return table

@@ -69,7 +69,7 @@ def gumbel_moments(
     good = np.all(np.isfinite(host_mu) & np.isfinite(host_v) & (host_v >= 0), axis=1)
     errors = xp.asarray(np.where(good, 1.0, math.inf)[:, None] * np.ones(3), device=place)
     zero = xp.zeros_like(mu)
-    found = (xp.sum(zero, axis=1), zero, zero[:, :, None] + zero[:, None, :], errors)
+    totals = (xp.sum(zero, axis=1), zero, zero[:, :, None] + zero[:, None, :], errors)
     for grid, rows, start in plan(host_mu, host_v):
         size = max(1, CHUNK // (mu.shape[1] * grid.nodes))
         for first in range(0, len(rows), size):
@@ -77,9 +77,9 @@ def gumbel_moments(
             index = xp.asarray(rows[first : first + size], device=place)
             d = mu[index] - xp.asarray(start[first : first + size], device=place)[:, None]
             parts = _grid_moments(d, xp.sqrt(v[index]), w, grid)
-            for whole, part in zip(found, parts, strict=True):
+            for whole, part in zip(totals, parts, strict=True):
                 whole[index] = part
-    value, gradient, hessian, errors = found
+    value, gradient, hessian, errors = totals
     # G lies within the weights' range, the entries of gradient and Hessian within half of it on
     # either side of 0: clipped values err by at most the range
     width = up_float(high - low, 2)

@@ -149,9 +149,9 @@ def score_bounds(p: Reals) -> tuple[Reals, Reals]:
     is proved to lie on the right side of p.
     """
     xp = namespace(p)
-    found = xp.asarray(scipy.special.ndtri(to_numpy(p)), device=p.device)
-    finite = xp.isfinite(found)
-    z = xp.where(finite, found, xp.zeros_like(found))
+    quantile = xp.asarray(scipy.special.ndtri(to_numpy(p)), device=p.device)
+    finite = xp.isfinite(quantile)
+    z = xp.where(finite, quantile, xp.zeros_like(quantile))
     step = 1e-8 * (1.0 + xp.abs(z))
     infinite = xp.full_like(z, math.inf)
     low, high = z - step, z + step

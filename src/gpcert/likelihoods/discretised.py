@@ -97,11 +97,11 @@ class Discretised(ScalarLikelihood):
         levels = np.arange(1, self.pieces) / self.pieces
         if self.inverse is not None:
             with np.errstate(all="ignore"):
-                found = _called("inverse", self.inverse, levels)
+                places = _called("inverse", self.inverse, levels)
         else:
-            found = self._bisected(levels)
-        found = found[np.isfinite(found) & (np.abs(found) <= WIDEST)]
-        cuts = np.unique(found)
+            places = self._bisected(levels)
+        places = places[np.isfinite(places) & (np.abs(places) <= WIDEST)]
+        cuts = np.unique(places)
         return cuts if len(cuts) else np.zeros(1)
 
     def _bisected(self, levels: np.ndarray) -> np.ndarray:

@@ -81,13 +81,13 @@ class SmoothedLink(BinaryLikelihood):
         xp = namespace(segments[0])
         shape = segments[0].shape
         alpha, beta, v_low, v_high = (xp.reshape(part, (-1,)) for part in segments)
-        found, bends = self._chord_minimum(alpha, beta, xp.stack([v_low, v_high], axis=-1))
+        least, bends = self._chord_minimum(alpha, beta, xp.stack([v_low, v_high], axis=-1))
         bent = bends > NEGLIGIBLE_BEND
         if bool(xp.any(bent)):
             some = tuple(part[bent] for part in (alpha, beta, v_low, v_high))
-            found[bent], _ = self._chord_minimum(some[0], some[1], split_segment(*some[2:]))
-        found = xp.maximum(found, monotone_minimum(self, alpha, beta, v_low, v_high))
-        return nonnegative(xp.reshape(found, shape))
+            least[bent], _ = self._chord_minimum(some[0], some[1], split_segment(*some[2:]))
+        least = xp.maximum(least, monotone_minimum(self, alpha, beta, v_low, v_high))
+        return nonnegative(xp.reshape(least, shape))
 
     def _chord_minimum(self, alpha: Array, beta: Array, v: Array) -> tuple[Array, Array]:
         """(n,) the bound of `line_minimum` from pieces between the points v (n, k), and the largest

@@ -140,5 +140,5 @@ class Softmax(ClassLikelihood):
         values, vectors = np.linalg.eigh(V + covariance[:, :1, :1])
         least = np.maximum(1e-9 * values[:, -1:], 1e-12)
         raised = (vectors * np.maximum(values, least)[:, None]) @ np.swapaxes(vectors, 1, 2)
-        found = softmax_moments(d, np.linalg.cholesky(raised), 0).value
-        return found / found.sum(axis=1, keepdims=True)
+        means = softmax_moments(d, np.linalg.cholesky(raised), 0).value
+        return means / means.sum(axis=1, keepdims=True)

@@ -103,13 +103,13 @@ def largest_eigenvalue(factors: Sequence[np.ndarray], K: np.ndarray, errors: np.
         M = M / 2 + M.T / 2
         row_sum = up_float(float(np.abs(M).sum(axis=1).max()), r + 4)
         proved = _proved_height(M, row_sum) if math.isfinite(row_sum) else math.inf
-        found = raised_power(up_float(proved + error, 2), 2 * exponent)
-    if not math.isfinite(found):
+        norm = raised_power(up_float(proved + error, 2), 2 * exponent)
+    if not math.isfinite(norm):
         raise InputError(
             "factor: |A K A^T| is beyond float64, so nothing can be proved of the variance; "
             "expected a factor A of the precision (K + noise)^-1 with A K A^T about 1 or below"
         )
-    return found
+    return norm
 
 
 class Circles(NamedTuple):
@@ -206,8 +206,8 @@ def _proved_height(M: np.ndarray, row_sum: float) -> float:
     r = len(M)
     diagonal = np.diag(M)
     # between the largest diagonal entry and the row sum lies the truth, and so does the estimate
-    found = _tried(scipy.linalg.eigvalsh, M)
-    about = row_sum if found is None else float(found[-1])
+    eigenvalues = _tried(scipy.linalg.eigvalsh, M)
+    about = row_sum if eigenvalues is None else float(eigenvalues[-1])
     estimate = min(max(about, float(diagonal.max())), row_sum)
     margin = max(16 * gamma(r + 2) * abs(estimate) * r, TINY)
     while estimate + margin < row_sum:
@@ -228,11 +228,11 @@ def _tried(routine: Callable[..., Any], M: np.ndarray) -> Any:
     """What LAPACK finds by the first driver that gives numbers, or None."""
     for driver in DRIVERS:
         try:
-            found = routine(M, driver=driver)
+            parts = routine(M, driver=driver)
         except np.linalg.LinAlgError:
             continue
-        if all(np.all(np.isfinite(part)) for part in found):
-            return found
+        if all(np.all(np.isfinite(part)) for part in parts):
+            return parts
     return None
 
 
@@ -251,9 +251,9 @@ def frobenius(matrix: np.ndarray) -> float:
 def symmetric_eigh(S: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and eigenvectors in plain floating point, or an `InputError` that names S."""
     unit, exponent = scaled_to_one(S)
-    found = _tried(scipy.linalg.eigh, unit) if np.all(np.isfinite(unit)) else None
-    if found is not None:
-        return np.ldexp(found[0], exponent), found[1]
+    decomposition = _tried(scipy.linalg.eigh, unit) if np.all(np.isfinite(unit)) else None
+    if decomposition is not None:
+        return np.ldexp(decomposition[0], exponent), decomposition[1]
     raise InputError(
         f"{name}: LAPACK found no eigenvalues of this {S.shape} matrix; expected a symmetric one "
         "that can be factored: pass a factor A with S = A^T A instead"
@@ -294,8 +294,8 @@ def coupling_excess(
         eta = frobenius(whole - np.eye(len(whole))) + gamma(N + count + 4) * (lost + 1.0) + TINY
         rho = math.sqrt(up_float(left * trace, 8))
         eta, rho = up_float(eta, 8), up_float(rho, 4)
-        found = up_float((eta + rho + eta * rho) * (1.0 + kappa) + (1.0 + rho) * rho, 16)
-    return found if math.isfinite(found) else math.inf
+        excess = up_float((eta + rho + eta * rho) * (1.0 + kappa) + (1.0 + rho) * rho, 16)
+    return excess if math.isfinite(excess) else math.inf
 
 
 def _solved(A: np.ndarray, C: np.ndarray) -> np.ndarray | None:
@@ -306,9 +306,9 @@ def _solved(A: np.ndarray, C: np.ndarray) -> np.ndarray | None:
         return None
     scaled = C * (lengths / (lengths * lengths + ridge * ridge))
     try:
-        found = scipy.linalg.solve_triangular(
+        solution = scipy.linalg.solve_triangular(
             A / lengths, scaled.T, lower=True, trans=1, check_finite=False
         )
     except np.linalg.LinAlgError:
         return None
-    return found.T if np.all(np.isfinite(found)) else None
+    return solution.T if np.all(np.isfinite(solution)) else None

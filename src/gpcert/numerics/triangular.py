@@ -75,14 +75,14 @@ def square(A: np.ndarray) -> np.ndarray:
     work where A is triangular."""
     if not is_triangular(A):
         return A.T @ A
-    found, info = lauum(A.T)  # U U^T of U = A^T, on and above the diagonal
+    product, info = lauum(A.T)  # U U^T of U = A^T, on and above the diagonal
     if info != 0:
         return A.T @ A
-    for block in blocks(len(found)):
-        found[block, : block.start] = found[: block.start, block].T
-        upper = np.triu(found[block, block])
-        found[block, block] = upper + np.triu(upper, 1).T
-    return found
+    for block in blocks(len(product)):
+        product[block, : block.start] = product[: block.start, block].T
+        upper = np.triu(product[block, block])
+        product[block, block] = upper + np.triu(upper, 1).T
+    return product
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +103,9 @@ class Inverse:
         read, and L is copied, unless it is lower triangular and nobody else's."""
         root = L if owned and is_triangular(L) else np.tril(L)
         A = np.zeros(root.shape)
-        found = _checked(A, root, _right_inverse(root.T, A.T, lower=False))
+        pair = _checked(A, root, _right_inverse(root.T, A.T, lower=False))
         A.setflags(write=False)
-        return found
+        return pair
 
     @staticmethod
     def with_matrix(A: np.ndarray) -> Inverse:
@@ -131,9 +131,9 @@ def _checked(A: np.ndarray, L: np.ndarray, residual: float) -> Inverse:
     """With what the sums over many columns lose: `gamma(N) |A| |L|` in norm (Statement 1.10)."""
     N = len(A)
     with np.errstate(over="ignore", invalid="ignore"):
-        found = up_float(residual + gamma(N + 4) * product_size(A, L), 8)
+        bound = up_float(residual + gamma(N + 4) * product_size(A, L), 8)
     L.setflags(write=False)
-    return Inverse(A, L, found if math.isfinite(found) else math.inf)
+    return Inverse(A, L, bound if math.isfinite(bound) else math.inf)
 
 
 def product_size(A: np.ndarray, L: np.ndarray) -> float:
@@ -188,10 +188,10 @@ def _filled(
 
     By halves, so that most is a product of large matrices: the second half meets the first one.
     """
-    found = slice(0, rows.start) if lower else slice(rows.stop, len(T))
+    earlier = slice(0, rows.start) if lower else slice(rows.stop, len(T))
     size = rows.stop - rows.start
     if size <= GRAIN:
-        np.matmul(-X[rows, rows], P, out=X[rows, found])
+        np.matmul(-X[rows, rows], P, out=X[rows, earlier])
         length = math.sqrt(up_float(float(np.vdot(P, P)), P.size) + TINY)
         return up_float(lost[rows.start] * length, 8) ** 2
     middle = rows.start + (size + 2 * GRAIN - 1) // (2 * GRAIN) * GRAIN  # a border of grains
@@ -200,7 +200,7 @@ def _filled(
     total = _filled(T, X, first, P[_within(first, rows)], lost, lower=lower)
     then = slice(0, first.stop) if lower else slice(first.start, len(T))
     Q = T[second, first] @ X[first, then]
-    Q[:, _within(found, then)] += P[_within(second, rows)]
+    Q[:, _within(earlier, then)] += P[_within(second, rows)]
     return total + _filled(T, X, second, Q, lost, lower=lower)
 
 
@@ -231,18 +231,18 @@ def _block_inverses(T: np.ndarray, X: np.ndarray, *, lower: bool) -> tuple[float
     for size in {g.stop - g.start for g in grains}:  # blocks of one size are multiplied together
         own = [g for g in grains if g.stop - g.start == size]
         each, D = np.stack([T[g, g] for g in own]), np.empty((len(own), size, size))
-        for block, found in zip(each, D, strict=True):
+        for block, entries in zip(each, D, strict=True):
             inverse, info = trtri(block, lower=lower)
             if info != 0:
                 raise np.linalg.LinAlgError(f"singular triangular factor at row {info}")
-            found[:] = np.tril(inverse) if lower else np.triu(inverse)
+            entries[:] = np.tril(inverse) if lower else np.triu(inverse)
         rounded = gamma(size + 4) * _lengths(np.abs(each) @ np.abs(D))
         rest = each @ D
         rest[:, np.arange(size), np.arange(size)] -= 1.0
         left = up(_lengths(given(rest)) + rounded, 8)
         largest = float(np.maximum(largest, left.max()))  # NaN stays
-        for g, found, total in zip(own, D, up(left + rounded, 8).tolist(), strict=True):
-            X[g, g] = found
+        for g, entries, total in zip(own, D, up(left + rounded, 8).tolist(), strict=True):
+            X[g, g] = entries
             lost[g.start] = total
     return largest, lost
 

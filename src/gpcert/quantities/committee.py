@@ -41,11 +41,11 @@ from gpcert.quantities.output import Mean, Probability
 
 def member_probabilities(committee: Committee) -> tuple[Probability, ...]:
     """F_k of every member."""
-    found = []
+    probabilities = []
     for k, member in enumerate(committee.members):
         assert isinstance(member.likelihood, ScalarLikelihood), "a committee checks its members"
-        found.append(Probability(member.likelihood, k, 1))
-    return tuple(found)
+        probabilities.append(Probability(member.likelihood, k, 1))
+    return tuple(probabilities)
 
 
 @dataclass(frozen=True)
@@ -184,14 +184,14 @@ class Votes(_ByVotes):
         votes = [self.votes(low, high, j, side) for j in self.rivals]
         least = least_of([side * number for number in votes])
         xp = namespace(least)
-        found = []
+        bounds = []
         for j, number in zip(self.rivals, votes, strict=True):
             tie_break = xp.full_like(number, -self._largest_tie_break)
             if bool(xp.any((number == 0.0) & (least == 0.0))):
                 pair = (self.winner, j) if side > 0 else (j, self.winner)
                 tie_break = self._tie_break(low, high, pair, difference)
-            found.append(down(number + tie_break, 1))
-        return found
+            bounds.append(down(number + tie_break, 1))
+        return bounds
 
     def lowest(self, low: Ends, high: Ends) -> PerCell:
         """The least lead."""
@@ -308,10 +308,10 @@ class PairVotes(_ByVotes):
     def slopes(self, y: Values) -> Values:
         """That of the pair with the least mean in favour of the winner."""
         pair, _, size = self._favour(y)
-        found, rows = np.zeros_like(y), np.arange(len(y))
+        gradient, rows = np.zeros_like(y), np.arange(len(y))
         signs = pair_weights(self.classes, self.winner)
-        found[rows, pair] = signs[pair] / (3.0 * self.classes * size**2)
-        return found
+        gradient[rows, pair] = signs[pair] / (3.0 * self.classes * size**2)
+        return gradient
 
     def _favour(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The winner's pair with the least mean in its favour, that mean, and 1 + its size."""

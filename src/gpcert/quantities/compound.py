@@ -268,12 +268,12 @@ class ClassSums(LeastOfSums, Quantity):
 
     def lowest(self, low: PerCellAndClass, high: PerCellAndClass) -> PerCell:
         """Certified lower bound for all `low_c <= pi_c <= high_c` that add up to one."""
-        xp, found = namespace(low), []
+        xp, sums = namespace(low), []
         ends = [[end[:, c] for c in range(end.shape[1])] for end in (low, high)]
         for row in self.weights:
             total = row_sum(row, *ends)
-            found.append(xp.maximum(total, xp.full_like(total, min(row))))
-        return least_of(found)
+            sums.append(xp.maximum(total, xp.full_like(total, min(row))))
+        return least_of(sums)
 
 
 def row_sum(weights: Weights, low: Ends, high: Ends) -> PerCell:

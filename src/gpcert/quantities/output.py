@@ -247,9 +247,9 @@ class Band(OutputQuantity):
         size = xp.abs(alpha) + xp.abs(ends) + reach
         apart = down(alpha + ends - reach - (gamma(4) * size + TINY), 1)
         nothing = xp.full_like(alpha, -math.inf)
-        found = xp.where(apart > nothing, apart, nothing)  # NaN knows nothing
-        found = xp.where(tangent > found, tangent, found)
-        return xp.minimum(found, xp.full_like(found, LARGEST))
+        bound = xp.where(apart > nothing, apart, nothing)  # NaN knows nothing
+        bound = xp.where(tangent > bound, tangent, bound)
+        return xp.minimum(bound, xp.full_like(bound, LARGEST))
 
     def _on_line(self, alpha: Reals, slope: Reals, v: Reals) -> Reals:
         """Lower bound of the function at one V, where beta < 0: four roundings by the size of the
@@ -257,8 +257,8 @@ class Band(OutputQuantity):
         xp = namespace(alpha)
         along, rise = slope * v, -self.beta * xp.sqrt(v)
         size = xp.abs(alpha) + xp.abs(along) + rise
-        found = down(alpha + along + rise - (gamma(8) * size + TINY), 1)
-        return xp.minimum(found, xp.full_like(found, LARGEST))
+        bound = down(alpha + along + rise - (gamma(8) * size + TINY), 1)
+        return xp.minimum(bound, xp.full_like(bound, LARGEST))
 
     def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
         xp = namespace(q)

@@ -143,7 +143,7 @@ class Region(ABC):
     def pulled_in(self, points: Inputs) -> Annotated[np.ndarray, "n d"]:
         """Points (n, d) moved towards `center` until they are in the region."""
         inside = np.zeros(len(points), dtype=bool)
-        found = np.tile(self.center, (len(points), 1))
+        drawn = np.tile(self.center, (len(points), 1))
         for part in PULLS:
             out = np.flatnonzero(~inside)
             if len(out) == 0:
@@ -151,8 +151,8 @@ class Region(ABC):
             moved = self.center + part * (points[out] - self.center)
             moved = points[out] if part == 1.0 else np.clip(moved, self.lower, self.upper)
             held = np.asarray(self.contains(moved))
-            found[out[held]], inside[out[held]] = moved[held], True
-        return found
+            drawn[out[held]], inside[out[held]] = moved[held], True
+        return drawn
 
     def linear_minimizer(self, g: Any) -> Annotated[np.ndarray, "... d"]:
         """A point that satisfies `contains` and has a small `g.x`, g (d,) or (n, d); of a box the

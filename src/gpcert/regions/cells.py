@@ -50,14 +50,14 @@ class Cells:
     region: Region
     lower: PerCellAndFeature
     upper: PerCellAndFeature
-    own: NormConstraint | None = field(default=None, kw_only=True)
+    balls: NormConstraint | None = field(default=None, kw_only=True)
     """Of cells of many balls inside the region, which is then a box: the ball of each, alike but
     for their centres (B, f), on the backend."""
 
     @property
     def ball(self) -> NormConstraint | None:
         """What a cell is cut to besides its box; `center` is (f,), or (B, f) where each has one."""
-        return self.region.norm_constraint if self.own is None else self.own
+        return self.region.norm_constraint if self.balls is None else self.balls
 
     @staticmethod
     def around(region: Region, center: PerCellAndFeature, half: PerCellAndFeature) -> Cells:
@@ -72,7 +72,7 @@ class Cells:
     @property
     def constraint(self) -> Region | NormConstraint:
         """What knows which points the cells stand for."""
-        return self.region if self.own is None else self.own
+        return self.region if self.balls is None else self.balls
 
     @cached_property
     def middle(self) -> PerCellAndFeature:
@@ -98,7 +98,7 @@ class Cells:
     @property
     def is_box(self) -> bool:
         """Whether bounds over a cell are those over its box."""
-        return self.own is None and not self.region.bounds_cells
+        return self.balls is None and not self.region.bounds_cells
 
     @property
     def widths(self) -> PerCellAndFeature:
@@ -144,13 +144,13 @@ class Cells:
         return batches[0]._others(
             xp.concat([cells.lower for cells in batches], axis=0),
             xp.concat([cells.upper for cells in batches], axis=0),
-            lambda _: xp.concat([c.own.center for c in batches if c.own is not None], axis=0),
+            lambda _: xp.concat([c.balls.center for c in batches if c.balls is not None], axis=0),
         )
 
     def _others(self, lower: Array, upper: Array, centers: Callable[[Array], Array]) -> Cells:
         """Other cells of the region, whose balls' centres, if any, come from those of these."""
-        own = self.own and self.own._replace(center=centers(self.own.center))
-        return Cells(self.region, lower, upper, own=own)
+        balls = self.balls and self.balls._replace(center=centers(self.balls.center))
+        return Cells(self.region, lower, upper, balls=balls)
 
     def linear_minimum(self, g: Vectors) -> PerVector:
         """Certified lower bound of `min g.(x - center)` over each cell, g (B, f) or (B, m, f).
@@ -233,8 +233,8 @@ class Cells:
 
     def _indices(self, axis: Any) -> Array:
         xp, device = namespace(self.lower), array_api_compat.device(self.lower)
-        own = axis if array_api_compat.is_array_api_obj(axis) else np.asarray(axis)
-        return xp.asarray(own, dtype=xp.int64, device=device)
+        index = axis if array_api_compat.is_array_api_obj(axis) else np.asarray(axis)
+        return xp.asarray(index, dtype=xp.int64, device=device)
 
 
 def separable_minima(zeroth: PerCell, first: PerCellAndFeature, half: Array) -> PerCellAndFeature:

@@ -314,14 +314,14 @@ def _check_values(values: Any, integers: np.ndarray, d: int) -> dict[int, np.nda
     both = set(features) & set(integers.tolist())
     if both:
         raise InputError(f"values: feature {min(both)} is among integers= too; name it in one")
-    found = {}
+    checked = {}
     for j in features:
         levels = np.unique(finite_array(f"values of feature {j}", values[j], 1))
         if len(levels) == 0:
             raise InputError(f"values of feature {j}: expected at least one, got none")
         levels.setflags(write=False)
-        found[int(j)] = levels
-    return found
+        checked[int(j)] = levels
+    return checked
 
 
 def _inwards(

@@ -79,5 +79,5 @@ class Frame:
         held = dict(zip(self.fixed.tolist(), self.fixed_values.tolist(), strict=True))
         fixed = np.array([int(j) in held for j in dims], dtype=bool)
         values = np.array([held[int(j)] for j in dims if int(j) in held], dtype=np.float64)
-        own = (self.origin[columns], self.unit[columns], self.radius[columns])
-        return Frame(np.flatnonzero(~fixed), np.flatnonzero(fixed), values, *own, self.backend)
+        scales = (self.origin[columns], self.unit[columns], self.radius[columns])
+        return Frame(np.flatnonzero(~fixed), np.flatnonzero(fixed), values, *scales, self.backend)

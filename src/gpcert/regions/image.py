@@ -95,10 +95,10 @@ class LinearMap:
         """From the columns (q, d) of the inputs, and those of levels in any order."""
         levels: dict[int, tuple[Any, ...]] = {}
         columns: dict[int, np.ndarray] = {}
-        for j, labels, own in blocks:
+        for j, labels, part in blocks:
             if levels.setdefault(j, labels) != labels:
                 raise InputError(f"feature {j}: expected one set of categories, got two")
-            columns[j] = columns[j] + own if j in columns else own
+            columns[j] = columns[j] + part if j in columns else part
         order = sorted(levels)
         parts = [matrix, *(columns[j] for j in order)]
         return LinearMap(np.concatenate(parts, axis=1), shift, {j: levels[j] for j in order})
@@ -109,9 +109,9 @@ class LinearMap:
         ends = np.cumsum([0, *(len(each.matrix) for each in maps)])
         blocks = []
         for first, each in zip(ends, maps, strict=False):
-            for j, labels, own in each.blocks:
-                wide = np.zeros((ends[-1], own.shape[1]))
-                wide[first : first + len(own)] = own
+            for j, labels, part in each.blocks:
+                wide = np.zeros((ends[-1], part.shape[1]))
+                wide[first : first + len(part)] = part
                 blocks.append((j, labels, wide))
         matrix = np.concatenate([each.slopes for each in maps])
         return LinearMap.of_blocks(matrix, np.concatenate([m.shift for m in maps]), blocks)
@@ -128,19 +128,19 @@ class LinearMap:
 
     def sees(self, features: Annotated[np.ndarray, "q"]) -> PerFeature:
         """(d,) whether some of these features depend on each input; `features` is a mask (q,)."""
-        found = np.any(self.slopes[features], axis=0)
-        for j, _, own in self.blocks:
-            found[j] |= bool(np.any(own[features]))
-        return found
+        seen = np.any(self.slopes[features], axis=0)
+        for j, _, part in self.blocks:
+            seen[j] |= bool(np.any(part[features]))
+        return seen
 
     @property
     def blocks(self) -> list[Block]:
         """The inputs that hold categories, their labels and their columns of W (q, labels)."""
-        first, found = self.inputs, []
+        first, blocks = self.inputs, []
         for j, labels in self.levels.items():
-            found.append((j, labels, self.matrix[:, first : first + len(labels)]))
+            blocks.append((j, labels, self.matrix[:, first : first + len(labels)]))
             first += len(labels)
-        return found
+        return blocks
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Features (n, q) of X (n, d), in plain floating point."""
@@ -173,8 +173,8 @@ class LinearMap:
     def then(self, after: LinearMap) -> LinearMap:
         """This map and another after it, its numbers rounded: they define the new map."""
         W = after.slopes
-        blocks = [(j, labels, W @ own) for j, labels, own in self.blocks]
-        blocks += [(self._passed(j), labels, own) for j, labels, own in after.blocks]
+        blocks = [(j, labels, W @ part) for j, labels, part in self.blocks]
+        blocks += [(self._passed(j), labels, part) for j, labels, part in after.blocks]
         return LinearMap.of_blocks(W @ self.slopes, W @ self.shift + after.shift, blocks)
 
     def _passed(self, feature: int) -> int:
@@ -194,11 +194,11 @@ class LinearMap:
 
     def preimage(self, Z: np.ndarray) -> Inputs:
         """Inputs (n, d) whose features are about Z (n, q), as far as there are any."""
-        found = (Z - self.shift) @ self.inverse.T
-        X, first = found[:, : self.inputs].copy(), self.inputs
+        inputs = (Z - self.shift) @ self.inverse.T
+        X, first = inputs[:, : self.inputs].copy(), self.inputs
         for j, labels in self.levels.items():  # the likeliest category
             codes = codes_of(labels)
-            X[:, j] = codes[np.argmax(found[:, first : first + len(codes)], axis=1)]
+            X[:, j] = codes[np.argmax(inputs[:, first : first + len(codes)], axis=1)]
             first += len(codes)
         return X
 
@@ -268,9 +268,9 @@ class Image:
         center = source.center @ self.matrix.T + self.base
         half = source.half / self.unit
         half = up(half @ abs(self.scaled).T + self.offset, half.shape[1] + 4)
-        found = ImageCells(self.region, center - half, center + half, self, source)
-        vars(found).update(center=center, half=half)
-        return found
+        images = ImageCells(self.region, center - half, center + half, self, source)
+        vars(images).update(center=center, half=half)
+        return images
 
     def form(self, weights: Annotated[Array, "q"], unit: Annotated[Array, "q"]) -> _Form | None:
         """`sum_i weights_i (e_i / unit_i)^2` as a form of y; None where it leaves float64."""
@@ -299,9 +299,9 @@ def _largest(V: np.ndarray, D: np.ndarray) -> float:
     """Upper bound of the largest eigenvalue of `D^-1/2 V^T V D^-1/2`."""
     q, f = V.shape
     scaled = V / np.sqrt(D)
-    found = largest_eigenvalue((scaled,), np.eye(f), np.zeros((f, f)))
+    largest = largest_eigenvalue((scaled,), np.eye(f), np.zeros((f, f)))
     # every entry of `scaled` carries four roundings
-    length = np.sqrt(found) + gamma(8) * float(root(np.sum(scaled**2)))
+    length = np.sqrt(largest) + gamma(8) * float(root(np.sum(scaled**2)))
     return float(up(float(length) ** 2, f * q + 16))
 
 

@@ -89,28 +89,29 @@ class Union(Region):
     def project(self, X: Any) -> Annotated[np.ndarray, "... d"]:
         """The nearest of the parts' projections."""
         points, single = self._points(X)
-        found = self._nearest(points, [np.asarray(part.project(points)) for part in self.parts])
-        return found[0] if single else found
+        projected = [np.asarray(part.project(points)) for part in self.parts]
+        nearest = self._nearest(points, projected)
+        return nearest[0] if single else nearest
 
-    def _nearest(self, points: Inputs, found: list[np.ndarray]) -> Inputs:
+    def _nearest(self, points: Inputs, candidates: list[np.ndarray]) -> Inputs:
         """Of one point per part (n, d) the nearest to each of the points."""
         width = np.where(self.upper > self.lower, self.upper - self.lower, 1.0)
-        away = [np.sum(((each - points) / width) ** 2, axis=1) for each in found]
-        return np.stack(found)[np.argmin(away, axis=0), np.arange(len(points))]
+        away = [np.sum(((each - points) / width) ** 2, axis=1) for each in candidates]
+        return np.stack(candidates)[np.argmin(away, axis=0), np.arange(len(points))]
 
     def linear_minimizer(self, g: Any) -> Annotated[np.ndarray, "... d"]:
         """The best of the parts' points."""
         rows, single = self._points(g, "g")
-        found = [np.asarray(part.linear_minimizer(rows)) for part in self.parts]
-        least = np.argmin([np.sum(rows * each, axis=1) for each in found], axis=0)
-        x = np.stack(found)[least, np.arange(len(rows))]
+        vertices = [np.asarray(part.linear_minimizer(rows)) for part in self.parts]
+        least = np.argmin([np.sum(rows * each, axis=1) for each in vertices], axis=0)
+        x = np.stack(vertices)[least, np.arange(len(rows))]
         return x[0] if single else x
 
     def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Inputs:
         """Return n random points (n, d), each of a random part."""
         rng = np.random.default_rng(random_state)
-        found = np.stack([part.sample(n, rng) for part in self.parts])
-        return found[rng.integers(0, len(self.parts), n), np.arange(n)]
+        points = np.stack([part.sample(n, rng) for part in self.parts])
+        return points[rng.integers(0, len(self.parts), n), np.arange(n)]
 
     # ---- cells
 

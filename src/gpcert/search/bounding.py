@@ -18,10 +18,16 @@ from gpcert.errors import SoundnessError
 from gpcert.numerics.arrays import Index, Rows, to_numpy
 from gpcert.numerics.compilation import running_on
 from gpcert.numerics.deadline import checkpoint
-from gpcert.search.boxes import Boxes, QuestionsAndGoals, least_of_each, split_order
 from gpcert.search.problem import bound_of
 from gpcert.search.questions import BatchProblem
-from gpcert.search.state import Frontier, State
+from gpcert.search.state import (
+    Boxes,
+    Frontier,
+    QuestionsAndGoals,
+    State,
+    least_of_each,
+    split_order,
+)
 from gpcert.search.tolerance import Resolution
 
 Places = list[tuple[np.ndarray, np.ndarray]]

@@ -25,12 +25,17 @@ from gpcert.numerics.compilation import running_on
 from gpcert.numerics.deadline import OutOfTime, checkpoint
 from gpcert.regions import Box, Cells, Region
 from gpcert.regions.base import NormConstraint
-from gpcert.search.batches import batch_size, bytes_per_cell
 from gpcert.search.branch_and_bound import solve_batch
 from gpcert.search.local_search import Jumps
 from gpcert.search.problem import Budget, StopReason, bound_of, stop_if_interrupted
-from gpcert.search.questions import BatchProblem, FirstPoints, ManyBoxes
-from gpcert.search.stopping import StoppingRule, WithinTolerance
+from gpcert.search.questions import (
+    BatchProblem,
+    FirstPoints,
+    ManyBoxes,
+    StoppingRule,
+    WithinTolerance,
+)
+from gpcert.search.region_evaluator import batch_size, bytes_per_cell
 from gpcert.search.tolerance import Tolerance
 
 BATCH_BYTES = 5.0e8
@@ -113,10 +118,10 @@ class BoxFamily:
         """Enclosures over boxes in the free features, or at points where `high` is None; all
         questions share the coordinates. Where they are balls, each box is cut to that of its
         question; a point is what it is."""
-        own, place = None, self.backend.asarray
+        balls, place = None, self.backend.asarray
         if self.balls is not None and high is not None:
-            own = self.balls._replace(center=place(self.balls.center[question]))
-        cells = Cells(self.whole, place(low), place(low if high is None else high), own=own)
+            balls = self.balls._replace(center=place(self.balls.center[question]))
+        cells = Cells(self.whole, place(low), place(low if high is None else high), balls=balls)
         return Evaluation(self.local, cells, optional, learnt)
 
     def at_points(self, X: Inputs, optional: bool = True) -> Iterator[Evaluation]:

@@ -6,14 +6,17 @@ Proofs: docs/mathematics.md, statements 14.1 and 14.2.
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
+from gpcert.numerics.arrays import Index, Rows
 from gpcert.numerics.deadline import OutOfTime, until
 from gpcert.search.bounding import Bounding
-from gpcert.search.branching import Branch, first_shrink
 from gpcert.search.local_search import Descent
 from gpcert.search.problem import (
     Clock,
@@ -25,10 +28,16 @@ from gpcert.search.problem import (
     StopReason,
     check_bounds,
 )
-from gpcert.search.questions import BatchProblem, BatchResult, FirstPoints, OneRegion
+from gpcert.search.questions import (
+    BatchProblem,
+    BatchResult,
+    DecidedLevel,
+    FirstPoints,
+    OneRegion,
+    WithinTolerance,
+)
 from gpcert.search.region_evaluator import RegionEvaluator
-from gpcert.search.state import State
-from gpcert.search.stopping import DecidedLevel, WithinTolerance
+from gpcert.search.state import HALVINGS, Boxes, Incumbents, QuestionsAndGoals, State
 from gpcert.search.tolerance import Tolerance
 
 FIRST_BOX_SECONDS = 0.5
@@ -40,6 +49,19 @@ POLISH_GAIN = 0.1
 FIRST_LOOK = 64
 """Boxes of a question after which it is first looked at what rounding alone leaves; the number
 doubles from look to look."""
+
+HOPELESS = 6.0
+"""Halves are halved at once where their gaps are expected to exceed so many times what is allowed:
+bounding them first would only add boxes."""
+
+SMALL_BATCH = 256
+"""That is done up to so many boxes at a time: of more, the bounds in between are worth knowing."""
+
+STEEPEST = 6.0
+"""Before anything is known, gaps are expected to fall like this power of the width."""
+
+SLOWEST = 0.99
+"""Gaps are expected to fall by a hundredth at least."""
 
 
 def solve(problem: Problem) -> SearchResult:
@@ -262,3 +284,74 @@ class _Search:
         self.work.state = replace(
             state, resolution=resolution, looks=state.looks + 1, next_look=later
         )
+
+
+def first_shrink(f: int) -> float:
+    """By how much halving a box of f features is expected to lessen its gap at first."""
+    return 0.5 ** (STEEPEST / max(1, f))
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """Boxes that are to be split, and for each the goal that is farthest from what it `needed`."""
+
+    index: np.ndarray
+    """Their numbers (n,) in the frontier."""
+    boxes: Boxes
+    goal: np.ndarray
+    """(n,)."""
+    open: np.ndarray
+    """(n, G) for which goals they are open."""
+
+    @staticmethod
+    def most_urgent(
+        boxes: Boxes, open_: Annotated[np.ndarray, "n G"], needed: QuestionsAndGoals, most: int
+    ) -> Branch:
+        """Of all boxes those that lie farthest below the bounds (Q, G) that would settle them."""
+        with np.errstate(invalid="ignore"):  # while nothing is known
+            urgency = needed[boxes.question] - boxes.lower
+        urgency = np.where(np.isnan(urgency), np.inf, urgency)
+        urgency = np.where(open_, urgency, -np.inf)
+        index = np.argsort(-urgency.max(axis=1), kind="stable")[:most]
+        goal = np.argmax(urgency[index], axis=1)
+        return Branch(index, boxes.take(index), goal, open_[index])
+
+    def parts(
+        self, times: Annotated[np.ndarray, "n"], cuts: Callable[[Rows], Rows]
+    ) -> tuple[Boxes, Index]:
+        """Boxes that cover these, and of which box each is a part: halved so many times along the
+        axes that gain most for its goal, where `cuts` says."""
+        axes = self.boxes.axes[np.arange(len(self.boxes)), self.goal]
+        return self.boxes.parts(axes, times, cuts)
+
+    def times(
+        self, known: Incumbents, needed: QuestionsAndGoals, shrink: float, room: int
+    ) -> Annotated[np.ndarray, "n"]:
+        """How often to halve each of the boxes, `room` being how many fit a batch.
+
+        Once more where the halves would be expected to stay open by far; any number is valid.
+        """
+        n = len(self.boxes)
+        value = known.values[self.boxes.question, self.goal]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            allowed = value - needed[self.boxes.question, self.goal]
+            gaps = value - self.boxes.lower[np.arange(n), self.goal]
+            steps = np.log(gaps / (HOPELESS * allowed)) / -math.log(shrink)
+            more = np.clip(np.nan_to_num(np.ceil(steps) - 1.0, nan=0.0), 0, HALVINGS - 1)
+        most = max(2, min(room, SMALL_BATCH) // n)
+        return np.minimum(1 + more.astype(int), most.bit_length() - 1)
+
+    def shrink(
+        self, times: Annotated[np.ndarray, "n"], children: Boxes, origin: Index, known: Incumbents
+    ) -> float | None:
+        """From the bounds of boxes and of their children, how fast gaps fall; None if unknown."""
+        g = self.goal[origin]
+        value = known.values[children.question, g]
+        with np.errstate(invalid="ignore"):
+            old = value - self.boxes.lower[origin, g]
+            new = value - children.lower[np.arange(len(g)), g]
+        seen = np.isfinite(old) & (old > 0)
+        if not seen.any():
+            return None
+        ratio = np.maximum(new[seen] / old[seen], 1e-3) ** (1.0 / times[origin[seen]])
+        return min(float(np.median(ratio)), SLOWEST)

@@ -1,4 +1,5 @@
-"""How boxes of one region are bounded in batches, and where: on the CPU first, then on the GPU."""
+"""How many boxes are bounded at a time, as many as a fixed amount of work and memory allows; and
+how those of one region are bounded, on the CPU first, then on the GPU."""
 
 from __future__ import annotations
 
@@ -9,10 +10,28 @@ import numpy as np
 
 from gpcert.enclosures import Evaluation, LocalModel, Portfolio, local_model
 from gpcert.enclosures.goals import Goal
+from gpcert.kernels import Kernel
+from gpcert.kernels.composite import Expressed
+from gpcert.kernels.expansions.capabilities import SectionKernel
 from gpcert.model.committee import Model
+from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend, PerCell, PerCellAndFeature
 from gpcert.regions import Cells, Region
-from gpcert.search.batches import batch_size, bytes_per_cell
+
+LARGEST_BATCH = 8192
+"""Boxes at a time; matrix products no longer gain beyond it on a CPU."""
+
+LARGEST_WORK = 2.0e10
+"""Multiplications a batch may take (about half a second on two cores): what a time budget that ends
+inside a batch throws away. A fixed amount, not a measured time, so that runs repeat exactly."""
+
+PASSES = 2.5e4
+"""Multiplications that take as long as one value of a kernel with all that is bounded of its
+derivatives, where that is many passes over arrays: of all kernels but squared exponentials, once
+for each that a sum or product is made of (measured: 0.4 to 0.9 microseconds)."""
+
+GPU_SPEED = 64
+"""How many times more a GPU takes in its stride."""
 
 HOST_SHARE = 0.5
 """Of a CPU's batch: how many boxes a search has bounded before it moves to a GPU."""
@@ -77,3 +96,43 @@ class RegionEvaluator:
     def _move(self) -> None:
         if self.backend != self.wanted and self._boxes >= HOST_SHARE * self.batch_size:
             self._moved, self.backend = self._local(self.wanted), self.wanted
+
+
+def bytes_per_cell(model: Model, f: int) -> float:
+    """Memory of one box of f free features while it is bounded."""
+    # kernel rows and their derivatives, second and (for few features) third moments
+    moments = 16 * f * f + (8 * f**3 if f <= 12 else 0)
+    return 8.0 * sum(
+        24 * len(member.points) + 2 * f * len(member.points) + moments for member in model.members
+    )
+
+
+def batch_size(model: Model, f: int, goals: Sequence[Goal], backend: Backend) -> int:
+    """Boxes per batch of f free features: as many as a fixed amount of work allows, at least 2."""
+    members = model.members
+    sizes = [len(member.points) for member in members]
+    variance = any(goal.needs_variance for goal in goals)
+    work = sum(N * (f + 3.0) * (N if variance else f) for N in sizes)
+    work = work + sum(N * PASSES * _passes(m) for N, m in zip(sizes, members, strict=True))
+    if variance:
+        # outputs with precisions of their own (several classes) take their time each, and the
+        # eigenvalues of their Hessians too
+        further = sum(member.precision_count - 1 for member in members)
+        work = work + further * (sizes[0] ** 2 * (f + 3.0) + 60.0 * f**3)
+    speed = GPU_SPEED if backend.gpu else 1
+    size = min(LARGEST_BATCH * speed, 2 * int(LARGEST_WORK * speed / (2.0 * max(work, 1.0))))
+    # a goal that is slow on every box asks for small batches: budgets are met between them
+    wishes = (goal.most_cells(model, f) for goal in goals)
+    return max(2, min([size, *(2 * wish for wish in wishes if wish is not None)]))
+
+
+def _passes(member: Posterior) -> int:
+    """How many kernels are bounded by many passes: the leaves of an expression, none of a squared
+    exponential alone."""
+    kernel = member.unit.kernel
+    return 0 if isinstance(kernel, SectionKernel) else _leaves(kernel)
+
+
+def _leaves(kernel: Kernel) -> int:
+    whole = kernel.expression if isinstance(kernel, Expressed) else kernel
+    return sum(map(_leaves, whole.parts)) or 1

@@ -70,9 +70,9 @@ class AdapterContract:
 
     def test_it_is_an_adapter_with_a_table(self) -> None:
         """The four names are there, and the table names every model."""
-        found = check_adapter(self.adapter, "adapter")
-        assert found.LIBRARY
-        for row in found.SUPPORTED:
+        adapter = check_adapter(self.adapter, "adapter")
+        assert adapter.LIBRARY
+        for row in adapter.SUPPORTED:
             assert row.model, row
             assert row.likelihood, row
             assert row.kernels, row
@@ -104,7 +104,7 @@ class AdapterContract:
         for quantity, values in _quantities(posterior, library).items():
             width = np.abs(values).max(0)
             for index, label in _outputs(posterior, quantity, values.shape[1]):
-                found = gpcert.prediction_range(
+                bounds = gpcert.prediction_range(
                     posterior,
                     region,
                     quantity=quantity,
@@ -113,8 +113,8 @@ class AdapterContract:
                 )
                 own, slack = values[:, index], self.tolerance * float(width[index])
                 # the library rounds; what is certified does not
-                assert found.minimum.lower - slack <= own.min(), (found, own.min())
-                assert own.max() <= found.maximum.upper + slack, (found, own.max())
+                assert bounds.minimum.lower - slack <= own.min(), (bounds, own.min())
+                assert own.max() <= bounds.maximum.upper + slack, (bounds, own.max())
                 compared += 1
         assert compared or library.decision is not None
 
@@ -179,16 +179,16 @@ def _asked(conversion: Conversion, X: np.ndarray) -> LibraryPrediction:
 
 def _quantities(model: Model, library: LibraryPrediction) -> dict[QuantityName, np.ndarray]:
     """What the library reports and a range can be asked of, each (n, outputs)."""
-    found: dict[QuantityName, np.ndarray] = {}
+    predictions: dict[QuantityName, np.ndarray] = {}
     if library.classes is not None:
-        found["probability"] = library.classes
+        predictions["probability"] = library.classes
     if isinstance(model, Committee):
-        return found
+        return predictions
     if library.probability is not None:
-        found["probability"] = library.probability[:, None]
+        predictions["probability"] = library.probability[:, None]
     parts: dict[QuantityName, Any] = {"mean": library.mean, "variance": library.variance}
-    found.update({name: part for name, part in parts.items() if part is not None})
-    return found
+    predictions.update({name: part for name, part in parts.items() if part is not None})
+    return predictions
 
 
 def _outputs(model: Model, quantity: str, count: int) -> list[tuple[int, Any]]:

@@ -55,8 +55,8 @@ def coefficients(value: Any, count: int) -> list[Any]:
     [1.0, 4.0, 4.0, 0.0]
     """
     module = flint()
-    found = value.coeffs() if isinstance(value, module.arb_series) else [module.arb(value)]
-    return [*found, *[module.arb(0)] * count][:count]
+    known = value.coeffs() if isinstance(value, module.arb_series) else [module.arb(value)]
+    return [*known, *[module.arb(0)] * count][:count]
 
 
 def dot(a: Sequence[Any], b: Sequence[Any]) -> Any:

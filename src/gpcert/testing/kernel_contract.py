@@ -252,9 +252,9 @@ class KernelContract(KernelCase):
 
     def _bounds(self, c: np.ndarray, delta: np.ndarray) -> dict[str, float]:
         """The kernel's bounds over one box."""
-        found = self.kernel.derivative_bounds(delta[None, :], c[None, :])
-        names = {f"R{n}": found.remainder(n) for n in range(3)}
-        names |= {f"b{n}": found.lengths[n] for n in range(4)}
+        bounds = self.kernel.derivative_bounds(delta[None, :], c[None, :])
+        names = {f"R{n}": bounds.remainder(n) for n in range(3)}
+        names |= {f"b{n}": bounds.lengths[n] for n in range(4)}
         for name in ("R0", "R1", "b2", "b3"):
             again = getattr(self.kernel, name)(delta[None, :], c[None, :])
             assert np.array_equal(np.ravel(again), np.ravel(names[name]))

@@ -57,15 +57,17 @@ def _root(square: Any) -> Any:
     module = flint()
     if not isinstance(square, module.arb_series):
         return square.sqrt()
-    found = square.coeffs()
-    first = next((n for n, c in enumerate(found) if not (c.is_exact() and c.is_zero())), None)
+    coefficients = square.coeffs()
+    first = next(
+        (n for n, c in enumerate(coefficients) if not (c.is_exact() and c.is_zero())), None
+    )
     if first is None:
         return 0 * square
     if first == 0:
         return square.sqrt()
     assert first % 2 == 0, "a squared distance begins with an even power"
     tau = module.arb_series([0, 1])
-    return module.arb_series(found[first:], square.prec - first).sqrt() * tau ** (first // 2)
+    return module.arb_series(coefficients[first:], square.prec - first).sqrt() * tau ** (first // 2)
 
 
 def radial(shape: Callable[[dict[str, Any], Any], Any]) -> Formula:

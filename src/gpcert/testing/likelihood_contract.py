@@ -247,11 +247,11 @@ class LikelihoodContract:
         rows = ([1.3, -2.1, 0.0, 3.7], [-0.1, 1.2, 1.6, -2.3], [0.0, 0.3, 0.0, 5.9])
         alpha, beta, v = (xp.astype(backend.asarray(row), getattr(xp, kind)) for row in rows)
         a, b, w = (xp.astype(part, xp.float64) for part in (alpha, beta, v))
-        found, exact = [*self.likelihood.enclose(alpha, v)], [*self.likelihood.enclose(a, w)]
+        computed, exact = [*self.likelihood.enclose(alpha, v)], [*self.likelihood.enclose(a, w)]
         for line in (self.likelihood.line_minimum, self.likelihood.line_maximum):
-            found.append(line(alpha, beta, v, 2 * v))
+            computed.append(line(alpha, beta, v, 2 * v))
             exact.append(line(a, b, w, 2 * w))
-        for x, y in zip(found, exact, strict=True):
+        for x, y in zip(computed, exact, strict=True):
             np.testing.assert_array_equal(to_numpy(x), to_numpy(y))
 
     def test_backends_agree(self, backend_name: str) -> None:

@@ -43,9 +43,9 @@ class NodeCase:
 
     def host(self, values: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
         """Numbers of the node on the host, broadcast to (B, N); a NaN fails."""
-        found = np.asarray(to_numpy(values), dtype=np.float64)
-        assert not np.any(np.isnan(found)), "NaN"
-        return np.broadcast_to(found, self.shape if shape is None else shape)
+        array = np.asarray(to_numpy(values), dtype=np.float64)
+        assert not np.any(np.isnan(array)), "NaN"
+        return np.broadcast_to(array, self.shape if shape is None else shape)
 
     def place(self, values: np.ndarray) -> Array:
         """Host numbers on the case's backend."""
@@ -54,8 +54,8 @@ class NodeCase:
     def inside(self, b: int, most: int = 3) -> np.ndarray:
         """Points of cell b and of the region: centre, corners, random ones, training points."""
         near = self.points[:, self.frame.free]
-        found = cell_points(self.cells, b, self.rng, near)
-        return found if len(found) <= most else found[self.rng.permutation(len(found))[:most]]
+        points = cell_points(self.cells, b, self.rng, near)
+        return points if len(points) <= most else points[self.rng.permutation(len(points))[:most]]
 
     def directions(self, count: int) -> list[np.ndarray]:
         """Random directions in frame coordinates (f,), each with its opposite."""
@@ -77,8 +77,8 @@ class NodeCase:
         with series_length(order + 3):
             tau = flint().arb_series([0, 1])
             at = [a + s * tau for a, s in zip(x, step, strict=True)]
-            found = coefficients(self.reference(at, z), order + 1)
-        return [math.factorial(n) * c for n, c in enumerate(found)]
+            series = coefficients(self.reference(at, z), order + 1)
+        return [math.factorial(n) * c for n, c in enumerate(series)]
 
 
 def node_case(

@@ -114,13 +114,13 @@ def _check_jet(
         real = [arb(0)] * 3
         for w, z in zip(weights, targets, strict=True):
             if w != 0:
-                found = case.derivatives(case.centers[b], case.raw(direction), z, 2)
-                real = [r + w * k for r, k in zip(real, found, strict=True)]
+                parts = case.derivatives(case.centers[b], case.raw(direction), z, 2)
+                real = [r + w * k for r, k in zip(real, parts, strict=True)]
         slope = dot(exact(gradient), direction)
         curvature = _form(hessian, direction)
         length = _norm(direction)
-        for n, found in enumerate((arb(float(value)), slope, curvature)):
-            gap = abs(found - real[n])
+        for n, computed in enumerate((arb(float(value)), slope, curvature)):
+            gap = abs(computed - real[n])
             assert not gap > allowed[n] * length**n, f"derivative {n} of the jet off its error"
 
 
@@ -138,8 +138,8 @@ def check_diagonal_jet(case: NodeCase) -> None:
         _check_jet(case, b, [here], [arb(1)], jet, allowed)
         for e in case.directions(1) if math.isfinite(error[b]) else []:
             direction = exact(e)
-            found = _form(matrix[b], direction)
-            gap = abs(found - _mixed(case, here, case.raw(direction)))
+            form = _form(matrix[b], direction)
+            gap = abs(form - _mixed(case, here, case.raw(direction)))
             assert not gap > arb(error[b]) * _norm(direction) ** 2, "mixed derivatives"
 
 
@@ -263,8 +263,8 @@ def check_lines(case: NodeCase) -> None:
     sums = [(t, lines_minimum(case, t)) for t in (*signs, *alone)]
     any_weights = case.rng.normal(size=(B, N))
     for t in (any_weights, alone[0]):
-        found = case.host(affine_lower_bound(lines, case.place(t)), (B,))
-        sums.append((t, [arb(bound) for bound in found]))
+        bounds = case.host(affine_lower_bound(lines, case.place(t)), (B,))
+        sums.append((t, [arb(bound) for bound in bounds]))
     for b in range(B):
         for x in case.inside(b):
             real = [case.reference(exact(x), z) for z in case.targets]
@@ -283,7 +283,7 @@ def lines_minimum(case: NodeCase, t: np.ndarray) -> list[Any]:
     arb = flint().arb
     lines = affine_relaxation(case.batch)
     sums = [arb(0)] * len(case.cells)
-    found: dict[int, tuple[Any, np.ndarray]] = {}
+    slopes: dict[int, tuple[Any, np.ndarray]] = {}
     for weights, line in (
         (np.maximum(t, 0.0), lines.under),
         (np.minimum(t, 0.0), lines.over),
@@ -294,9 +294,9 @@ def lines_minimum(case: NodeCase, t: np.ndarray) -> list[Any]:
         assert len({id(carrier) for carrier, _ in line.slopes}) == len(line.slopes)
         for carrier, slope in line.slopes:
             part = np.where(weights == 0.0, 0.0, weights * case.host(slope))
-            _, before = found.get(id(carrier), (carrier, np.zeros_like(part)))
-            found[id(carrier)] = (carrier, before + part)  # no point is in both: exact
-    for carrier, slope in found.values():
+            _, before = slopes.get(id(carrier), (carrier, np.zeros_like(part)))
+            slopes[id(carrier)] = (carrier, before + part)  # no point is in both: exact
+    for carrier, slope in slopes.values():
         least = case.host(carrier.minimum(case.place(slope)), (len(case.cells),))
         sums = [a + arb(m) for a, m in zip(sums, least, strict=True)]
     return [arb.neg_inf() if a.is_nan() else a for a in sums]

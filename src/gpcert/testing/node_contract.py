@@ -133,7 +133,7 @@ class NodeContract(KernelContract):
     def test_bounds_grow_with_the_cell(self) -> None:
         """A smaller cell with the same centre is never bounded worse, up to rounding."""
         cases = [self.small_case(h) for h in (0.05, 0.1, 0.4, 1.6)]
-        found = []
+        remainders = []
         for case in cases:
             bounds = [case.host(part) for part in case.batch.variations()]
             sizes = case.node.derivative_bounds(case.geometry)
@@ -141,8 +141,8 @@ class NodeContract(KernelContract):
             if has_lines(case.batch):
                 lines = affine_relaxation(case.batch)
                 bounds += [case.host(lines.high), -case.host(lines.low)]
-            found.append(bounds)
-        for smaller, larger in pairwise(found):
+            remainders.append(bounds)
+        for smaller, larger in pairwise(remainders):
             for n, (a, b) in enumerate(zip(smaller, larger, strict=True)):
                 assert np.all(a <= b + 1e-11 * (np.abs(b) + 1e-200)), f"bound {n}"
 

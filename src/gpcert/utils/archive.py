@@ -137,26 +137,26 @@ class Archive:
         if not any(descr[1:].startswith(kind) for kind in kinds):
             raise InputError(f"{name}: expected numbers of type {' or '.join(kinds)}, got {descr}")
         numbers = tuple(map(int, shape.replace(",", " ").split()))
-        found = _Entry(info, np.dtype(descr), numbers, fortran == "True", start)
-        if found.size != info.file_size - start:
+        entry = _Entry(info, np.dtype(descr), numbers, fortran == "True", start)
+        if entry.size != info.file_size - start:
             raise InputError(
-                f"{name}: expected {found.size} bytes for the shape {found.shape}, "
+                f"{name}: expected {entry.size} bytes for the shape {entry.shape}, "
                 f"got {info.file_size - start}"
             )
-        return found
+        return entry
 
     def _bytes(self, entry: _Entry) -> bytearray:
         """The array's bytes; the checksum is compared when the last one has been read."""
-        found = bytearray()
+        data = bytearray()
         with self._zip.open(entry.info) as stream:
             stream.read(entry.start)
             while piece := stream.read(PIECE):
-                found += piece
-                if len(found) > entry.size:
+                data += piece
+                if len(data) > entry.size:
                     break
-        if len(found) != entry.size:
+        if len(data) != entry.size:
             raise InputError(f"{entry.info.filename}: expected {entry.size} bytes")
-        return found
+        return data
 
 
 @contextmanager
@@ -191,12 +191,12 @@ def read_arrays(
     """
     with open_archive(path, "a file of Posterior.save") as archive:
         header = from_json(archive.text("header"))
-        found = header.get("format") if isinstance(header, dict) else None
-        if not isinstance(found, str) or found not in checks:
+        form = header.get("format") if isinstance(header, dict) else None
+        if not isinstance(form, str) or form not in checks:
             expected = " or ".join(map(repr, checks))
-            raise InputError(f"expected format {expected}, got {found!r}")
+            raise InputError(f"expected format {expected}, got {form!r}")
         names = [name for name in archive.names if name != "header"]
-        checks[found](header, archive.shapes(names, ("f8",)))
+        checks[form](header, archive.shapes(names, ("f8",)))
         arrays = {name: archive.array(name, ("f8",)) for name in names}
         return header, {n: array.astype(np.float64, copy=False) for n, array in arrays.items()}
 
@@ -293,9 +293,9 @@ def _constant(name: str) -> Any:
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    record = dict(pairs)
+    if len(record) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"expected every name once, got {twice!r} twice")
-    return found
+    return record

@@ -26,12 +26,12 @@ def package_version() -> str:
 
 def check_numpy() -> None:
     """An `ImportError` where NumPy is too old; where it is not loaded yet, it is not loaded."""
-    found = _numpy_version()
-    parts = found.split(".")[:2]
+    version = _numpy_version()
+    parts = version.split(".")[:2]
     if all(part.isdigit() for part in parts) and tuple(map(int, parts)) < NUMPY:
         least = ".".join(map(str, NUMPY))
         raise ImportError(
-            f"gpcert: expected NumPy {least} or newer, found {found}; install it with: "
+            f"gpcert: expected NumPy {least} or newer, found {version}; install it with: "
             f"pip install 'numpy>={least}'"
         )
 

@@ -8,6 +8,7 @@ import pytest
 
 from gpcert.study.experiments import experiment_named, is_current
 from gpcert.study.experiments.results import read_all
+from gpcert.study.report import write_report
 from gpcert.study.report.markdown import _text as escaped
 
 PLACE = Path(__file__).parents[3] / "docs" / "results"
@@ -46,6 +47,11 @@ def test_kept_results_are_of_full_runs_and_small(kept):
     assert sorted(kept) == NAMES
     assert {result.scale for result in kept.values()} == {"full"}
     assert sum(path.stat().st_size for path in PLACE.rglob("*")) < 3_500_000
+
+
+def test_the_page_of_all_kept_results_is_small(tmp_path):
+    page = write_report(PLACE, output=tmp_path / "report.html")
+    assert page.stat().st_size < 2_000_000
 
 
 def test_every_experiment_that_the_table_of_claims_names_is_there():

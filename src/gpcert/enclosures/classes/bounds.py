@@ -132,9 +132,9 @@ class ClassBounds:
     def split_scores(self) -> PerCellAndFeature:
         """(B, f): about how much the expansion's rest falls when an axis is halved."""
         xp = namespace(self.evaluation.cells.lower)
-        own = self.latent.split_scores()
+        scores_of_features = self.latent.split_scores()
         if isinstance(self.latent.geometry.cells, ImageCells):
-            return own  # the axes of an image are others
+            return scores_of_features  # the axes of an image are others
         sizes, half = self.place.sizes, self.place.geometry.half
         A, W = sizes.mean[:, None], sizes.spread[:, None]
         third, fourth, fifth, sixth = UNIMODAL_BOUNDS[2:6]
@@ -143,7 +143,7 @@ class ClassBounds:
         moved = xp.sqrt(xp.sum(sizes.slope**2, axis=1)) * half
         spread = xp.sqrt(xp.sum(sizes.spread_slope**2, axis=(1, 2))) * half
         # the bends grow with the squared widths
-        share = own / (xp.sum(own, axis=1, keepdims=True) + TINY)
+        share = scores_of_features / (xp.sum(scores_of_features, axis=1, keepdims=True) + TINY)
         bend = 2.0 * sizes.mean_bend[:, None] * share, 2.0 * sizes.spread_bend[:, None] * share
         return by_mean * (moved + bend[0]) + by_spread * (spread + bend[1])
 
@@ -189,9 +189,9 @@ class ClassBounds:
         if not moves or not self.evaluation.optional or not self.evaluation.wants(name):
             return nothing
         (_, k), (w, c) = used
-        found = Leader(self.pairs, c, k).lower()
-        self.evaluation.report(name, bool(xp.any(found > 0)))
-        return down(w * found, 1)
+        lead = Leader(self.pairs, c, k).lower()
+        self.evaluation.report(name, bool(xp.any(lead > 0)))
+        return down(w * lead, 1)
 
     def _by_ranges(self, weights: Weights) -> Array:
         """The least sum that the classes' own ranges and their sum 1 allow.

@@ -47,9 +47,9 @@ def least_on_faces(
     least `f(x') exp(-rho2 / 2)`, if that is positive.
     """
     xp = namespace(latent.cells.lower)
-    found, kept = bound(latent), xp.ones_like(latent.geometry.rho2)
+    least, kept = bound(latent), xp.ones_like(latent.geometry.rho2)
     for _ in range(ROUNDS):
-        if bool(found[0] > 0):
+        if bool(least[0] > 0):
             break
         local, expansion = latent.evaluation.local, latent.evaluation.expansion
         assert isinstance(local.kernel, QuadraticForms)
@@ -58,8 +58,8 @@ def least_on_faces(
             break
         kept = down(kept * xp.exp(-0.5 * latent.geometry.rho2), EXP_ULPS + 8)
         latent = face_of(latent, signs)
-        found = bound(latent)
-    return xp.where(found > 0, down(found * kept, 2), found)
+        least = bound(latent)
+    return xp.where(least > 0, down(least * kept, 2), least)
 
 
 def face_of(latent: LatentOutputs, signs: Annotated[Array, "f"]) -> LatentOutputs:

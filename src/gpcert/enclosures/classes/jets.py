@@ -122,8 +122,8 @@ def independent_jet(likelihood: ClassLikelihood, place: Reference, c: int) -> Cl
     mu, L, R = place.apart_means, place.L, place.R
     n = L.shape[1]
     unit = xp.asarray(np.eye(mu.shape[1])[c], device=mu.device)
-    found = likelihood.independent_moments(mu, place.apart, unit)
-    p, Q = found.gradient[:, 1:], found.hessian[:, 1:, 1:]
+    moments = likelihood.independent_moments(mu, place.apart, unit)
+    p, Q = moments.gradient[:, 1:], moments.hessian[:, 1:, 1:]
     Lt = xp.matrix_transpose(L)
     first, second = (Lt @ p[:, :, None])[:, :, 0], Lt @ Q @ L
     size = frobenius(L)
@@ -133,11 +133,11 @@ def independent_jet(likelihood: ClassLikelihood, place: Reference, c: int) -> Cl
     moved = [0.5 * b[j + 1] * E for j in range(3)]
     length = root(xp.sum(p * p, axis=1))
     errors = [
-        found.errors[:, 0] + moved[0],
-        size * (n**0.5 * found.errors[:, 1] + gamma(n + 2) * length) + moved[1],
-        size**2 * (n * found.errors[:, 2] + gamma(2 * n + 4) * frobenius(Q)) + moved[2],
+        moments.errors[:, 0] + moved[0],
+        size * (n**0.5 * moments.errors[:, 1] + gamma(n + 2) * length) + moved[1],
+        size**2 * (n * moments.errors[:, 2] + gamma(2 * n + 4) * frobenius(Q)) + moved[2],
     ]
     errors = up(xp.stack(errors, axis=1), 4 * n * n + 32)
-    products, lost = likelihood.products(found.value, found.gradient, found.errors, c)
+    products, lost = likelihood.products(moments.value, moments.gradient, moments.errors, c)
     lost = up(lost + moved[0], 4)
-    return ClassJet(found.value, (first, second), errors, (), products, lost)
+    return ClassJet(moments.value, (first, second), errors, (), products, lost)

@@ -114,15 +114,15 @@ def joint_bends(
     if not latent.together or local.image is not None:
         return None
     xp, geometry = namespace(variances.center), latent.geometry
-    found = [latent.variance(j) for j in range(layout.outputs)]
-    factors = np.array([float(v.units.factor) for v in found])
-    shifts = np.array([float(v.units.shift) for v in found])
+    enclosures = [latent.variance(j) for j in range(layout.outputs)]
+    factors = np.array([float(v.units.factor) for v in enclosures])
+    shifts = np.array([float(v.units.shift) for v in enclosures])
     device = variances.center.device
-    middles = xp.stack([v.middle for v in found], axis=1)
+    middles = xp.stack([v.middle for v in enclosures], axis=1)
     size = xp.abs(variances.center) + 2.0 * xp.asarray(np.abs(shifts), device=device)
     size = size + xp.sum(xp.abs(variances.slope) * geometry.half[:, None, :], axis=2)
     left = xp.asarray(factors, device=device) * middles + gamma(16) * size
-    operator, step = local.operator, found[0].spread  # one kernel: one step for all
+    operator, step = local.operator, enclosures[0].spread  # one kernel: one step for all
     matrices = layout.matrices
     constant = np.tensordot(np.abs(shifts), matrices, axes=1)
     return JointBends(
@@ -155,20 +155,20 @@ def joint_sizes(
     fixed, fixed_error = _fixed(change, joint, R)
     fixed_trace = xp.sum(fixed * eye[:, 0], axis=1, keepdims=True)
     parts = []
-    for own, size, still in (
+    for images, size, still in (
         (trace, trace_size, fixed_trace),
         (rows, rows_size, fixed - eye[:, 0] * fixed_trace / n),
     ):
-        bend = (xp.abs(own) @ joint.left[:, :, None])[:, :, 0]
+        bend = (xp.abs(images) @ joint.left[:, :, None])[:, :, 0]
         lost = gamma(count) * (size @ (moved + joint.left)[:, :, None])[:, :, 0]
         lost = lost + (n + 1.0) * fixed_error[:, None]
-        slope = own @ variances.slope
+        slope = images @ variances.slope
         entries = up(xp.abs(still) + linear_reach(geometry, slope), 4) + bend + lost
-        found = euclidean(entries)
-        if own.shape[1] > 1:
-            together = _longest_change((still, slope, own), joint.left, geometry)
-            found = xp.minimum(found, up(together + euclidean(lost + gamma(8) * entries), 4))
-        parts.append(found)
+        length = euclidean(entries)
+        if images.shape[1] > 1:
+            together = _longest_change((still, slope, images), joint.left, geometry)
+            length = xp.minimum(length, up(together + euclidean(lost + gamma(8) * entries), 4))
+        parts.append(length)
     bent = _rows(R, joint.prior[None])[:, :, 0]
     bent_size = _rows(xp.abs(R), xp.abs(joint.prior)[None])[:, :, 0] * gamma(count)
     prior = xp.abs(bent) + bent_size
@@ -178,9 +178,9 @@ def joint_sizes(
     skew = parts[1] + joint.half * euclidean(prior) + joint.growth * (constant + base_skew)
     usable = joint.growth <= 0.5
     rest = xp.where(usable, 1.0 - joint.growth, xp.ones_like(skew))
-    found = (up(x / rest, count) for x in (whole, skew))
+    shares = (up(x / rest, count) for x in (whole, skew))
     infinite = xp.full_like(skew, math.inf)
-    total, apart = (xp.where(usable & ~xp.isnan(x), x, infinite) for x in found)
+    total, apart = (xp.where(usable & ~xp.isnan(x), x, infinite) for x in shares)
     return total, apart
 
 
@@ -201,16 +201,16 @@ def _base_sizes(R: Array, L: Array) -> tuple[Array, Array]:
 def _longest_change(
     change: tuple[Array, Array, Array], left: Array, geometry: ScaledCells
 ) -> Array:
-    """Upper bound (B,) of the length of `still + slope d + own N`, `|N_j| <= left_j`: the longest
-    image of the box of (d, 1, N) (Statement 10.16). They are symmetric matrices as rows: entries
-    below the diagonal count twice. The products' roundings are the caller's."""
-    still, slope, own = change
-    xp, n = namespace(own), math.isqrt(own.shape[1])
+    """Upper bound (B,) of the length of `still + slope d + images N`, `|N_j| <= left_j`: the
+    longest image of the box of (d, 1, N) (Statement 10.16). They are symmetric matrices as rows:
+    entries below the diagonal count twice. The products' roundings are the caller's."""
+    still, slope, images = change
+    xp, n = namespace(images), math.isqrt(images.shape[1])
     below = np.flatnonzero(np.tri(n, dtype=bool))
     weight = np.sqrt(2.0 - np.eye(n).reshape(n * n))[below]
-    numbers = xp.asarray(below, device=own.device)
-    scale = xp.asarray(weight, device=own.device)[None, :, None]
-    S = xp.concat([slope, still[:, :, None], own], axis=2)
+    numbers = xp.asarray(below, device=images.device)
+    scale = xp.asarray(weight, device=images.device)[None, :, None]
+    S = xp.concat([slope, still[:, :, None], images], axis=2)
     half = xp.concat([geometry.half, xp.ones_like(left[:, :1]), left], axis=1)
     return longest_image(xp.take(S, numbers, axis=1) * scale, half)
 
@@ -228,10 +228,10 @@ def _fixed(change: Change, joint: JointBends, R: Array) -> tuple[Array, Array]:
     size = xp.reshape(sizes, (B, n, n)) + joint.middle[:, None, None] * xp.abs(joint.prior)
     size = size + xp.abs(known)
     Rt, At = xp.matrix_transpose(R), xp.matrix_transpose(xp.abs(R))
-    found = xp.reshape(R @ matrix @ Rt, (B, n * n))
+    rotated = xp.reshape(R @ matrix @ Rt, (B, n * n))
     rounding = gamma(2 * n + J + 32) * euclidean(xp.reshape(xp.abs(R) @ size @ At, (B, n * n)))
     norm = xp.sum(R * R, axis=(1, 2))
-    return found, up(rounding + 4.0 * n**0.5 * norm * change.offset_error, n * n + 16)
+    return rotated, up(rounding + 4.0 * n**0.5 * norm * change.offset_error, n * n + 16)
 
 
 def spectral_size(trace: PerCell, skew: PerCell, n: int) -> PerCell:

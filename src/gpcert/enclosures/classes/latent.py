@@ -140,42 +140,44 @@ def variance_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
     else:
         whole, numbers = _variance_row(stacked.whole), range(outputs)
         rows = [whole.part(stacked.rows(c), stacked.units[c]) for c in numbers]
-    found = _first_order(latent.geometry, rows)
+    first = _first_order(latent.geometry, rows)
     if outputs > MAX_SHAPES:
-        return found
-    return replace(found, shapes=_shapes(found, [latent.variance(c) for c in range(outputs)]))
+        return first
+    return replace(first, shapes=_shapes(first, [latent.variance(c) for c in range(outputs)]))
 
 
-def _variance_row(own: VarianceEnclosure) -> _Row:
-    geometry, xp = own.geometry, namespace(own.center)
-    growth = weight_growth(own.below.rate, geometry)
-    v_low, v_high = own.range
-    slope, dip = own.below.gradient, own.dip
+def _variance_row(variance: VarianceEnclosure) -> _Row:
+    geometry, xp = variance.geometry, namespace(variance.center)
+    growth = weight_growth(variance.below.rate, geometry)
+    v_low, v_high = variance.range
+    slope, dip = variance.below.gradient, variance.dip
     slopes = up(xp.sum(xp.abs(slope) * geometry.half, axis=1), geometry.half.shape[1] + 4)
-    low, high = _bends(own)
+    low, high = _bends(variance)
     low = low - up(growth * v_high, 4)
     high = high + up(dip * (1.0 + growth), 4)
-    plain = (v_low - own.center - slopes, v_high - own.center + slopes)
+    plain = (v_low - variance.center - slopes, v_high - variance.center + slopes)
     low = xp.where(low > plain[0], low, plain[0])  # undefined values lose
     high = xp.where(high < plain[1], high, plain[1])
-    return _Row(own.center, own.units, slope, low, high, v_high + slopes)
+    return _Row(variance.center, variance.units, slope, low, high, v_high + slopes)
 
 
-def _shapes(found: FirstOrder, enclosures: list[VarianceEnclosure]) -> Shapes:
+def _shapes(first: FirstOrder, enclosures: list[VarianceEnclosure]) -> Shapes:
     """The quadratics in the units of the outputs; scaling rounds, counted by `FirstOrder.bend`."""
-    xp = namespace(found.center)
+    xp = namespace(first.center)
     shapes = []
-    for own in enclosures:
-        growth = weight_growth(own.below.rate, own.geometry)
-        lost = up(own.below.error + growth * own.range[1], 4)
-        shapes.append((own, lost, up(own.above.error + own.dip * (1.0 + growth), 4)))
-    rounding = gamma(16) * (xp.abs(found.center) + xp.abs(found.reference) + found.reach)
+    for enclosure in enclosures:
+        growth = weight_growth(enclosure.below.rate, enclosure.geometry)
+        lost = up(enclosure.below.error + growth * enclosure.range[1], 4)
+        shapes.append(
+            (enclosure, lost, up(enclosure.above.error + enclosure.dip * (1.0 + growth), 4))
+        )
+    rounding = gamma(16) * (xp.abs(first.center) + xp.abs(first.reference) + first.reach)
     return Shapes(
         xp.stack([e.units.factor * e.below.matrix for e, _, _ in shapes], axis=1),
         xp.stack([e.units.factor * e.above.matrix for e, _, _ in shapes], axis=1),
         up(xp.stack([e.units.factor * lost for e, lost, _ in shapes], axis=1) + rounding, 4),
         up(xp.stack([e.units.factor * gained for e, _, gained in shapes], axis=1) + rounding, 4),
-        found.reference - found.center,
+        first.reference - first.center,
     )
 
 
@@ -242,9 +244,9 @@ def _first_order(geometry: ScaledCells, rows: list[_Row]) -> FirstOrder:
     return FirstOrder(xp.stack(references, axis=1), slope, bend, whole, centers)
 
 
-def _bends(own: TwoSided) -> tuple[Array, Array]:
+def _bends(model: TwoSided) -> tuple[Array, Array]:
     """Range (B,) of a weighted function less its value and slope at the centre."""
-    below, above, geometry = own.below, own.above, own.geometry
+    below, above, geometry = model.below, model.above, model.geometry
     low = _least_bend(below.matrix, geometry) - below.error
     return low - gamma(2) * abs(low), -(_least_bend(above.matrix, geometry) - above.error)
 
@@ -266,9 +268,9 @@ def _least_bend(hessian: Array, geometry: ScaledCells) -> Array:
     f = w.shape[1]
     diagonal = xp.linalg.diagonal(hessian)
     whole = reach(hessian, geometry)
-    own = xp.sum(xp.abs(diagonal) * w * w, axis=1)
+    diagonal_bend = xp.sum(xp.abs(diagonal) * w * w, axis=1)
     fallen = xp.sum(nonnegative(-diagonal) * w * w, axis=1)
-    apart = up(0.5 * (fallen + (whole - own)) + gamma(2 * f * f + 8) * whole, 4)
+    apart = up(0.5 * (fallen + (whole - diagonal_bend)) + gamma(2 * f * f + 8) * whole, 4)
     if f == 0:
         return -apart
     curved = up(-0.5 * smallest_eigenvalue(hessian) * geometry.rho2, 4)

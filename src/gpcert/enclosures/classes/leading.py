@@ -65,8 +65,8 @@ class Leader:
         proved = (mu > 0) & (q > 0)
         one = xp.ones_like(mu)
         mu, q = xp.where(proved, mu, one), xp.where(proved, q, one)
-        found = least_lead(mu, q, self.pairs.variance(c, k)[1], means, spreads)
-        return xp.where(proved & (found > 0), found, nothing)
+        lead = least_lead(mu, q, self.pairs.variance(c, k)[1], means, spreads)
+        return xp.where(proved & (lead > 0), lead, nothing)
 
     def _mean_sum(
         self, first: int, second: int, factor: float = 1.0
@@ -104,9 +104,9 @@ class Leader:
 
     def _ahead_by_faces(self, k: int) -> Array:
         """`_ahead_of`, or what its faces say where that is not positive."""
-        found = self._ahead_of(k)
-        if bool(found[0] > 0) or not self._by_faces:
-            return found
+        ahead = self._ahead_of(k)
+        if bool(ahead[0] > 0) or not self._by_faces:
+            return ahead
         key = (self.layout, "ahead by faces", self.c, k)
         function = self._mean_function((k, self.c, 1.0))
         return self.latent.once(
@@ -118,26 +118,26 @@ class Leader:
 
     def _less_by_faces(self, mu: Array, change: Covariance, j: int) -> Array:
         """`_less`, or what its faces say where that is not positive; for positive mu alone."""
-        found = self._less(mu, change)
-        if bool(found[0] > 0) or not bool(mu[0] > 0) or not self._by_faces:
-            return found
+        least = self._less(mu, change)
+        if bool(least[0] > 0) or not bool(mu[0] > 0) or not self._by_faces:
+            return least
         mean = self._mean_function((self.k, self.c, 1.0))
         constant = up_float(mean.constant + abs(float(change.constant[0])), 4)
         function = replace(mean, W=change.W, constant=constant)
 
         def bound(latent: LatentOutputs) -> Array:
-            own = self._on(latent)
-            there = covariance_of(own.pairs, (self.c, self.k), j)
+            leader = self._on(latent)
+            there = covariance_of(leader.pairs, (self.c, self.k), j)
             assert there is not None, "known on larger cells"
-            return own._less(own._ahead_of(self.k), there)
+            return leader._less(leader._ahead_of(self.k), there)
 
         return least_on_faces(self.latent, function, bound)
 
     @staticmethod
     def _least(model: QuadraticLowerModel, constant: Array) -> Array:
         """Certified lower bound (B,) of the model's function and a constant."""
-        found = model.minimum().lower
-        return down(found + constant - gamma(4) * (abs(found) + abs(constant)), 2)
+        least = model.minimum().lower
+        return down(least + constant - gamma(4) * (abs(least) + abs(constant)), 2)
 
     def _less(self, mu: Array, change: Covariance) -> Array:
         """Certified lower bound (B,) of `mu - Delta` on cells where mu, at least the number given,

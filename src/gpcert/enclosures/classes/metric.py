@@ -114,15 +114,15 @@ def _covariance_sizes(
     matrices = change.matrices[None]
     images, sizes = turned(R, matrices), turned(size, xp.abs(matrices))
     J = images.shape[1]
-    own = _coordinates(images)
+    coordinates = _coordinates(images)
     own_sizes = _coordinates(sizes, absolute=True)
     moved = xp.sum(xp.abs(variances.slope) * geometry.half[:, None, :], axis=2)
     sums = (moved + variances.bend)[:, :, None]
     lost = gamma(2 * n + J + 12) * (own_sizes @ sums)[:, :, 0]
-    swings = linear_reach(geometry, own @ variances.slope)
-    bends = (xp.abs(own) @ variances.bend[:, :, None])[:, :, 0]
+    swings = linear_reach(geometry, coordinates @ variances.slope)
+    bends = (xp.abs(coordinates) @ variances.bend[:, :, None])[:, :, 0]
     if n == 2 and variances.shapes is not None:
-        together = variances.shapes.bends(own, geometry)
+        together = variances.shapes.bends(coordinates, geometry)
         bends = xp.where(together < bends, together, bends)
     fixed = _fixed_part(change, R, count)
     bends = up(bends + lost + fixed, count)

@@ -44,43 +44,45 @@ class LatentOutputs:
 
     def mean(self, output: int) -> MeanEnclosure:
         """Enclosures of g_j and -g_j."""
-        own, c = self.evaluation.output(output)
+        member, c = self.evaluation.output(output)
         if self.together:
-            return own.mean(c)
-        return self.once(("plain mean", output), lambda: own.mean(c).plain(self.geometry))
+            return member.mean(c)
+        return self.once(("plain mean", output), lambda: member.mean(c).plain(self.geometry))
 
     def variance(self, output: int) -> VarianceEnclosure:
         """Enclosures of v_j and -v_j."""
-        own, c = self.evaluation.output(output)
+        member, c = self.evaluation.output(output)
         if self.together:
-            return own.variance(c)
-        return self.once(("plain variance", output), lambda: own.variance(c).plain(self.geometry))
+            return member.variance(c)
+        return self.once(
+            ("plain variance", output), lambda: member.variance(c).plain(self.geometry)
+        )
 
     def mean_at_center(self, output: int) -> tuple[PerCell, PerCell, Units]:
         """g_j at the centres, its error, and the units; without the enclosure at single points."""
-        own, c = self.evaluation.output(output)
-        trend = own.local.trend is not None  # whose shift belongs to a batch
-        if own.knows("mean", c) or trend or not self.together:
-            found = self.mean(output)
-            return found.center, found.center_error, found.units
-        both = own.once(("center", c), lambda: own.local.mean_centers(own.expansion, [c]))
+        member, c = self.evaluation.output(output)
+        trend = member.local.trend is not None  # whose shift belongs to a batch
+        if member.knows("mean", c) or trend or not self.together:
+            mean = self.mean(output)
+            return mean.center, mean.center_error, mean.units
+        both = member.once(("center", c), lambda: member.local.mean_centers(member.expansion, [c]))
         value, error = (part[:, 0] for part in both)
-        return value, error, own.local.mean_units(c, own.expansion)
+        return value, error, member.local.mean_units(c, member.expansion)
 
     def variance_at_center(self, output: int) -> tuple[PerCell, PerCell, Units]:
         """The same for max(v_j, 0)."""
-        own, c = self.evaluation.output(output)
-        if own.knows("variances") or own.knows("variance", c) or not self.together:
-            found = self.variance(output)
-            error = up(found.center_error + found.lost + found.dip, 2)
-            return found.center, error, found.units
-        local = own.local
+        member, c = self.evaluation.output(output)
+        if member.knows("variances") or member.knows("variance", c) or not self.together:
+            variance = self.variance(output)
+            error = up(variance.center_error + variance.lost + variance.dip, 2)
+            return variance.center, error, variance.units
+        local = member.local
         if local.stacks:
-            both = own.once("center variances", lambda: local.variance_centers(own.expansion))
+            both = member.once("center variances", lambda: local.variance_centers(member.expansion))
             value, error = (part[c] for part in both)
         else:
-            value, error = own.once(
-                ("center variance", c), lambda: local.variance_center(own.expansion, c)
+            value, error = member.once(
+                ("center variance", c), lambda: local.variance_center(member.expansion, c)
             )
         return value, error, local.variance_units(c)
 
@@ -91,43 +93,43 @@ class LatentOutputs:
 
     def mean_units(self, output: int) -> Units:
         """From g_j to the output's mean."""
-        own, c = self.evaluation.output(output)
-        return own.local.mean_units(c, own.expansion)
+        member, c = self.evaluation.output(output)
+        return member.local.mean_units(c, member.expansion)
 
     def variance_units(self, output: int) -> Units:
         """From v_j to the output's variance."""
-        own, c = self.evaluation.output(output)
-        return own.local.variance_units(c)
+        member, c = self.evaluation.output(output)
+        return member.local.variance_units(c)
 
     def largest_on_cells(self, output: int) -> PerCell:
         """About an upper bound (B,) of |g_j| on every cell: norm times length of the features."""
-        own, c = self.evaluation.output(output)
-        local = own.local
-        largest = local.kernel.largest_variance(own.expansion)
-        return local.norm(c) * namespace(largest).sqrt(largest) + _reach(own, c)
+        member, c = self.evaluation.output(output)
+        local = member.local
+        largest = local.kernel.largest_variance(member.expansion)
+        return local.norm(c) * namespace(largest).sqrt(largest) + _reach(member, c)
 
     def largest(self, output: int) -> PerCell | float:
         """About the largest |g_j| anywhere, for the rounding of coefficients."""
-        own, c = self.evaluation.output(output)
-        local = own.local
+        member, c = self.evaluation.output(output)
+        local = member.local
         whole = local.norm(c) * (local.operator.gain * local.kernel.variance) ** 0.5
-        return whole + _reach(own, c)
+        return whole + _reach(member, c)
 
     def dip(self, output: int) -> float:
         """The output's latent variance, in its units, is at least minus this."""
-        own, _ = self.evaluation.output(output)
-        return own.local.output_dip
+        member, _ = self.evaluation.output(output)
+        return member.local.output_dip
 
     def split_scores(self) -> PerCellAndFeature:
         """(B, f): what halving each axis gains; the sum over the kernels."""
-        own = map(self.evaluation.member, range(len(self.evaluation.members)))
-        scores = [member.expansion.geometry.split_scores() for member in own]
+        members = map(self.evaluation.member, range(len(self.evaluation.members)))
+        scores = [member.expansion.geometry.split_scores() for member in members]
         return sum(scores[1:], scores[0])
 
 
-def _reach(own: Evaluation, output: int) -> Array | float:
+def _reach(member: Evaluation, output: int) -> Array | float:
     """What a linear trend adds to |g| on every cell at most."""
-    trend = own.local.cell_trend(own.expansion, output)
+    trend = member.local.cell_trend(member.expansion, output)
     return 0.0 if trend is None else trend.reach
 
 

@@ -116,8 +116,8 @@ class PairBounds:
         xp = namespace(self.latent.cells.lower)
         low = high = size = xp.zeros_like(self.latent.geometry.rho2)
         for j, factor in terms:
-            own = self.latent.variance(j)
-            ends = own.units.below(own.range[0]), own.units.above(own.range[1])
+            variance = self.latent.variance(j)
+            ends = variance.units.below(variance.range[0]), variance.units.above(variance.range[1])
             first, second = ends if factor > 0 else ends[::-1]
             low, high = low + factor * first, high + factor * second
             size = size + abs(factor) * ends[1]
@@ -151,9 +151,9 @@ class PairBounds:
             away = value * outwards > 0
             scale = xp.where(away, small, large)
             usable = scale > 0
-            found = value / xp.where(usable, scale, one)
-            found = found + outwards * 16.0 * U * xp.abs(found)
-            return xp.clip(xp.where(usable, found, outwards * one), -1.0, 1.0)
+            correlation = value / xp.where(usable, scale, one)
+            correlation = correlation + outwards * 16.0 * U * xp.abs(correlation)
+            return xp.clip(xp.where(usable, correlation, outwards * one), -1.0, 1.0)
 
         return quotient(covariance[0], -1.0), quotient(covariance[1], 1.0)
 

@@ -100,8 +100,8 @@ def _terms(latent: LatentOutputs, place: Reference, slopes: Slopes) -> Array:
     zero = xp.zeros_like(outputs.center[:, 0])
     shifts = [latent.mean_units(j).shift for j in range(layout.mean_outputs)]
     offset = xp.stack([zero + abs(shift) for shift in shifts], axis=1)
-    own = [latent.variance_units(j).shift for j in range(layout.outputs)]
-    noise = xp.asarray(np.asarray(own), device=place.L.device)
+    noises = [latent.variance_units(j).shift for j in range(layout.outputs)]
+    noise = xp.asarray(np.asarray(noises), device=place.L.device)
     means = xp.abs(outputs.center) + xp.abs(outputs.reference) + 2.0 * offset
     whole = xp.sum((xp.abs(slopes.p) @ place.change.mixing) * means, axis=1)
     spread = xp.abs(variances.center) + xp.abs(variances.reference) + 2.0 * noise
@@ -131,8 +131,8 @@ def lost_beyond(place: Reference, jet: ClassJet) -> PerCell:
 
 def _link_bounds(place: Reference, jet: ClassJet) -> list[float] | None:
     """Bounds of the derivatives 1..6 by the links' own, in the metric of `plain_sizes`."""
-    own = [jet.total * place.likelihood.link_bound(order) for order in range(1, 7)]
-    return own if math.isfinite(own[-1]) else None
+    bounds = [jet.total * place.likelihood.link_bound(order) for order in range(1, 7)]
+    return bounds if math.isfinite(bounds[-1]) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +197,8 @@ def _second_norm(jet: ClassJet) -> Array:
     second, xp = jet.derivatives[1], namespace(jet.value)
     second = 0.5 * (second + xp.matrix_transpose(second))
     ends = [-smallest_eigenvalue(sign * second) for sign in (1.0, -1.0)]
-    found = up(xp.maximum(*ends) * (1.0 + gamma(8)) + jet.errors[:, 2], 4)
-    return xp.minimum(found, derivative_norm(jet, 2))
+    norm = up(xp.maximum(*ends) * (1.0 + gamma(8)) + jet.errors[:, 2], 4)
+    return xp.minimum(norm, derivative_norm(jet, 2))
 
 
 def _bent(norms: Sequence[Array | float], sizes: Sizes, order: int) -> Array:
@@ -303,8 +303,8 @@ def variance_pieces_bound(
         middle = 0.5 * (ends[0] + ends[1])
         # the ends round: neighbours overlap a little
         half = up(0.5 * (ends[1] - ends[0]), 4) + gamma(16) * (xp.abs(low) + high)
-        found = _piece(latent, _moved(place, middle, half), jet_at)
-        best = found if best is None else xp.minimum(best, found)
+        bound = _piece(latent, _moved(place, middle, half), jet_at)
+        best = bound if best is None else xp.minimum(best, bound)
     return xp.where(usable, best, xp.full_like(best, -math.inf))
 
 

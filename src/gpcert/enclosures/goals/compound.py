@@ -64,16 +64,16 @@ def part_bound(
     evaluation: Evaluation, part: OutputQuantity, sign: int, target: float | None = None
 ) -> GoalBound:
     """Lower bound of `sign y` of a part over each cell, within what is known of it."""
-    own, c = evaluation.output(part.output)
+    member, c = evaluation.output(part.output)
     if isinstance(part, Mean):
-        return least_mean(own, c, sign * part.sign, target)
+        return least_mean(member, c, sign * part.sign, target)
     quantity = part if sign > 0 else part.negative
 
     def compute() -> GoalBound:
         bound = output_bound(quantity, evaluation, None)
         return replace(bound, lower=namespace(bound.lower).clip(bound.lower, *quantity.known))
 
-    return own.once(("part", quantity), compute)
+    return member.once(("part", quantity), compute)
 
 
 def ranges(evaluation: Evaluation, quantity: Compound) -> tuple[Lazily, Lazily]:
@@ -90,8 +90,8 @@ def ranges_at_center(evaluation: Evaluation, quantity: Compound) -> tuple[Lazily
 
     def end(part: OutputQuantity, sign: int) -> Array:
         signed = part if sign > 0 else part.negative
-        own, _ = evaluation.output(part.output)
-        value = own.once(("at center", signed), lambda: output_at_center(signed, evaluation))
+        member, _ = evaluation.output(part.output)
+        value = member.once(("at center", signed), lambda: output_at_center(signed, evaluation))
         return namespace(value).clip(sign * value, *part.known)
 
     return Lazily(end, quantity.parts, -1), Lazily(end, quantity.parts, 1)
@@ -125,8 +125,8 @@ def deviations_at(evaluation: Evaluation, posterior: Outputs, norm: float) -> li
     """`deviation_around` the centre of each cell."""
     values, errors = [], []
     for c in range(posterior.outputs):
-        own, number = evaluation.output(c)
-        low, high = (to_numpy(end) for end in own.mean_at_center(number))
+        member, number = evaluation.output(c)
+        low, high = (to_numpy(end) for end in member.mean_at_center(number))
         values.append(given(0.5 * (low + high)))
         errors.append(up(np.maximum(high - values[c], values[c] - low), 2))
     cells = zip(np.stack(values, axis=1).tolist(), np.stack(errors, axis=1).tolist(), strict=True)
@@ -150,7 +150,7 @@ def _least_sum(quantity: LeastSum, evaluation: Evaluation, target: float | None)
     jointly.
     """
     xp, parts = namespace(evaluation.cells.lower), quantity.parts
-    sums, found = quantity.sums(*ranges(evaluation, quantity)), []
+    sums, bounds = quantity.sums(*ranges(evaluation, quantity)), []
     for weights, apart in zip(quantity.weights, sums, strict=True):
         if target is not None and bool(xp.all(apart > target)):
             worst = min(range(len(parts)), key=weights.__getitem__)
@@ -158,8 +158,8 @@ def _least_sum(quantity: LeastSum, evaluation: Evaluation, target: float | None)
         else:
             joint = weighted_sum(evaluation, parts, weights)
             lower, point = xp.maximum(apart, joint.lower), joint.point
-        found.append(GoalBound(lower, point, split_scores(evaluation, parts, weights)))
-    return worst_of(found)
+        bounds.append(GoalBound(lower, point, split_scores(evaluation, parts, weights)))
+    return worst_of(bounds)
 
 
 @lower_bound.register(Share)
@@ -206,14 +206,14 @@ def _votes(quantity: Votes, evaluation: Evaluation, target: float | None) -> Goa
         *ranges(evaluation, quantity),
         lambda weights: weighted_sum(evaluation, parts, weights.tolist()).lower,
     )
-    found = []
+    bounds = []
     for j, lead in zip(quantity.rivals, leads, strict=True):
         weights = quantity.weights(j).tolist()
         pair = max(range(len(parts)), key=lambda p, own=weights: abs(own[p]))  # of i and j
         sign = 1 if weights[pair] > 0 else -1
         point = part_bound(evaluation, quantity.parts[pair], sign, quantity.level).point
-        found.append(GoalBound(lead, point, split_scores(evaluation, parts, weights)))
-    return worst_of(found)
+        bounds.append(GoalBound(lead, point, split_scores(evaluation, parts, weights)))
+    return worst_of(bounds)
 
 
 def split_scores(
@@ -297,15 +297,15 @@ def classes_of(quantity: ClassSums, evaluation: Evaluation) -> ClassBounds:
 @lower_bound.register(ClassSums)
 def _class_sums(quantity: ClassSums, evaluation: Evaluation, target: float | None) -> GoalBound:
     """The least of the sums' own lower bounds."""
-    own = classes_of(quantity, evaluation)
-    geometry, scores = own.latent.geometry, own.split_scores()
-    found = (own.lower(weights, target) for weights in quantity.weights)
-    bounds = [GoalBound.of(geometry, each) for each in found]
+    classes = classes_of(quantity, evaluation)
+    geometry, scores = classes.latent.geometry, classes.split_scores()
+    minima = (classes.lower(weights, target) for weights in quantity.weights)
+    bounds = [GoalBound.of(geometry, each) for each in minima]
     return worst_of([replace(bound, scores=scores) for bound in bounds])
 
 
 @upper_at_center.register(ClassSums)
 def _class_sums_at_center(quantity: ClassSums, evaluation: Evaluation) -> Array:
     """The least of the sums' upper bounds at the centres."""
-    own = classes_of(quantity, evaluation)
-    return least_of([own.upper_at_center(weights) for weights in quantity.weights])
+    classes = classes_of(quantity, evaluation)
+    return least_of([classes.upper_at_center(weights) for weights in quantity.weights])

@@ -83,18 +83,18 @@ class _PairVotes:
         evaluation, xp = self.evaluation, self.xp
         pairs = {j: self._pair(self.winner, j) for j in self.rivals}
         cheap = {j: _first_order(evaluation, *pair) for j, pair in pairs.items()}
-        found = {j: bound for j, bound in cheap.items() if bound is not None}
-        if len(found) < len(pairs):
+        bounds = {j: bound for j, bound in cheap.items() if bound is not None}
+        if len(bounds) < len(pairs):
             return {j: _sure(evaluation, *pair) for j, pair in pairs.items()}, False
-        least = {j: float(xp.min(bound.lower)) for j, bound in found.items()}
-        weak = sorted((j for j in found if least[j] <= 0), key=least.__getitem__)
-        if weak and self._changed(found[weak[0]].point, pairs[weak[0]]):
-            return found, True
+        least = {j: float(xp.min(bound.lower)) for j, bound in bounds.items()}
+        weak = sorted((j for j in bounds if least[j] <= 0), key=least.__getitem__)
+        if weak and self._changed(bounds[weak[0]].point, pairs[weak[0]]):
+            return bounds, True
         for j in weak:
-            found[j] = _second_order(evaluation, *pairs[j], found[j])
-            if bool(xp.all(found[j].lower <= 0)):
+            bounds[j] = _second_order(evaluation, *pairs[j], bounds[j])
+            if bool(xp.all(bounds[j].lower <= 0)):
                 break
-        return found, False
+        return bounds, False
 
     def _changed(self, start: Array, pair: tuple[int, int]) -> bool:
         """Whether a few vertices, each against the pair's slope at the last one, meet another
@@ -146,8 +146,8 @@ def _sure(evaluation: Evaluation, output: int, sign: int) -> GoalBound:
 
 def _second_order(evaluation: Evaluation, output: int, sign: int, cheap: GoalBound) -> GoalBound:
     enclosure = evaluation.local.mean(evaluation.expansion, output, pointwise=False)
-    found = _tested(enclosure.side(sign), enclosure.units.signed(sign))
-    return replace(found, lower=namespace(found.lower).maximum(found.lower, cheap.lower))
+    tested = _tested(enclosure.side(sign), enclosure.units.signed(sign))
+    return replace(tested, lower=namespace(tested.lower).maximum(tested.lower, cheap.lower))
 
 
 def _tested(model: QuadraticLowerModel, units: Units) -> GoalBound:

@@ -132,8 +132,8 @@ def output_bound(
     if quantity.by_mean and quantity.by_variance:
         return _Joint(quantity, evaluation, c).bound(enough)
     if quantity.by_mean:
-        found = least_mean(evaluation, c, quantity.sign, target, enough)
-        return replace(found, lower=quantity.lowest(found.lower, zero, zero, zero))
+        mean = least_mean(evaluation, c, quantity.sign, target, enough)
+        return replace(mean, lower=quantity.lowest(mean.lower, zero, zero, zero))
     variance = evaluation.variance(c)
     shape = variance.side(quantity.sign).minimum(steps=1)
     evaluation.report_derivatives(variance, relevant=True)

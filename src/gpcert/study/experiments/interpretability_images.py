@@ -162,7 +162,7 @@ def draw(tables: Tables) -> Figure:
         ax.set_ylabel(text)
     for ax in axes[2, 1:]:
         ax.set_ylabel("")
-    return shared_legend(figure, columns=4 if len(images) > 3 else 2)
+    return shared_legend(figure, columns=2 if len(images) <= 3 else 4)
 
 
 def _column(axes: Any, pixels: ResultTable, gaps: ResultTable, budgets: ResultTable) -> None:

@@ -13,6 +13,8 @@ from gpcert.utils.optional_imports import Axes, Figure
 WIDTH, HEIGHT = 4.6, 3.6
 PIXELS_AN_INCH = 130
 MAX_NUMBERS = 8
+LEGEND_COLUMN = 2.2
+"""Inches that a column of a legend takes at most."""
 
 T = TypeVar("T")
 
@@ -40,14 +42,16 @@ def panels(
 
 
 def shared_legend(figure: Figure, columns: int = 4) -> Figure:
-    """The figure with one legend below it in place of one in every panel."""
+    """The figure with one legend below it in place of one in every panel, in at most so many
+    columns as its width holds."""
     known = {}
     for ax in figure.axes:
         handles, labels = ax.get_legend_handles_labels()
         known |= dict(zip(labels, handles, strict=True))
-        if (own := ax.get_legend()) is not None:
-            own.remove()
-    figure.legend(known.values(), known, loc="outside lower center", ncols=columns)
+        if (legend := ax.get_legend()) is not None:
+            legend.remove()
+    fitting = max(1, min(columns, int(figure.get_figwidth() / LEGEND_COLUMN)))
+    figure.legend(known.values(), known, loc="outside lower center", ncols=fitting)
     return figure
 
 

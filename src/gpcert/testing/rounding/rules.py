@@ -62,23 +62,23 @@ def ufunc_bounds(
     """Both bounds of what a method of a ufunc gave; None where no rule is known."""
     if isinstance(result, tuple) or getattr(result, "dtype", np.dtype(bool)).kind != "f":
         return None
-    found, v = None, plain(result)
+    bounds, v = None, plain(result)
     if method == "reduce":
-        found = _reduced(ufunc, inputs[0], v, options)
+        bounds = _reduced(ufunc, inputs[0], v, options)
     elif method == "accumulate" and ufunc is np.add:
-        found = _accumulated(inputs[0], options)
+        bounds = _accumulated(inputs[0], options)
     elif method in ("__call__", "outer"):
         if method == "outer":
             first, second = inputs
             inputs = (np.reshape(first, np.shape(first) + (1,) * np.ndim(second)), second)
         if ufunc is np.matmul:
-            found = product_bounds(inputs[0], inputs[1], np.matmul)
+            bounds = product_bounds(inputs[0], inputs[1], np.matmul)
         elif ufunc.__name__ in _UFUNCS:
-            found = _UFUNCS[ufunc.__name__](inputs, v)
-    if found is None:
+            bounds = _UFUNCS[ufunc.__name__](inputs, v)
+    if bounds is None:
         UNMODELLED.add(f"{ufunc.__name__}.{method}")
         return None
-    return [np.array(np.broadcast_to(plain(bound), np.shape(v)), float) for bound in found]
+    return [np.array(np.broadcast_to(plain(bound), np.shape(v)), float) for bound in bounds]
 
 
 def product_bounds(a: Any, b: Any, product: Callable[..., Any]) -> Any:

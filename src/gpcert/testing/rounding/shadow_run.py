@@ -76,8 +76,8 @@ for _name in ("asarray", "array", "zeros", "ones", "empty", "full", "eye"):
 
 
 def _namespace(*given: Any) -> Any:
-    found = arrays.namespace(*given)
-    return NUMPY if found is np else found
+    namespace = arrays.namespace(*given)
+    return NUMPY if namespace is np else namespace
 
 
 def _accepted(x: Any) -> Any:
