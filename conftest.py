@@ -15,13 +15,23 @@ from tests.shapes import install
 install()
 gc.disable()  # while tests are collected: of what is made then, all stays
 
+NEEDED = {
+    "adapters/gpytorch_*": ("gpytorch", "torch"),
+    "adapters/botorch_*": ("botorch", "gpytorch", "torch"),
+    "adapters/gpflow_*": ("gpflow",),
+    "adapters/gpy_*": ("GPy",),
+    "adapters/jax_*": ("jax",),
+    "adapters/gpjax_*": ("gpjax", "jax"),
+    "adapters/tinygp_*": ("tinygp", "jax"),
+    "optuna": ("optuna",),
+}
+"""Modules that cannot be imported without these libraries."""
+
 collect_ignore_glob = [
-    f"src/gpcert/adapters/{library.lower()}_*.py"
-    for library in ("torch", "gpytorch", "botorch", "gpflow", "GPy", "jax", "gpjax", "tinygp")
-    if find_spec(library) is None
+    f"src/gpcert/{module}.py"
+    for module, libraries in NEEDED.items()
+    if any(find_spec(library) is None for library in libraries)
 ]
-if find_spec("optuna") is None:
-    collect_ignore_glob.append("src/gpcert/optuna.py")
 
 
 @pytest.hookimpl(wrapper=True)

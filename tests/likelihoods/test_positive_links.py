@@ -4,7 +4,6 @@ import math
 from itertools import pairwise
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from flint import acb, arb, ctx
@@ -23,6 +22,7 @@ from gpcert.testing.arb_reference import regression_posterior
 from gpcert.testing.balls import BITS
 from gpcert.testing.effort import backend_or_skip, examples
 from gpcert.testing.likelihood_contract import LikelihoodContract
+from tests.drawn import drawn
 
 END = 30
 """Standard deviations within which a Gaussian is integrated; beyond is below exp(-450)."""
@@ -128,8 +128,7 @@ def test_a_regression_predicts_its_response(likelihood, outputs, tmp_path):
         assert values.max() <= rng.maximum.upper
         assert rng.maximum.upper - rng.minimum.lower <= np.ptp(values) + 0.05 * values.max()
         assert type(likelihood).__name__ in rng.meaning
-        rng.plot()
-        plt.close("all")
+        drawn(rng)
     mean = gpcert.prediction_range(posterior, BALL, quantity="mean")
     assert mean.minimum.lower < every[0].minimum.lower  # another question
     corners = X0[None] - 0.3, X0[None] + 0.3

@@ -3,7 +3,6 @@
 import sys
 from dataclasses import dataclass
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -25,6 +24,7 @@ from gpcert.quantities import Compound, Mean, OutputQuantity, Probability
 from gpcert.quantities.output import Quantity
 from gpcert.search import Budget, Problem, solve
 from gpcert.testing.arb_reference import regression_posterior
+from tests.drawn import drawn
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,7 @@ def test_ranges_take_it(posterior, quantity, tmp_path):
     rng.save(tmp_path / "range.json")
     again = gpcert.load(tmp_path / "range.json")
     assert str(again) == str(rng)
-    again.plot()
-    plt.close("all")
+    drawn(again)
     every = gpcert.prediction_ranges(posterior, BALL, quantity=quantity, tol=1e-2)
     outputs = {one.output: one for one in every}
     assert outputs[rng.output].minimum.lower == pytest.approx(rng.minimum.lower, abs=0.02)
@@ -173,8 +172,7 @@ def test_ranges_take_it(posterior, quantity, tmp_path):
         assert one.meaning == rng.meaning
     table = gpcert.prediction_range_many(posterior, [X0, X0 + 0.1], 0.1, quantity=quantity)
     assert len(table) == 2
-    table.plot()
-    plt.close("all")
+    drawn(table)
 
 
 @pytest.mark.parametrize(("posterior", "quantity"), CASES)
@@ -196,8 +194,7 @@ def test_decisions_take_it(posterior, quantity, tmp_path):
     assert [row.upper >= rad.lower for row in radii] == [True, True]
     attacks = gpcert.attack(posterior, [X0], 0.3, **words)
     assert attacks.confirmed.all()
-    attacks.plot()
-    plt.close("all")
+    drawn(attacks)
 
 
 def test_a_second_output_by_name_and_by_object():

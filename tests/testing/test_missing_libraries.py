@@ -19,7 +19,7 @@ suite = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(suite)
 
 NEEDED = {"flint", "hypothesis", "mpmath", "pytest"}
-LARGE = {"torch", "gpytorch", "botorch", "gpflow", "jax", "gpjax", "tinygp"}
+LARGE = {"torch", "gpytorch", "botorch", "gpflow", "jax", "gpjax", "tinygp", "optuna", "skopt"}
 SMALL = {*suite.OPTIONAL, *EXTRAS} - LARGE - NEEDED
 
 
