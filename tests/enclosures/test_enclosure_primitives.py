@@ -13,8 +13,9 @@ import gpcert.enclosures.precision as precision_module
 from gpcert import Budget, Posterior
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.enclosures.lower_model import _fall
-from gpcert.enclosures.precision import LocalPrecision, Stretch
+from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.square import second_covariance
+from gpcert.enclosures.stretch import Stretch
 from gpcert.kernels import Linear, Matern, SquaredExponential
 from gpcert.kernels.expansions.base import Combination
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, exponential_tail, growth_chord

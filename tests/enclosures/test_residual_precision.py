@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.enclosures.precision import Stretch
 from gpcert.enclosures.square import second_covariance
+from gpcert.enclosures.stretch import Stretch
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend, to_numpy

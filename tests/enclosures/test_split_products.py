@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.enclosures.residual import SplitGram, split
+from gpcert.enclosures.split_gram import SplitGram, split
 from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.numerics.rounding import TINY, gamma, up
 from gpcert.testing.effort import examples

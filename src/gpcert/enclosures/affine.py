@@ -101,9 +101,9 @@ def _below_tangent(
     k = 0.5 / middle
     usable = xp.isfinite(k) & (k > TINY) & (k < 1.0 / TINY)
     k = xp.where(usable, k, xp.ones_like(k))
-    found = _multiple(line, k, down(-0.25 / k, 1), evaluation)
+    multiple = _multiple(line, k, down(-0.25 / k, 1), evaluation)
     none = xp.full_like(low, -math.inf)
-    return AffineBound(xp.where(usable, found.value, none), found.slope)
+    return AffineBound(xp.where(usable, multiple.value, none), multiple.slope)
 
 
 def _multiple(line: AffineBound, k: Array, rest: Array, evaluation: Evaluation) -> AffineBound:

@@ -190,9 +190,9 @@ class LocalPosterior:
         """Enclosures of g_c in unit form; `pointwise`: also try bounds point by point."""
         kernel, seen, weights = self._seen_by(output, expansion)
         units = Units(float(self.posterior.offset[output]), self.unit.mean_scale[output])
-        found = mean_enclosure(kernel, seen, weights, self.norm(output), pointwise, units)
+        enclosure = mean_enclosure(kernel, seen, weights, self.norm(output), pointwise, units)
         trend = self.cell_trend(expansion, output)
-        return found if trend is None else found.with_trend(trend)
+        return enclosure if trend is None else enclosure.with_trend(trend)
 
     def linear_model(self, expansion: Expansion, output: int) -> LinearModel | None:
         """The first order of k' t'_c alone, where it is cheap; see `FirstOrderModels`."""
@@ -210,9 +210,9 @@ class LocalPosterior:
         geometry = expansion.geometry
         lost = up(model.remainder + model.errors[:, 0] + geometry.rho * model.errors[:, 1], 6)
         coefficients = (sign * model.value, sign * model.gradient, None)
-        found = QuadraticLowerModel.of(geometry, coefficients, lost, self.kernel.weight_rate)
+        lower = QuadraticLowerModel.of(geometry, coefficients, lost, self.kernel.weight_rate)
         trend = self.cell_trend(expansion, output)
-        return found if trend is None else trend.added(found, sign)
+        return lower if trend is None else trend.added(lower, sign)
 
     def mean_centers(
         self, expansion: Expansion, outputs: Sequence[int]

@@ -15,6 +15,7 @@ import numpy as np
 from array_api_compat import device, is_numpy_namespace
 from scipy.linalg import get_blas_funcs
 
+from gpcert.enclosures.stretch import Stretch
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import (
@@ -22,16 +23,14 @@ from gpcert.numerics.arrays import (
     Backend,
     Inputs,
     PerCell,
-    PerCellAndFeature,
     PerCellMatrix,
     namespace,
     row_products,
 )
 from gpcert.numerics.compilation import fused
 from gpcert.numerics.deadline import checkpoint
-from gpcert.numerics.rounding import gamma, given, leading_power, root, up, up_float
+from gpcert.numerics.rounding import gamma, root, up, up_float
 from gpcert.numerics.triangular import is_triangular
-from gpcert.regions.scaled import ScaledCells
 
 ACCEPTABLE_ERROR = 1e-6
 """Relative to the prior variance, for the worst kernel row: above it the product with S is replaced
@@ -45,9 +44,6 @@ NEAR_NUMBERS = 2**20
 
 (trmm,) = get_blas_funcs(("trmm",), dtype=np.float64)
 """Product with a triangular matrix."""
-
-NARROWEST = 2.0**-40
-"""Features in which a cell is narrower than this part of its widest count as this wide."""
 
 STRIP = 128
 """Rows of a triangular factor that are multiplied at once."""
@@ -95,33 +91,6 @@ class Degree(NamedTuple):
     often: Array
     size: PerCell
     error: PerCell
-
-
-class Stretch(NamedTuple):
-    """Displacements d of each cell as e, `d_j = factors_j e_j`, in which errors are known for all e
-    of one length: features in which the cell is narrow then count as little as they move.
-
-    `factors` (B, f): powers of two, at most 1; |e| and |e|^2 are at most `rho` and `rho2` (B,),
-    and rho2 at most `largest`.
-    """
-
-    factors: PerCellAndFeature
-    rho: PerCell
-    rho2: PerCell
-    largest: float
-
-    @staticmethod
-    def of(geometry: ScaledCells) -> Stretch:
-        """Of the cells' half-widths, as parts of the largest; none below `NARROWEST` of it."""
-        half = geometry.half
-        xp = namespace(half)
-        columns = xp.concat([half, xp.zeros_like(geometry.rho2)[:, None]], axis=1)
-        largest = xp.max(columns, axis=1)[:, None]
-        part = half / xp.where(largest > 0, largest, xp.ones_like(largest))
-        factors = given(xp.clip(2.0 * leading_power(part), NARROWEST, 1.0))
-        more = xp.sum(half * half * (1.0 / (factors * factors) - 1.0), axis=1)
-        rho2 = up(geometry.rho2 + more, half.shape[1] + 8)
-        return Stretch(factors, up(xp.sqrt(rho2), 2), rho2, float(xp.max(rho2)))
 
 
 class ExplainedForms(NamedTuple):

@@ -30,15 +30,16 @@ from gpcert.enclosures.precision import (
     DerivativeCovariance,
     ExplainedForms,
     Precision,
-    Stretch,
     through_factor,
 )
+from gpcert.enclosures.split_gram import SplitGram
+from gpcert.enclosures.stretch import Stretch
 from gpcert.kernels import Kernel
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Array, Backend, Inputs, PerRow, namespace
 from gpcert.numerics.deadline import checkpoint
-from gpcert.numerics.rounding import TINY, gamma, leading_power, root, up, up_float
+from gpcert.numerics.rounding import TINY, gamma, root, up, up_float
 
 LARGEST_NOISE = 2.0**200
 """In units of the kernel: observations with more get no weight, which is a valid choice."""
@@ -49,9 +50,6 @@ far below the rounding of the result already."""
 
 EXPECTED_SUM = 32.0
 """About |w|_1^2: says only when sums are to be exact."""
-
-SMALLEST = 2.0**-900
-"""Rows of smaller entries are split as if their largest were this."""
 
 EXACT_SUMS = 1e-3
 """Sums are exact but for the last rounding where those in plain floats may cost a larger part of
@@ -90,83 +88,6 @@ class Sizes(NamedTuple):
     error: Array
     rooted: Array
     far: Array
-
-
-@dataclass(frozen=True, eq=False)
-class SplitGram:
-    """K_ZZ on a backend: `high` has so few digits that sums of its products with as short weights
-    are exact, `both` is `low` below `high`; None where plain sums do."""
-
-    value: Annotated[Array, "N N"]
-    size: float
-    """The largest entry."""
-    bits: int
-    high: Array | None = None
-    both: Array | None = None
-    grid: float = 0.0
-
-    @staticmethod
-    def of(K: Annotated[np.ndarray, "N N"], exact: bool, backend: Backend) -> SplitGram:
-        """Of the computed matrix."""
-        N, size = len(K), float(np.abs(K).max())
-        # N products of two integers of at most 2^b stay below 2^53
-        bits = (53 - math.ceil(math.log2(N + 1))) // 2
-        if not exact:
-            return SplitGram(backend.asarray(K), size, bits)
-        grid = 2.0 ** (math.frexp(size)[1] - bits)
-        high = np.round(K / grid) * grid
-        both = np.concatenate([high, K - high])
-        return SplitGram(
-            backend.asarray(K), size, bits, backend.asarray(high), backend.asarray(both), grid
-        )
-
-    def times(self, W: Array, one: PerRow, exact: bool = True) -> tuple[Array, PerRow]:
-        """`W K` (n, N) of the computed K, and a bound (n,) of the error of every entry but for two
-        roundings of its own size; `one` is |w|_1. `exact`: by exact sums, where they are known.
-
-        Exact sums: with w = w_h + w_l, w_h a multiple of a power of two, likewise K, all partial
-        sums of `w_h K_h` are integers below 2^53 of a common unit (Statement 16.12).
-        """
-        xp, N = namespace(W), W.shape[1]
-        if not exact or self.high is None or self.both is None:
-            return W @ self.value, gamma(N + 2) * self.size * one
-        high, low = split(W, self.bits)
-        rest = xp.concat([low, W], axis=1) @ self.both
-        small = xp.sum(xp.abs(low), axis=1) * (1.0 + gamma(N))
-        size = (self.size + self.grid) * small + self.grid * one
-        return high @ self.high + rest, gamma(2 * N + 4) * size
-
-    def dots(
-        self,
-        first: Annotated[Array, "B a N"],
-        second: Annotated[Array, "B b N"],
-        exact: bool = True,
-    ) -> tuple[Array, Array]:
-        """`first second^T` (B, a, b) for (B, a, N) and (B, b, N), and a bound of the error of every
-        entry but for two roundings of its own size; `exact` as in `times`."""
-        xp, N = namespace(first), first.shape[2]
-        lengths = tuple(root(xp.sum(rows * rows, axis=2)) for rows in (first, second))
-        if not exact or self.high is None:
-            error = gamma(N + 2) * (1.0 + gamma(2 * N + 8))
-            turned = xp.matrix_transpose(second)
-            return first @ turned, error * lengths[0][:, :, None] * lengths[1][:, None, :]
-        (high, low), (H, L) = split(first, self.bits), split(second, self.bits)
-        rest = low @ xp.matrix_transpose(H) + first @ xp.matrix_transpose(L)
-        small = tuple(root(xp.sum(rows * rows, axis=2)) for rows in (low, L))
-        error = small[0][:, :, None] * (lengths[1] + small[1])[:, None, :]
-        error = error + lengths[0][:, :, None] * small[1][:, None, :]
-        return high @ xp.matrix_transpose(H) + rest, up(gamma(N + 4) * error, 2 * N + 16)
-
-
-def split(rows: Annotated[Array, "... N"], bits: int) -> tuple[Array, Array]:
-    """Rows (..., N) as whole multiples, at most 2^bits, of a power of two of each row, and the
-    rest; both exact. The power of two is that of the largest entry."""
-    xp = namespace(rows)
-    largest = xp.max(xp.abs(rows), axis=-1)[..., None]
-    largest = xp.maximum(largest, xp.full_like(largest, SMALLEST))
-    grid = leading_power(largest) * 2.0 ** (2 - bits)
-    high = xp.round(rows / grid) * grid
-    return high, rows - high
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.enclosures.precision import CenterVariance, Degree, ExplainedForms, Precision, Stretch
+from gpcert.enclosures.precision import CenterVariance, Degree, ExplainedForms, Precision
+from gpcert.enclosures.stretch import Stretch
 from gpcert.kernels.expansions.base import (
     Expansion,
     LocalKernel,

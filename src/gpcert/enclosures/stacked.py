@@ -26,8 +26,8 @@ from gpcert.enclosures.precision import (
     Explained,
     LocalPrecision,
     Precision,
-    Stretch,
 )
+from gpcert.enclosures.stretch import Stretch
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.model.differences import PairUnits

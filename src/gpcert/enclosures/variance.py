@@ -204,8 +204,7 @@ def variance_enclosure(
     xp, geometry = namespace(expansion.K), expansion.geometry
     center = precision.center(local, expansion, points)
     explained = (center.explained, center.error)
-    found = center_value(local, expansion, explained, operator)
-    value, error0, prior, prior_error = found
+    value, error0, prior, prior_error = center_value(local, expansion, explained, operator)
     whole = nonnegative(value + error0) + 2.0 * operator.excess * (prior + prior_error)
     whole = nonnegative(up(operator.norm * whole, 4) - center.noisy)
     squared_norm = up((up(xp.sqrt(whole), 2) + center.deviation) ** 2, 4)
