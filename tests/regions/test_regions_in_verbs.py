@@ -7,9 +7,12 @@ import pytest
 
 import gpcert
 from gpcert.certificates import Status
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
+from gpcert.quantities import Mean
 from gpcert.regions import Ball, Box, Discrete, Polytope, Union
+from gpcert.search import Problem, solve
 from gpcert.testing.arb_reference import ArbPosterior, regression_posterior
 from tests.regions.constrained_strategies import random_polytope
 
@@ -181,3 +184,20 @@ def test_explanations_say_which_regions_they_take():
 
     with pytest.raises(InputError, match="expected a Box or a Ball, got a polytope"):
         explain.sufficient(model(), [0.2, 0.3, 0.5], region=REGIONS["simplex"], threshold=-5.0)
+
+
+def test_recorded_leaves_cover_the_bounds_of_a_polytope():
+    """Leaves are halves of halves of the bounding box, whatever cells were shrunk to."""
+    region, posterior = REGIONS["capped"], model()
+    question = Problem(posterior, region, [QuantityGoal(Mean(0, 1))], tol=1e-3, record=True)
+    result = solve(question)
+    leaves = result.leaves
+    volume = np.prod(region.upper - region.lower)
+    np.testing.assert_allclose(np.prod(leaves.high - leaves.low, axis=1).sum(), volume)
+    assert leaves.lower.min() >= result.goals[0].lower
+    assert np.isinf(leaves.lower).any()  # outside
+    X = region.sample(200, 0)
+    means = posterior.predict(X)[0][:, 0]
+    for low, high, lower in zip(leaves.low, leaves.high, leaves.lower[:, 0], strict=True):
+        inside = np.all((low <= X) & (high >= X), axis=1)
+        assert np.all(means[inside] >= lower - 1e-12)
