@@ -90,3 +90,11 @@ def test_the_page_of_options_runs():
         warnings.simplefilter("ignore")
         for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
             exec(compile(block, "docs/options.md", "exec"), {})
+
+
+@pytest.mark.parametrize("page", ["boxes", "optimum"])
+def test_the_first_example_of_a_page_runs(page, capsys):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    block = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
+    exec(compile(block, f"docs/{page}.md", "exec"), {"__name__": page})
+    capsys.readouterr()

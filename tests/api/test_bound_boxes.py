@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import subprocess
 import sys
@@ -420,14 +419,6 @@ def test_wrong_words_are_named(words, match):
     asked = {"model": SMOOTH, "lower": [[0.0, 0.0]], "upper": [[1.0, 1.0]]} | words
     with pytest.raises(InputError, match=match):
         gpcert.bound_boxes(**asked)
-
-
-def test_the_page_runs():
-    page = Path(__file__).parents[2] / "docs" / "boxes.md"
-    block = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)[0]
-    known = {}
-    exec(compile(block, "docs/boxes.md", "exec"), known)
-    assert known["bounds"].complete
 
 
 @pytest.mark.parametrize("limit", [0.0, 1e9])
