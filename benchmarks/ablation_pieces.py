@@ -200,12 +200,6 @@ PIECES = (
         _constant(-1.0),
         "latent",
     ),
-    Piece(
-        "covariance with the centre",
-        "enclosures.variance:VarianceEnclosure._by_center",
-        lambda there: lambda self, whole, shift: 0.0 * whole,
-        "latent classes committee",
-    ),
     # functions of both
     Piece("sub-boxes, probability", PORTFOLIO, _resting("inner line"), "latent committee"),
     Piece(
@@ -215,12 +209,6 @@ PIECES = (
         "latent committee",
     ),
     Piece("further lines", f"{SCALAR}_Joint._further_lines", _answer([]), "latent committee"),
-    Piece(
-        "pieces of the variance's range",
-        f"{SCALAR}VARIANCE_PIECES",
-        _constant(1),
-        "latent committee",
-    ),
     # several classes
     Piece("ranges of the classes", PORTFOLIO, _resting("ranges"), "classes"),
     Piece("comparisons of pairs", f"{CLASSES}pairs:PairBounds.range", _no_pairs, "classes"),

@@ -1,6 +1,6 @@
 """Products with the kernel matrix of the points whose sums are exact but for the last rounding.
 
-Proofs: docs/mathematics.md, statements 6.14 and 16.12.
+Proofs: docs/mathematics.md, statements 6.10 and 16.12.
 """
 
 from __future__ import annotations

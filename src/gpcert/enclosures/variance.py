@@ -101,7 +101,7 @@ class VarianceEnclosure(TwoSided):
 
     @cached_property
     def range(self) -> tuple[PerCell, PerCell]:
-        """Certified `low <= max(v, 0) <= high` on every cell: the best of three, and `_by_center`.
+        """Certified `low <= max(v, 0) <= high` on every cell: the best of three.
 
         The quadratic models; `0 <= max(v, 0) <= gain k(x, x)`; and the order-0 form
         `sqrt(v + kappa k(x, x))`, the length of phi(x) in the seminorm of P + kappa I, within
@@ -128,25 +128,10 @@ class VarianceEnclosure(TwoSided):
         less = shift + self.lost
         below = nearer - less - gamma(16) * (nearer + less)
         low = xp.maximum(nonnegative(_or(low, 0.0)), _or(below, 0.0))
-        low = xp.maximum(low, _or(self._by_center(up(center + error + shift, 4), shift), 0.0))
         farther = farther + self.lost
         high = xp.minimum(_or(high, math.inf), _or(farther + gamma(16) * farther, math.inf))
         high = xp.minimum(nonnegative(high), up(operator.gain * s2, 1) if operator.gain > 1 else s2)
         return nonnegative(low), high
-
-    def _by_center(self, whole: Array, shift: Array) -> Array:
-        """Lower bound (B,) of v from the covariance v' with the centre: in the seminorm of
-        P + kappa I, `|Psi|^2 >= <Psi, e0>^2 / |e0|^2`, and `<Psi, P e0>` is v'(c) and half of the
-        part of `omega^2 v'` that is linear in Psi - e0 (Statement 6.10). `whole` bounds |e0|^2,
-        `shift` kappa k(x, x)."""
-        xp, below = namespace(self.center), self.below
-        falls = up(0.5 * (below.slopes + self.middle), below.gradient.shape[1] + 8)
-        size = xp.abs(self.center) + self.center_error + falls + shift
-        product = nonnegative(self.center - self.center_error - falls - shift - gamma(8) * size)
-        square = product * product / xp.where(whole > 0, whole, xp.ones_like(whole))
-        lower, less = down(square / below.heaviest, 16), shift + self.lost
-        lower = down(lower - less - gamma(4) * (lower + less), 2)
-        return xp.where(whole > 0, lower, xp.zeros_like(lower))
 
 
 @dataclass(frozen=True)

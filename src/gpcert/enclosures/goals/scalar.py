@@ -25,9 +25,6 @@ from gpcert.quantities import OutputQuantity
 RELEVANT_SHARE = 0.5
 """Part of the slack that must come from the variance for its expensive bound to be worth it."""
 
-VARIANCE_PIECES = 8
-"""Pieces of the range of v on which the best line is chosen; a line loses with their square."""
-
 LARGEST_SLOPE = 2.0**600
 """Slopes between mean and variance in unit form are cut here: their products stay floats."""
 
@@ -181,7 +178,7 @@ class _Joint:
     in q, `G(q, v) >= min_v G(alpha + beta v, v)` over the range of v (Statement 7.2); beta = 0 is
     the monotone bound, the slope of G's level curve best. Where v varies a lot so does that slope:
     it is taken at the vertex against the gradient and at two variances of the range. All lines hold
-    at once, so G is at least the minimum over pieces of the range of v of the best line there.
+    at once, and the best one counts.
     """
 
     def __init__(self, quantity: OutputQuantity, evaluation: Evaluation, output: int) -> None:
@@ -206,10 +203,10 @@ class _Joint:
         evaluation.report_derivatives(variance, relevant)
         lines = [(least.lower, 0.0 * beta), (alpha, beta)]
         lines += self._further_lines(least.lower, best.point, v_ends)
-        values = self._pieces(lines, *v_ends)
-        lower = xp.min(xp.max(values, axis=2), axis=1)
+        values = self._by_lines(lines, *v_ends)
+        lower = xp.max(values, axis=1)
         if len(lines) > 2:
-            gain = lower - xp.min(xp.max(values[:, :, :2], axis=2), axis=1)
+            gain = lower - xp.max(values[:, :2], axis=1)
             gained = bool(xp.any(gain > self.quantity.worthwhile(v_ends[1])))
             evaluation.report(self.name, gained)
         name = f"inner line {self.output} {self.quantity.sign}"
@@ -218,16 +215,14 @@ class _Joint:
             def with_line(q: Array, rows: Array) -> Array:
                 some = [(line.take(rows).alpha(q), beta[rows])]
                 some += [(a[rows], b[rows]) for a, b in lines]
-                pieces = self._pieces(some, *(end[rows] for end in v_ends))
-                return xp.min(xp.max(pieces, axis=2), axis=1)
+                return xp.max(self._by_lines(some, *(end[rows] for end in v_ends)), axis=1)
 
             # raised where sub-boxes prove the level from which they are enough
             raised = Level(with_line, line.model, best).reached(lower, enough)
             evaluation.report(name, bool(xp.any(raised > lower)))
             lower = raised
         # where G may be small is asked of the line that is better by itself
-        whole = xp.min(values, axis=1)
-        joint = (whole[:, 1] > whole[:, 0])[:, None]
+        joint = (values[:, 1] > values[:, 0])[:, None]
         point = xp.where(joint, geometry.unscaled(best.point), least.point)
         return GoalBound(lower, point, geometry.split_scores())
 
@@ -263,20 +258,12 @@ class _Joint:
         lines = (self._line(slope, near) for slope in slopes)
         return [(line.alpha(line.best.lower), s) for line, s in zip(lines, slopes, strict=True)]
 
-    def _pieces(self, lines: list[tuple[Array, Array]], v_low: Array, v_high: Array) -> Array:
-        """(B, pieces, lines): bounds of G by each line on each piece of the range of v.
-
-        The pieces share their ends and the outer ones are exact, so they cover the range.
-        """
+    def _by_lines(self, lines: list[tuple[Array, Array]], v_low: Array, v_high: Array) -> Array:
+        """(B, lines): bounds of G by each line on the range of v."""
         xp = namespace(v_low)
-        shares = (j / VARIANCE_PIECES for j in range(1, VARIANCE_PIECES))
-        inner = (v_low + (v_high - v_low) * share for share in shares)
-        inner = [xp.minimum(xp.maximum(edge, v_low), v_high) for edge in inner]
-        edges = given(xp.stack([v_low, *inner, v_high], axis=1))
-        alpha, beta = (xp.stack(part, axis=1)[:, None, :] for part in zip(*lines, strict=True))
-        shape = (len(v_low), VARIANCE_PIECES, len(lines))
-        spread = (alpha, beta, edges[:, :-1, None], edges[:, 1:, None])
-        return self.quantity.lowest(*(xp.broadcast_to(array, shape) for array in spread))
+        alpha, beta = (xp.stack(part, axis=1) for part in zip(*lines, strict=True))
+        spread = (alpha, beta, v_low[:, None], v_high[:, None])
+        return self.quantity.lowest(*(xp.broadcast_to(each, alpha.shape) for each in spread))
 
     def _usable_slope(self, beta: Array) -> Array:
         """The slope, cut where it would leave float64 in unit form, and 0 where it is so small that
