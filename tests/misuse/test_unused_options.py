@@ -137,7 +137,7 @@ OTHERS = {
     "random_state: has no effect": lambda: gpcert.attack(
         BINARY, X, 0.1, method="gpfgs", random_state=5
     ),
-    "shape: is that of an image for method='sift'": lambda: explain.salient_features(
+    "shape: only used by method='sift'": lambda: explain.salient_features(
         BINARY, x, method="variance", shape=(1, 2)
     ),
     "threshold: expected two classes": lambda: gpcert.safety_curve(THREE, x, [0.1], threshold=0.5),

@@ -1,4 +1,4 @@
-"""`attack` and `predict_gradient`: looking for counter-examples without proof."""
+"""`attack` and `predict_gradient`: search for counter-examples, without proof."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from gpcert.utils.optional_imports import Axes
 class Attack(Record, kind="attack", told="decision new_decision before after confirmed"):
     """The worst point that an attack found around x, in plain floating point: it proves nothing.
 
-    `before` and `after` are the `quantity` at x and at `point`; `margin` is the decision's own at
-    `point`, and `success` says that it is negative: the computed decision is another one.
-    `confirmed` says that this is proved by certified bounds at the two points (then `point`
-    refutes robustness). `distance` is that from x, in the region's norm (of several radii: in their
-    units; of a box: the largest change of a feature).
+    `before` and `after` are the `quantity` at x and at `point`; `margin` is the margin of the
+    decision at `point`, and `success` says that it is negative: the computed decision changes.
+    `confirmed` says that certified bounds at the two points prove this (then `point` refutes
+    robustness). `distance` is the distance from x in the region's norm (in units of the radii if
+    there are several; for a box the largest change of a feature).
     """
 
     x: np.ndarray | None
@@ -76,7 +76,7 @@ class AttackTable(
 
     @property
     def points(self) -> np.ndarray:
-        """(n, d) the points found."""
+        """(n, d) the worst points."""
         return np.stack([np.asarray(row.point) for row in self])
 
     @property
@@ -86,11 +86,11 @@ class AttackTable(
 
     @property
     def confirmed(self) -> np.ndarray:
-        """(n,) whether that is proved."""
+        """(n,) whether the change is proved."""
         return np.array([row.confirmed for row in self], dtype=bool)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Every point's value before and after; returns the Axes."""
+        """Draw the value of every point before and after; returns the Axes."""
         before, after = np.array([row.before for row in self]), [row.after for row in self]
         quantity = self[0].quantity if len(self) else ""
         return plot_attacks(ax, before, np.array(after), self.success, quantity)
@@ -113,13 +113,13 @@ def attack(
     iterations: int = 40,
     confirm: bool = True,
     random_state: int | None = 0,
-    **words: Unpack[AttackOptions],
+    **options: Unpack[AttackOptions],
 ) -> AttackTable:
-    """Look for points around each row of X at which another decision is made.
+    """Search for points around each row of X at which the decision is different.
 
-    Everything is computed in plain floating point, so an attack proves nothing: a failure least of
-    all. Where it says success, `confirm` (default) asks for certified bounds at the two points,
-    which is cheap, and only that makes it a counter-example for sure (column `confirmed`).
+    An attack runs in plain floating point and proves nothing; in particular, a failure is no proof
+    of robustness. After a success, `confirm` (default) computes certified bounds at the two points,
+    which is cheap: only a confirmed point is a proved counter-example (column `confirmed`).
 
     Parameters
     ----------
@@ -127,16 +127,16 @@ def attack(
     X : points (n, d), also a data frame; all are attacked in one batch.
     radius, relative, norm, features, domain, scale : the balls around the points, as in
         `certify_many`.
-    region : one region for all points, or one each, which contain them, instead of `radius`.
+    region : instead of `radius`: one region that contains all points, or one region per point.
     method : "gpfgs", one step along the gradient of the latent mean (Grosse et al. 2017; its sign
-        in l_inf balls), the paper's baseline; "gpfgs_probability", along that of the prediction;
-        "pgd", projected gradient from both, from x and from random points; "square", random search
-        without gradients, after the Square attack; "best" of all.
+        in l_inf balls), the paper's baseline; "gpfgs_probability", along the gradient of the
+        prediction; "pgd", projected gradient from both, from x and from random points; "square",
+        random search without gradients, after the Square attack; "best" of all.
     threshold, quantity, output, beta, class_weight, delta, output_norm : the decision, as in
         `certify`; a regression needs `delta` or `threshold`.
     restarts, iterations : random starts of "pgd", and steps from each start; "square" makes ten
         times as many proposals.
-    random_state : seed; the same seed finds the same points.
+    random_state : seed; the same seed gives the same points.
 
     Example
     -------
@@ -151,16 +151,16 @@ def attack(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    options = read_decision(words, posterior)
+    decision = read_decision(options, posterior)
     method = one_of("method", method, get_args(AttackName))
-    regions = RegionSpecification.read(words, radius, region).around_each(posterior, points, X)
+    regions = RegionSpecification.read(options, radius, region).around_each(posterior, points, X)
     effort, seed = Effort(restarts, iterations), read_seed(random_state)
     _refuse_unused(method, {"restarts": restarts, "iterations": iterations, "random_state": seed})
-    sure = bool(read_flag("confirm", confirm))
+    confirmed = bool(read_flag("confirm", confirm))
     if not len(points):
         return AttackTable(())
-    _ = decision_candidates(posterior, points[0], options).guess  # refuses what `certify` does
-    table = attack_regions(posterior, points, regions, options, method, effort, sure, seed)
+    _ = decision_candidates(posterior, points[0], decision).guess  # refuses what `certify` does
+    table = attack_regions(posterior, points, regions, decision, method, effort, confirmed, seed)
     return replace(table, labels=labels_of(X, range(len(points))))
 
 
@@ -171,14 +171,14 @@ USES: Mapping[str, tuple[str, ...]] = {
     "square": ("iterations", "random_state"),
     "best": ("restarts", "iterations", "random_state"),
 }
-"""Options that the methods look at."""
+"""Options that each method uses."""
 
 
 def _refuse_unused(method: AttackName, given: Mapping[str, Any]) -> None:
-    """An `InputError` for an option that the method has no use for."""
-    usual = {"restarts": Effort().restarts, "iterations": Effort().iterations, "random_state": 0}
+    """An `InputError` for an option that the method does not use."""
+    defaults = {"restarts": Effort().restarts, "iterations": Effort().iterations, "random_state": 0}
     for name, value in given.items():
-        if name not in USES[method] and value != usual[name]:
+        if name not in USES[method] and value != defaults[name]:
             others = ", ".join(repr(other) for other in USES if name in USES[other])
             raise InputError(
                 f"{name}: has no effect on method={method!r}; leave it out, or choose one of "
@@ -190,57 +190,57 @@ def attack_regions(
     model: Model,
     points: np.ndarray,
     regions: Sequence[Region],
-    options: Decision,
+    decision: Decision,
     method: AttackName,
     effort: Effort,
     confirm: bool,
     random_state: int | None,
 ) -> AttackTable:
     """`attack` after its arguments have been read: one region per point."""
-    margins = decision_margins(model, points, options)
+    margins = decision_margins(model, points, decision)
     places = Neighbourhoods.of(regions)
-    found = attack_points(margins, places, points, method, effort, random_state)
-    # the region itself says what lies inside; rounding may have put a point just outside
-    found = np.stack([own.project(x) for own, x in zip(regions, found, strict=True)])
+    ends = attack_points(margins, places, points, method, effort, random_state)
+    # rounding may have moved a point just outside its region
+    ends = np.stack([region.project(x) for region, x in zip(regions, ends, strict=True)])
     rows = np.arange(len(points))
     with np.errstate(all="ignore"):  # huge latent functions overflow
-        before, after = margins.shown(points, rows), margins.shown(found, rows)
-        margin = margins.margin(found, rows)
-        old, new = margins.decided(points), margins.decided(found)
+        before, after = margins.shown(points, rows), margins.shown(ends, rows)
+        margin = margins.margin(ends, rows)
+        old, new = margins.decided(points), margins.decided(ends)
     results = []
-    for k, own in enumerate(regions):
+    for k, region in enumerate(regions):
         success = bool(margin[k] < 0)
-        sure = success and confirm and confirmed_at(model, points[k], found[k], options)
+        confirmed = success and confirm and confirmed_at(model, points[k], ends[k], decision)
         results.append(
             Attack(
                 x=points[k],
-                point=found[k],
+                point=ends[k],
                 before=float(before[k]),
                 after=float(after[k]),
                 margin=float(margin[k]),
                 success=success,
-                confirmed=sure,
-                distance=_distance(own, points[k], found[k]),
+                confirmed=confirmed,
+                distance=_distance(region, points[k], ends[k]),
                 decision=old[k],
                 new_decision=new[k],
                 quantity=margins.quantity,
                 method=method,
-                region=own.describe(),
+                region=region.describe(),
                 model=model.fingerprint,
             )
         )
     return AttackTable(tuple(results))
 
 
-def confirmed_at(model: Model, x: np.ndarray, point: np.ndarray, options: Decision) -> bool:
-    """Whether certified bounds prove that the decision at `point` is not the one at x.
+def confirmed_at(model: Model, x: np.ndarray, point: np.ndarray, decision: Decision) -> bool:
+    """Whether certified bounds prove that the decision at `point` differs from the one at x.
 
-    The decision at x is itself proved, as the computed one may be wrong near a tie; its margin must
-    be proved negative on the cell of width 0 at `point`.
+    The decision at x is proved as well, because the computed one may be wrong near a tie; its
+    margin must be proved negative on the cell of width 0 at `point`.
     """
-    rule = decision_rule(model, x, options)
-    place, means = Ball(point, 0.0), SearchSettings(ONE_BOX)
-    return rule.decided and certify_rule(place, rule, means).status is Status.NOT_ROBUST
+    rule = decision_rule(model, x, decision)
+    place, settings = Ball(point, 0.0), SearchSettings(ONE_BOX)
+    return rule.decided and certify_rule(place, rule, settings).status is Status.NOT_ROBUST
 
 
 @verb
@@ -249,9 +249,10 @@ def predict_gradient(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Predictions (n, m) and their gradients (n, m, d) at X (n, d), in plain floating point.
 
-    What the decision is made from: the probability of the second of two classes (m = 1), that of
-    every class, the means of a regression, the scores of a one-vs-one committee (votes have no
-    gradient; that of the confidences is given). `quantity="mean"`: the latent means.
+    The predictions that the decision depends on: the probability of the second of two classes
+    (m = 1), the probabilities of all classes, the means of a regression, or the scores of a
+    one-vs-one committee (votes have no gradient: the gradients are those of the confidences).
+    `quantity="mean"`: the latent means.
 
     Example
     -------
@@ -263,8 +264,8 @@ def predict_gradient(
     ([[0.6065]], [[[-0.6065, 0.0]]])
     """
     posterior = as_posterior(model)
-    asked = one_of("quantity", quantity, (None, "probability", "mean"))
-    return prediction_and_gradient(posterior, posterior.check_inputs(X), asked)
+    kind = one_of("quantity", quantity, (None, "probability", "mean"))
+    return prediction_and_gradient(posterior, posterior.check_inputs(X), kind)
 
 
 def _distance(region: Region, x: np.ndarray, point: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""`robustness` and `worst_case`: how far predictions can move in regions around many points."""
+"""`robustness` and `worst_case`: how much predictions can change in regions around many points."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from gpcert.utils.optional_imports import Axes
 class Robustness(Searched, kind="robustness", told="group setting delta output reason"):
     """`delta.lower <= max - min <= delta.upper` of a prediction over a region around x.
 
-    The upper end is the paper's `pi_max^U - pi_min^L`, proved; the lower end is the difference of
-    two attained values. `group` names the model and `setting` the radius, as given.
+    The upper bound is the paper's `pi_max^U - pi_min^L`, proved; the lower bound is the difference
+    of two attained values. `group` is the name of the model and `setting` the radius, as given.
     """
 
     delta: Interval
@@ -51,7 +51,7 @@ class Robustness(Searched, kind="robustness", told="group setting delta output r
 class RobustnessTable(BoundTable[Robustness], kind="robustness_table"):
     """Deltas of the rows of X, for every group and setting.
 
-    `complete` says whether all points were reached, `converged` whether all bounds are within the
+    `complete` says whether all points were searched, `converged` whether all bounds are within the
     tolerance.
     """
 
@@ -66,12 +66,12 @@ class RobustnessTable(BoundTable[Robustness], kind="robustness_table"):
         }
 
     def deltas(self, group: str | None = None, setting: str | None = None) -> np.ndarray:
-        """(k,) the proved deltas of one group and setting; of all by default."""
-        asked = (row for row in self if group in {None, row.group})
-        return np.array([row.delta.upper for row in asked if setting in {None, row.setting}])
+        """(k,) the proved deltas of one group and setting; by default of all."""
+        rows = (row for row in self if group in {None, row.group})
+        return np.array([row.delta.upper for row in rows if setting in {None, row.setting}])
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """A box plot of the proved deltas for each group and radius; returns the Axes."""
+        """Draw a box plot of the proved deltas for each group and radius; returns the Axes."""
         if not len(self):
             raise InputError("plot: expected at least one row, got an empty table")
         groups = list(dict.fromkeys(row.group for row in self))
@@ -98,27 +98,26 @@ def robustness(
     output: Any = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[RangeTableOptions],
+    **options: Unpack[RangeTableOptions],
 ) -> RobustnessTable:
     """The paper's `delta = pi_max^U - pi_min^L` around each row of X: smaller is more robust.
 
-    Each delta comes as an interval: its upper end is proved, its lower end is attained by two
-    points of the region; both are within twice the ranges' tolerance of the truth where the
-    searches converged.
+    Each delta is an interval: its upper end is proved, its lower end is attained by two points of
+    the region. Both are within twice the tolerance of the ranges if the searches converged.
 
     Parameters
     ----------
     model : a model, or None where `compare` gives several.
-    radius : of the balls, also a row of radii per point, or `relative`; `radii`, a list, for box
-        plots by radius.
+    radius : radius of the balls, or a row of radii per point; `relative` is the alternative;
+        `radii` is a list, for box plots by radius.
     compare : models by name, for box plots by model or training, as in
-        `{"Laplace": m1, "EP": m2}`; `model`, if given, is called "model".
-    output : of several classes, the class whose probability is meant; by default that decided on at
-        each point. In a regression with several targets the number of the target.
+        `{"Laplace": m1, "EP": m2}`; `model`, if given, has the name "model".
+    output : with several classes, the class whose probability is bounded; by default the class
+        decided at each point. In a regression with several targets, the number of the target.
     norm, features, domain, scale, relative, n_jobs, progress : as in `certify_many`; Ctrl-C returns
-        what is done. With `scale="std"` each model's own training data are the unit.
-    tol, rtol, backend, random_state, method, variance_bound : as in `prediction_range`; `budget`,
-        of one range, is 60 seconds by default.
+        the finished rows. With `scale="std"` the unit is that of each model's own training data.
+    tol, rtol, backend, random_state, method, variance_bound : as in `prediction_range`; `budget`
+        is that of one range, 60 seconds by default.
 
     Example
     -------
@@ -138,41 +137,41 @@ def robustness(
         models = {"model": model, **models}
     if not models:
         raise InputError("expected a model, or several in compare={name: model}")
-    given = {"radius": radius, "radii": radii, "relative": words.get("relative")}
-    if sum(value is not None for value in given.values()) != 1:
-        got = " and ".join(f"{name}=" for name, value in given.items() if value is not None)
+    sizes = {"radius": radius, "radii": radii, "relative": options.get("relative")}
+    if sum(value is not None for value in sizes.values()) != 1:
+        got = " and ".join(f"{name}=" for name, value in sizes.items() if value is not None)
         raise InputError(
             f"expected exactly one of radius=, radii= and relative=, got {got or 'none'}"
         )
-    several = isinstance(radii, Iterable | None) and getattr(radii, "ndim", 1) > 0
-    if isinstance(radii, str | bytes | Mapping) or not several:
+    is_list = isinstance(radii, Iterable | None) and getattr(radii, "ndim", 1) > 0
+    if isinstance(radii, str | bytes | Mapping) or not is_list:
         raise InputError(f"radii: expected a list of radii, got {radii!r}")
     settings = [radius] if radii is None else list(radii)
     if not settings:
         raise InputError("radii: expected one or more, got none")
-    effort = {**search_options(words, "n_jobs", "progress"), "tol": tol, "rtol": rtol}
+    search = {**search_options(options, "n_jobs", "progress"), "tol": tol, "rtol": rtol}
     rows: list[Robustness] = []
     labels: list[int] = []
-    for name, one in models.items():
-        posterior = as_posterior(one)
+    for name, each_model in models.items():
+        posterior = as_posterior(each_model)
         points = posterior.check_inputs(X)
         for setting in settings:
-            regions = RegionSpecification.read(words, setting).around_each(posterior, points, X)
-            for chosen, which in _outputs(posterior, points, output):
-                places = [regions[k] for k in chosen]
-                table = prediction_range_many(posterior, places, output=which, **effort)
-                about = {"group": str(name), "setting": _text(setting, words)}
-                for row, found in zip(table.labels, table, strict=True):
-                    labels.append(int(chosen[row]))
-                    own = {"delta": difference(found), "x": points[labels[-1]], **about}
-                    rows.append(like(Robustness, found, **own))
+            regions = RegionSpecification.read(options, setting).around_each(posterior, points, X)
+            for indices, label in _outputs(posterior, points, output):
+                places = [regions[k] for k in indices]
+                table = prediction_range_many(posterior, places, output=label, **search)
+                common = {"group": str(name), "setting": _text(setting, options)}
+                for row, prediction in zip(table.labels, table, strict=True):
+                    labels.append(int(indices[row]))
+                    fields = {"delta": difference(prediction), "x": points[labels[-1]], **common}
+                    rows.append(like(Robustness, prediction, **fields))
                 if not table.complete:
                     return _sorted(rows, labels, X, complete=False)
     return _sorted(rows, labels, X, complete=True)
 
 
 def _outputs(model: Model, points: np.ndarray, output: Any) -> list[tuple[np.ndarray, Any]]:
-    """Rows, and the output that is ranged there."""
+    """Indices of points, each with the output that is bounded at them."""
     every = np.arange(len(points))
     if not len(points):
         return []
@@ -188,28 +187,28 @@ def _outputs(model: Model, points: np.ndarray, output: Any) -> list[tuple[np.nda
     return [(np.array([k for k in every if decided[k] == label]), label) for label in labels]
 
 
-def difference(found: PredictionRange) -> Interval:
-    """Bounds of max - min: one subtraction each, rounded outward; a probability moves by at most 1.
+def difference(prediction: PredictionRange) -> Interval:
+    """Bounds of max - min: one subtraction each, rounded outward; at most 1 for a probability.
 
-    `max - min <= maximum.upper - minimum.lower`, and as both attained values lie in the region
-    `max - min >= maximum.lower - minimum.upper`, and it is not negative.
+    `max - min <= maximum.upper - minimum.lower`, and as both values are attained in the region,
+    `max - min >= maximum.lower - minimum.upper`; it is never negative.
     """
-    upper = float(up(found.maximum.upper - found.minimum.lower, 1))
-    lower = max(float(down(found.maximum.lower - found.minimum.upper, 1)), 0.0)
-    if found.quantity == "probability":
+    upper = float(up(prediction.maximum.upper - prediction.minimum.lower, 1))
+    lower = max(float(down(prediction.maximum.lower - prediction.minimum.upper, 1)), 0.0)
+    if prediction.quantity == "probability":
         upper = min(upper, 1.0)
     return Interval(lower, upper)
 
 
-def _text(setting: Any, words: Mapping[str, Any]) -> str:
-    """A radius in words: a number, one per feature, or by name; of which unit, if it has one.
+def _text(setting: Any, options: Mapping[str, Any]) -> str:
+    """A radius as text: a number, one per feature, or by name; with its unit if it has one.
 
     >>> _text(0.1, {}), _text([0.1, 0], {"scale": [2, 3]}), _text({"age": 2.0}, {"scale": "std"})
     ('0.1', '0.1, 0 (scaled)', 'age=2 std')
     >>> _text([[0.1, 0.2], [0.1, 0.3]], {}), _text(None, {"relative": 0.05})
     ('per point', '0.05 of each value')
     """
-    scale, relative = words.get("scale"), words.get("relative")
+    scale, relative = options.get("scale"), options.get("relative")
     unit = "" if scale is None else " std" if isinstance(scale, str) else " (scaled)"
     if relative is not None:
         setting, unit = relative, " of each value"
@@ -221,7 +220,7 @@ def _text(setting: Any, words: Mapping[str, Any]) -> str:
 
 
 def _sorted(rows: list[Robustness], labels: list[int], X: Any, complete: bool) -> RobustnessTable:
-    """By group and setting as they came, and within them by point."""
+    """The rows ordered by group and setting (as given), then by point."""
     keys = [(row.group, row.setting) for row in rows]
     blocks = list(dict.fromkeys(keys))
     order = sorted(range(len(rows)), key=lambda k: (blocks.index(keys[k]), labels[k]))
@@ -231,13 +230,14 @@ def _sorted(rows: list[Robustness], labels: list[int], X: Any, complete: bool) -
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WorstCase(Searched, kind="worst_case", told="mean minimum maximum band beta"):
-    """The least and the greatest mean over a region around x, and a band that holds everywhere.
+    """Bounds of the least and the greatest mean over a region around x, and of a credible band.
 
     `minimum.lower <= min <= minimum.upper`, the latter attained at `argmin`; likewise the maximum.
     `band_minimum` bounds the least `mean - beta std` in the same way, attained at `band_argmin`,
-    and `band_maximum` the greatest `mean + beta std`; std is that of the model's own latent
-    variance, noise included where it has some. `mean` is the prediction at x, in plain floating
-    point. `reason` is why the search for the mean ended or, if that converged, that for the band.
+    and `band_maximum` the greatest `mean + beta std`; std is the root of the model's latent
+    variance, which includes noise if the model has any. `mean` is the prediction at x, in plain
+    floating point. `reason` says why the search for the mean ended or, if it converged, the search
+    for the band.
     """
 
     mean: float
@@ -272,17 +272,17 @@ class WorstCaseTable(
 ):
     """Worst cases of the rows of X.
 
-    `complete` says whether all points were reached, `converged` whether all bounds are within the
+    `complete` says whether all points were searched, `converged` whether all bounds are within the
     tolerance.
     """
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Per point the mean, its proved range and the band; returns the Axes."""
+        """Draw the mean, its proved range and the band per point; returns the Axes."""
         return plot_worst_cases(ax, self.to_frame())
 
     @property
     def widest(self) -> float:
-        """What no mean moves by more than, at any of the points: proved."""
+        """A proved upper bound of the change of the mean, over all points."""
         moves = (up_float(row.maximum.upper - row.minimum.lower) for row in self)
         return max(moves, default=0.0)
 
@@ -302,21 +302,22 @@ def worst_case(
     output: int | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[RangeTableOptions],
+    **options: Unpack[RangeTableOptions],
 ) -> WorstCaseTable:
-    """Bounds on a regression's least and greatest mean around each point, and a credible band.
+    """Bounds on the least and the greatest mean of a regression around each point, and a band.
 
     The band contains `mean +- beta std` at every point of the region: from the least
-    `mean - beta std` to the greatest `mean + beta std`, each bounded as one function.
+    `mean - beta std` to the greatest `mean + beta std`, each bounded as a single function.
 
     Parameters
     ----------
     radius, relative, norm, features, domain, scale : the regions are balls around the rows of X, as
-        in `certify_many`; `region` instead is one region that contains all of them, or one each.
-    beta : how many standard deviations the band reaches; 2 by default.
+        in `certify_many`; `region`, instead, is one region that contains all rows, or one region
+        per row.
+    beta : half-width of the band in standard deviations; 2 by default.
     output : the number of the target, if there are several.
-    tol, rtol : of mean and band, as in `prediction_range`.
-    budget : of one range, 60 seconds by default. Others as in `prediction_range_many`.
+    tol, rtol : tolerances of mean and band, as in `prediction_range`.
+    budget : of one range, 60 seconds by default. Other options as in `prediction_range_many`.
 
     Example
     -------
@@ -337,28 +338,29 @@ def worst_case(
             "prediction_range_many"
         )
     points = posterior.check_inputs(X)
-    regions = RegionSpecification.read(words, radius, region).around_each(posterior, points, X)
+    regions = RegionSpecification.read(options, radius, region).around_each(posterior, points, X)
     question = range_question(posterior, QuantityRequest("band", beta))
     target = question.index(output)
-    effort = {**search_options(words, "n_jobs", "progress"), "output": target}
-    effort |= vars(Accuracy.read(tol, rtol))
+    search = {**search_options(options, "n_jobs", "progress"), "output": target}
+    search |= vars(Accuracy.read(tol, rtol))
     if not len(points):
         return WorstCaseTable(())
-    means = prediction_range_many(posterior, regions, quantity="mean", **effort)
-    band = {"quantity": "band", "beta": question.beta, **effort}
-    bands = prediction_range_many(posterior, regions, **band)
-    plain, found = posterior.predict(points)[0], dict(zip(bands.labels, bands, strict=True))
+    mean_ranges = prediction_range_many(posterior, regions, quantity="mean", **search)
+    band_options = {"quantity": "band", "beta": question.beta, **search}
+    band_ranges = prediction_range_many(posterior, regions, **band_options)
+    predicted_means = posterior.predict(points)[0]
+    band_of = dict(zip(band_ranges.labels, band_ranges, strict=True))
     rows = {}
-    for k, mean in zip(means.labels, means, strict=True):
-        if k in found:
-            rows[k] = _row(float(plain[k, target]), points[k], mean, found[k])
-    complete = means.complete and bands.complete
+    for k, mean_range in zip(mean_ranges.labels, mean_ranges, strict=True):
+        if k in band_of:
+            rows[k] = _row(float(predicted_means[k, target]), points[k], mean_range, band_of[k])
+    complete = mean_ranges.complete and band_ranges.complete
     return WorstCaseTable(tuple(rows.values()), complete, labels_of(X, list(rows)))
 
 
 def _row(value: float, x: np.ndarray, mean: PredictionRange, band: PredictionRange) -> WorstCase:
     ends = ("minimum", "maximum", "argmin", "argmax")
-    own = {f"band_{name}": getattr(band, name) for name in ends} | {"beta": band.beta}
-    own["reason"] = band.reason if mean.converged else mean.reason
-    own |= {"boxes": mean.boxes + band.boxes, "seconds": mean.seconds + band.seconds}
-    return like(WorstCase, mean, mean=value, x=x, **own)
+    fields = {f"band_{name}": getattr(band, name) for name in ends} | {"beta": band.beta}
+    fields["reason"] = band.reason if mean.converged else mean.reason
+    fields |= {"boxes": mean.boxes + band.boxes, "seconds": mean.seconds + band.seconds}
+    return like(WorstCase, mean, mean=value, x=x, **fields)

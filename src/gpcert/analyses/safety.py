@@ -1,4 +1,4 @@
-"""`safety_curve`: the range of a prediction as the region grows, beside an attack."""
+"""`safety_curve`: the range of a prediction as the region grows, compared with an attack."""
 
 from __future__ import annotations
 
@@ -46,14 +46,12 @@ class SafetyStep(Searched, kind="safety_step", told="radius minimum maximum atta
     """One radius of a safety curve around x.
 
     `minimum` and `maximum` bound the least and the greatest `quantity` in the ball, as in a
-    `PredictionRange`; the attained ends are attained at `argmin` and `argmax`. `status` is the
+    `PredictionRange`; the attained values are those at `argmin` and `argmax`. `status` is the
     verdict on the decision at x. `attack` is the value that the attack `attacked_by` reached at
-    `attack_point`, in plain floating point; where that lies beyond the attained ends of the
-    searches, certified bounds at the point confirm it, and it is attained. The decision at x holds
-    while the value lies between `lower_level` and `upper_level` (None: no such end, and none at all
-    for several classes).
-    `scale` is the unit of the radius, one number per feature, if it has one, and `radius_unit` what
-    it is called.
+    `attack_point`, in plain floating point; if it lies beyond the values attained by the searches,
+    certified bounds at the point confirm it. The decision at x holds while the value lies between
+    `lower_level` and `upper_level` (None: no such level, as with several classes). `scale` is the
+    unit of the radius, one number per feature, if it has one, and `radius_unit` its name.
     """
 
     radius: float
@@ -84,33 +82,33 @@ class SafetyCurve(
 ):
     """Steps of growing radius around one point.
 
-    `complete` says whether all radii were reached, `converged` whether all bounds are within the
+    `complete` says whether all radii were searched, `converged` whether all bounds are within the
     tolerance.
     """
 
     @property
     def radii(self) -> np.ndarray:
-        """The radii, growing."""
+        """The radii, in increasing order."""
         return np.array([step.radius for step in self])
 
     @property
     def safe_up_to(self) -> float | None:
-        """The largest of the radii at which the decision is proved, if there is one."""
+        """The largest radius at which the decision is proved, if there is one."""
         return max((step.radius for step in self if step.status is Status.ROBUST), default=None)
 
     @property
     def first_unsafe(self) -> float | None:
-        """The smallest of the radii at which a counter-example is known, if there is one."""
+        """The smallest radius at which a counter-example is known, if there is one."""
         return min((step.radius for step in self if step.status is Status.NOT_ROBUST), default=None)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The paper's picture: bounds solid, attained values dashed, the attack, the threshold, and
-        the first radius that is not safe; returns the Axes."""
+        """Draw the paper's figure: bounds solid, attained values dashed, the attack, the threshold,
+        and the first unsafe radius; returns the Axes."""
         first = self[0]
         levels = [each for each in (first.lower_level, first.upper_level) if each is not None]
-        about = {"label": first.quantity, "attack": first.attacked_by, "levels": levels}
-        about["unit"] = in_unit(self)
-        return plot_safety(ax, self.to_frame(), first_unsafe=self.first_unsafe, **about)
+        style = {"label": first.quantity, "attack": first.attacked_by, "levels": levels}
+        style["unit"] = in_unit(self)
+        return plot_safety(ax, self.to_frame(), first_unsafe=self.first_unsafe, **style)
 
     @property
     def summary(self) -> str:
@@ -128,29 +126,28 @@ def safety_curve(
     attack: AttackName = "gpfgs",
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[CurveOptions],
+    **options: Unpack[CurveOptions],
 ) -> SafetyCurve:
-    """Bounds on the least and the greatest prediction for growing radii, beside an attack's.
+    """Bounds on the least and the greatest prediction for growing radii, and an attack's values.
 
-    The paper's analysis of local adversarial safety: the probability of the second of two classes,
-    of several that of the class decided on at x, in regression the mean of the first target; or
-    that of `output`, the label of a class or the number of a target (of which a `threshold` is then
-    a level).
+    The paper's analysis of local adversarial safety. The prediction is the probability of the
+    second of two classes, or of the class decided at x if there are several; in regression, the
+    mean of the first target. `output`, the label of a class or the number of a target, chooses
+    another one (`threshold` is then a level of that target).
 
-    The balls are nested, so every search helps the others: a lower bound of the minimum at one
+    The balls are nested, so the searches share their results: a lower bound of the minimum at one
     radius holds at all smaller ones, and a value attained at one radius is attained at all larger
-    ones. The ends are searched first, then the middle, and a radius between two whose bounds are
-    near enough to each other costs nothing. Verdicts are found by bisection, as robustness at one
-    radius implies it at all smaller ones. Where the attack finds a better point than the searches,
-    which end within the tolerance, that point's value, as certified bounds prove it, is the
-    attained one.
+    ones. The smallest and the largest radius are searched first, then the middle; a radius between
+    two others whose bounds agree within the tolerance needs no search. Verdicts are found by
+    bisection, as robustness at one radius implies it at all smaller ones. If the attack finds a
+    better point than the searches, the attained value is the certified bound at that point.
 
     Parameters
     ----------
-    x, radii : the point, and radii of the balls around it, in any order.
-    attack : which attack is shown, see `gpcert.attack`; by default the paper's baseline.
-    budget : of one search, 60 seconds by default. Ctrl-C ends the call: the bounds so far hold, and
-        the curve is not `complete`.
+    x, radii : the point, and the radii of the balls around it, in any order.
+    attack : the attack, see `gpcert.attack`; by default the paper's baseline.
+    budget : of one search, 60 seconds by default. Ctrl-C ends the call: the bounds so far are
+        valid, and the curve is not `complete`.
     norm, features, domain, scale, threshold, class_weight, delta, output_norm : as in `certify`.
     tol, rtol, backend, random_state, method, variance_bound, progress : as in `prediction_range`.
 
@@ -167,34 +164,36 @@ def safety_curve(
     """
     posterior = as_posterior(model)
     point = read_x(posterior, x, "call safety_curve once per row")
-    rule: dict[str, Any] = {name: words.get(name) for name in DecisionRuleOptions.__annotations__}
+    rule: dict[str, Any] = {name: options.get(name) for name in DecisionRuleOptions.__annotations__}
     if output is not None and rule["threshold"] is not None and not is_classifier(posterior):
-        rule["output"] = output  # its level is that of the target which is shown
-    options, work = read_decision(rule, posterior), search_options(words)
+        rule["output"] = output  # the threshold is a level of this target
+    decision, search_settings = read_decision(rule, posterior), search_options(options)
     attack = one_of("attack", attack, get_args(AttackName))
     accuracy = Accuracy.read(tol, rtol)
-    shape = RegionSpecification.read(words).shape(posterior)
+    shape = RegionSpecification.read(options).shape(posterior)
     grid = read_radii(radii)
     balls = [shape.ball(point, radius) for radius in grid.tolist()]
-    _ = decision_candidates(posterior, point, options).guess  # refuses what `certify` does
-    margins = decision_margins(posterior, point[None], options)
+    _ = decision_candidates(posterior, point, decision).guess  # refuses what `certify` does
+    margins = decision_margins(posterior, point[None], decision)
     question = range_question(posterior, QuantityRequest())
     if output is None and question.default is None:
         output = margins.decided(point[None])[0]
     index = question.index(output)
-    attacked = (posterior, np.tile(point, (len(balls), 1)), balls, options, attack, Effort())
-    attacks = attack_regions(*attacked, True, work["random_state"])
-    choices = {**vars(accuracy), "output": question.labels[index], **work}
-    search = _Curve(posterior, point, balls, choices)
-    with progress_line(words.get("progress")) as line:
+    copies, seed = np.tile(point, (len(balls), 1)), search_settings["random_state"]
+    attacks = attack_regions(
+        posterior, copies, balls, decision, attack, Effort(), confirm=True, random_state=seed
+    )
+    range_options = {**vars(accuracy), "output": question.labels[index], **search_settings}
+    search = _Curve(posterior, point, balls, range_options)
+    with progress_line(options.get("progress")) as line:
         try:
-            search.verdicts([row.confirmed for row in attacks], {**rule, **work})
+            search.verdicts([row.confirmed for row in attacks], {**rule, **search_settings})
             line.show("verdicts are known")
             search.bound(accuracy.of_output(question, index))
         except KeyboardInterrupt:
             search.complete = False
-    shown = _CurveQuantity(margins, posterior, point, index, question)
-    reached = [float(shown.values(x[None])[0]) for x in attacks.points]
+    curve_quantity = _CurveQuantity(margins, posterior, point, index, question)
+    reached = [float(curve_quantity.values(x[None])[0]) for x in attacks.points]
     try:
         search.confirm(attacks.points, reached)
     except KeyboardInterrupt:
@@ -202,15 +201,15 @@ def safety_curve(
     steps = [
         like(
             SafetyStep,
-            shown,
+            curve_quantity,
             radius=float(grid[k]),
             scale=shape.unit,
             radius_unit=shape.unit_name,
             attack=search.attained(k, reached[k]),
             attack_point=attacks[k].point,
             attacked_by=attack,
-            lower_level=shown.levels[0],
-            upper_level=shown.levels[1],
+            lower_level=curve_quantity.levels[0],
+            upper_level=curve_quantity.levels[1],
             region=ball.describe(),
             model=posterior.fingerprint,
             **search.known(k),
@@ -222,7 +221,7 @@ def safety_curve(
 
 @dataclass(eq=False)
 class _CurveQuantity:
-    """The number on the vertical axis, and the levels between which the decision holds."""
+    """The prediction that the curve bounds, and the levels between which the decision holds."""
 
     margins: Margins
     model: Model
@@ -241,7 +240,7 @@ class _CurveQuantity:
                 self.levels = (self.value - margins.delta, self.value + margins.delta)
         elif margins.level is not None:
             level, above = margins.level, bool(margins.winners[0])
-            if self._first:  # of two classes: it has what the second leaves
+            if self._first:  # of two classes: 1 minus the probability of the second
                 level, above = 1.0 - level, not above
             self.levels = (level, None) if above else (None, level)
         self.decision = margins.decided(self.x[None])[0]
@@ -251,19 +250,19 @@ class _CurveQuantity:
         return self.question.two and self.index == 0
 
     def values(self, X: np.ndarray) -> np.ndarray:
-        """(n,) at X."""
+        """(n,) the prediction at X."""
         if is_model_collection(self.model):
-            found, _ = prediction_and_gradient(self.model, X)
-            return found[:, self.index]
+            values, _ = prediction_and_gradient(self.model, X)
+            return values[:, self.index]
         if isinstance(self.margins, DeviationMargins):
             return self.margins.model.mean(X)[:, self.index]
-        found = self.margins.shown(X, np.zeros(len(X), dtype=int))
-        return 1.0 - found if self._first else found
+        values = self.margins.shown(X, np.zeros(len(X), dtype=int))
+        return 1.0 - values if self._first else values
 
 
 @dataclass(eq=False)
 class _Curve:
-    """What is known of every radius, in growing order."""
+    """Verdicts and bounds at every radius, in increasing order."""
 
     model: Model
     x: np.ndarray
@@ -273,10 +272,10 @@ class _Curve:
     status: list[Status] = field(default_factory=list)
     ranges: dict[int, PredictionRange] = field(default_factory=dict)
     attacks: dict[int, PredictionRange] = field(default_factory=dict)
-    """Certified bounds at the points of attacks that found more than the searches."""
+    """Certified bounds at points of attacks that are better than those of the searches."""
 
     def verdicts(self, refuted: list[bool], choices: dict[str, Any]) -> None:
-        """Bisect below the first radius that a confirmed attack refutes."""
+        """Find the verdicts by bisection below the first radius that a confirmed attack refutes."""
         self.status = [Status.NOT_ROBUST if each else Status.UNKNOWN for each in refuted]
         first = refuted.index(True) if any(refuted) else len(self.balls)
         self._decide(0, first - 1, choices)
@@ -285,23 +284,24 @@ class _Curve:
         if low > high:
             return
         middle = (low + high) // 2
-        found = certify(self.model, self.x, region=self.balls[middle], progress=False, **choices)
-        stop_if_interrupted(found.reason)
-        self.status[middle] = found.status
-        if found.status is not Status.ROBUST:
+        ball = self.balls[middle]
+        certificate = certify(self.model, self.x, region=ball, progress=False, **choices)
+        stop_if_interrupted(certificate.reason)
+        self.status[middle] = certificate.status
+        if certificate.status is not Status.ROBUST:
             self._decide(low, middle - 1, choices)
-        if found.status is not Status.NOT_ROBUST:
+        if certificate.status is not Status.NOT_ROBUST:
             self._decide(middle + 1, high, choices)
 
     def verdict(self, k: int) -> Status:
-        """What all radii say: a larger ball that is robust, or a smaller one that is not, says so
-        of this one too."""
+        """The verdict that follows from all radii: robustness of a larger ball, or a
+        counter-example in a smaller one, holds for this ball as well."""
         if Status.ROBUST in self.status[k:]:
             return Status.ROBUST
         return Status.NOT_ROBUST if Status.NOT_ROBUST in self.status[: k + 1] else Status.UNKNOWN
 
     def bound(self, tol: Tolerance) -> None:
-        """Search at the ends, then in the middle of every gap that is not settled by its ends."""
+        """Search at both ends, then in the middle of every gap that its ends do not settle."""
         last = len(self.balls) - 1
         for k in sorted({0, last}):
             self._search(k, "both")
@@ -320,13 +320,13 @@ class _Curve:
         self._fill(middle, high, tol)
 
     def _search(self, k: int, sides: Any) -> None:
-        how = {"sides": sides, "progress": False, **self.choices}
-        self.ranges[k] = prediction_range(self.model, self.balls[k], **how)
+        options = {"sides": sides, "progress": False, **self.choices}
+        self.ranges[k] = prediction_range(self.model, self.balls[k], **options)
         stop_if_interrupted(self.ranges[k].reason)
 
     def confirm(self, points: np.ndarray, values: list[float]) -> None:
-        """Bound the prediction at the points of those attacks, one of each ball, whose values are
-        beyond what is attained."""
+        """Bound the prediction at those attack points, one per ball, whose values are beyond the
+        attained ones."""
         ends = [self.ends(k) for k in range(len(values))]
         beyond = [
             k
@@ -336,25 +336,26 @@ class _Curve:
         places = [Box(points[k], points[k]) for k in beyond]
         if not places:
             return
-        found = prediction_range_many(self.model, places, progress=False, **self.choices)
-        self.attacks = {beyond[row]: own for row, own in zip(found.labels, found, strict=True)}
-        if not found.complete:
+        table = prediction_range_many(self.model, places, progress=False, **self.choices)
+        pairs = zip(table.labels, table, strict=True)
+        self.attacks = {beyond[row]: attained for row, attained in pairs}
+        if not table.complete:
             raise KeyboardInterrupt
 
     def attained(self, k: int, value: float) -> float:
-        """An attack's value, as far as certified bounds confirm it."""
+        """An attack's value, limited to the certified bounds if they confirm it."""
         minimum, maximum = self.ends(k)
         confirmed = k in self.attacks and minimum.upper <= maximum.lower
         return float(np.clip(value, minimum.upper, maximum.lower)) if confirmed else value
 
     def _inside(self, k: int) -> list[PredictionRange]:
-        """What was searched or attacked inside the ball."""
+        """Results of searches and attacks inside the ball."""
         both = (*self.ranges.items(), *self.attacks.items())
-        return [found for j, found in both if j <= k]
+        return [prediction for j, prediction in both if j <= k]
 
     def ends(self, k: int) -> tuple[Interval, Interval]:
-        """Of the minimum and of the maximum the best that all radii say: proved ends of larger
-        ones, attained ends of smaller ones."""
+        """The best bounds of minimum and maximum from all radii: proved ends of larger radii,
+        attained ends of smaller ones."""
         larger, smaller = [r for j, r in self.ranges.items() if j >= k], self._inside(k)
         proved = max((r.minimum.lower for r in larger), default=-np.inf)
         minimum = Interval(proved, min((r.minimum.upper for r in smaller), default=np.inf))
@@ -362,8 +363,8 @@ class _Curve:
         return minimum, Interval(attained, min((r.maximum.upper for r in larger), default=np.inf))
 
     def known(self, k: int) -> dict[str, Any]:
-        """What a step says of the bounds at a radius."""
-        (minimum, maximum), own = self.ends(k), self.ranges.get(k)
+        """Fields of a step that describe the bounds at a radius."""
+        (minimum, maximum), searched = self.ends(k), self.ranges.get(k)
         unsearched = StopReason.CONVERGED if self.complete else StopReason.INTERRUPTED
         smaller = self._inside(k)
         return {
@@ -372,8 +373,8 @@ class _Curve:
             "argmin": next((r.argmin for r in smaller if r.minimum.upper == minimum.upper), None),
             "argmax": next((r.argmax for r in smaller if r.maximum.lower == maximum.lower), None),
             "status": self.verdict(k),
-            "reason": unsearched if own is None else own.reason,
-            "boxes": 0 if own is None else own.boxes,
-            "seconds": 0.0 if own is None else own.seconds,
+            "reason": unsearched if searched is None else searched.reason,
+            "boxes": 0 if searched is None else searched.boxes,
+            "seconds": 0.0 if searched is None else searched.seconds,
             "method": self.choices["method"],
         }

@@ -1,5 +1,5 @@
-"""What explanations read: points, regions, names of features and outputs; and what a model predicts
-there, its slope and the features it looks at, in plain floating point."""
+"""Arguments of explanations (points, regions, names of features and outputs), and a model's
+predictions, slopes and relevant features in plain floating point."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gpcert.regions import Ball, Box, Region
 from gpcert.regions.shapes import check_domain, check_radius
 
 MAX_SHOWN = 8
-"""Features that a text names before it only counts them."""
+"""Largest number of features that a text names; of more it gives the first ones and the number."""
 
 
 def named(names: tuple[str, ...] | None, dim: int) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def named(names: tuple[str, ...] | None, dim: int) -> tuple[str, ...]:
 
 
 def shown(names: tuple[str, ...]) -> str:
-    """A few names, and how many more there are.
+    """The first few names, and the number of all if there are more.
 
     >>> shown(("a", "b")), shown(())
     ('a, b', 'none')
@@ -50,7 +50,7 @@ def shown(names: tuple[str, ...]) -> str:
 
 
 def output_index(outputs: Sequence[Any], output: Any, classes: bool) -> int:
-    """Which of the outputs a label means. None is the only one, or the second of two classes.
+    """The index of the output with this label; None is the only one, or the second of two classes.
 
     >>> output_index(("no", "yes"), None, True), output_index(("no", "yes"), "no", True)
     (1, 0)
@@ -65,14 +65,14 @@ def output_index(outputs: Sequence[Any], output: Any, classes: bool) -> int:
 
 
 Moves = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]
-"""Features that move (F,), how far, (F,) or (n, F), and the ends of the valid inputs."""
+"""Features that move (F,), their radii (F,) or (n, F), and the bounds of the valid inputs."""
 
 
 def read_some(model: Model, X: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     """One point or several as (n, d), and their labels: the index of a data frame, or 0, 1, ..."""
     try:
         single = isinstance(X, Mapping) or np.ndim(X) == 1
-    except ValueError:  # rows of unequal lengths, which are refused in words below
+    except ValueError:  # rows of unequal lengths: `check_inputs` below raises the error
         single = False
     points = read_x(model, X, "pass a table")[None] if single else model.check_inputs(X)
     if len(points) == 0:
@@ -80,21 +80,26 @@ def read_some(model: Model, X: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     return points, row_labels(X) or tuple(range(len(points)))
 
 
-def read_moves(model: Model, X: np.ndarray, where: RegionSpecification, given: Any) -> Moves:
-    """What moves one feature at a time: every feature, but those fixed by a radius of 0; X (n, d)
-    are the `given` points."""
-    name, shape = where.given_radius, where.shape(model)
-    if (where.radius is None) == (where.relative is None):
+def read_moves(
+    model: Model, X: np.ndarray, specification: RegionSpecification, table: Any
+) -> Moves:
+    """The features that move, one at a time: all but those with a radius of 0. X (n, d) are the
+    points of `table`, which may be a data frame."""
+    name, shape = specification.given_radius, specification.shape(model)
+    if (specification.radius is None) == (specification.relative is None):
         got = "none" if name is None else "both"
         raise InputError(f"expected exactly one of radius= and relative=, got {got}")
-    reach = [check_radius(shape.radii(r), model.dim) for r in where.radii(model, X, given)]
+    point_radii = [
+        check_radius(shape.radii(r), model.dim) for r in specification.radii(model, X, table)
+    ]
     chosen = np.arange(model.dim) if shape.features is None else shape.features
-    radii = np.stack([np.broadcast_to(r, (model.dim,)) for r in reach])[:, chosen]
+    radii = np.stack([np.broadcast_to(r, (model.dim,)) for r in point_radii])[:, chosen]
     moving = np.any(radii > 0, axis=0)
     if not np.any(moving):
         assert name is not None, "checked above"
         raise InputError(
-            f"{name}: expected a positive number for some feature, got {getattr(where, name)!r}"
+            f"{name}: expected a positive number for some feature, got "
+            f"{getattr(specification, name)!r}"
         )
     ends = shape.domain
     for x in X:
@@ -104,39 +109,46 @@ def read_moves(model: Model, X: np.ndarray, where: RegionSpecification, given: A
     return chosen[moving], radii[0] if alike else radii, ends
 
 
-def region_around(model: Model, x: np.ndarray, where: RegionSpecification) -> Region:
-    """As in `certify`, but with features held at x a ball about another point is no ball."""
-    found = where.around(model, x)
-    if not found.is_box_or_ball:
+def region_around(model: Model, x: np.ndarray, specification: RegionSpecification) -> Region:
+    """The region as in `certify`; it must be a box or a ball around x.
+
+    Fixing features at x turns a ball around another point into a set that is not a ball.
+    """
+    region = specification.around(model, x)
+    if not region.is_box_or_ball:
         raise InputError(
-            f"region: expected a Box or a Ball, got a {found.kind or type(found).__name__}; with "
-            "features held at x, what is left of other regions is not known"
+            f"region: expected a Box or a Ball, got a {region.kind or type(region).__name__}; with "
+            "features fixed at x, other regions are not supported"
         )
-    if isinstance(found, Ball) and not np.array_equal(found.center, x):
+    if isinstance(region, Ball) and not np.array_equal(region.center, x):
         raise InputError(
-            "region: expected a ball around x itself, or a Box: with features held at x, a ball "
-            "about another point is no ball"
+            "region: expected a ball around x itself, or a Box: with features fixed at x, a ball "
+            "around another point is not a ball"
         )
-    return found
+    return region
 
 
 def read_order(name: str, order: Any, model: Model) -> list[int]:
     """Distinct features by number or name, the most important first."""
     names = model.feature_names or ()
     try:
-        given = [names.index(each) if each in names else each for each in list(order)]
-        found = [int(each) for each in given]
+        numbers = [names.index(each) if each in names else each for each in list(order)]
+        features = [int(each) for each in numbers]
     except (TypeError, ValueError) as error:
         raise InputError(f"{name}: expected features in order, got {order!r} ({error})") from error
-    if found != given or len(set(found)) != len(found) or not set(found) <= set(range(model.dim)):
+    if (
+        features != numbers
+        or len(set(features)) != len(features)
+        or not set(features) <= set(range(model.dim))
+    ):
         raise InputError(
             f"{name}: expected distinct features of 0 to {model.dim - 1}, got {order!r}"
         )
-    return found
+    return features
 
 
 def with_free(region: Region, x: np.ndarray, free: Sequence[int]) -> Region:
-    """The points of the region that agree with x but for the features `free`.
+    """The points of the region that agree with x in all features except `free`.
 
     >>> with_free(Box([0.0, 0.0], [1.0, 2.0]), np.array([0.5, 1.0]), [1]).lower
     array([0.5, 0. ])
@@ -167,22 +179,22 @@ def predictions(model: Model, X: np.ndarray) -> np.ndarray:
     """
     if isinstance(model, Committee):
         return model.probabilities(X)
-    found = model.prediction(X)
+    values = model.prediction(X)
     if _probable(model) and not isinstance(model.likelihood, ClassLikelihood):
-        return np.concatenate([1.0 - found, found], axis=1)
-    return found
+        return np.concatenate([1.0 - values, values], axis=1)
+    return values
 
 
 def _probable(posterior: Outputs) -> bool:
-    """Whether it predicts probabilities of classes."""
+    """Whether the posterior predicts class probabilities."""
     return posterior.likelihood.classifies and posterior.likelihood.has_variance
 
 
 def features_seen(model: Model) -> np.ndarray:
     """(d,) mask: False where no kernel and no trend of the model depends on the feature.
 
-    A prediction is a function of kernel values, of k(x, x) and of trends, so it cannot change there
-    at all. Behind linear features, an input is seen if a feature is that depends on it.
+    A prediction is a function of kernel values, of k(x, x) and of trends, so it does not depend on
+    such a feature. With linear features, an input counts if a feature that depends on it does.
 
     >>> from gpcert import Posterior
     >>> from gpcert.kernels import ActiveDimensions, SquaredExponential
@@ -190,21 +202,23 @@ def features_seen(model: Model) -> np.ndarray:
     >>> features_seen(Posterior(kernel, [[0.0, 0.0, 0.0]], [1.0])).tolist()
     [True, False, True]
     """
-    seen = np.zeros(model.dim, dtype=bool)
+    mask = np.zeros(model.dim, dtype=bool)
     for member in model.members:
-        own = member.kernel.features_seen(member.points.shape[1]) | np.any(member.slope, axis=0)
-        seen |= own if member.features is None else member.features.sees(own)
-    return seen
+        member_mask = member.kernel.features_seen(member.points.shape[1]) | np.any(
+            member.slope, axis=0
+        )
+        mask |= member_mask if member.features is None else member.features.sees(member_mask)
+    return mask
 
 
 def decision_gradient(model: Model, x: np.ndarray) -> np.ndarray:
     """(d,): gradient at x of the margin of the decision, in plain floating point.
 
-    For two classes, and in regression, that of the (first) latent mean: it has the direction in
-    which the decision changes.
+    For two classes, and in regression, it is the gradient of the (first) latent mean, which points
+    in the direction in which the decision changes.
     """
     if isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood):
-        rule = decision_candidates(model, x, Decision()).guess  # an order needs no proof
+        rule = decision_candidates(model, x, Decision()).guess  # a ranking needs no proof
         function = rule.goal.function(rule.model)
     else:
         function = plain_function(model, Mean(0, 1))
@@ -212,6 +226,6 @@ def decision_gradient(model: Model, x: np.ndarray) -> np.ndarray:
 
 
 def importance_by_gradient(model: Model, x: np.ndarray, region: Region) -> np.ndarray:
-    """All features, the most important first: |slope| times how far the feature may move."""
+    """All features, the most important first: |slope| times the feature's radius."""
     reach = np.maximum(region.upper - x, x - region.lower)
     return np.argsort(-np.abs(decision_gradient(model, x)) * reach, kind="stable")

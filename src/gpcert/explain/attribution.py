@@ -1,4 +1,4 @@
-"""Numbers per feature: what all of them have, and those without a proof (LIME's)."""
+"""Records with a number per feature: their common base, and LIME's attributions (not proved)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from gpcert.utils.optional_imports import Axes, DataFrame, optional
 
 
 class PerFeature(Record):
-    """Numbers per point, output and feature, (points, outputs, features), and their pictures."""
+    """Numbers per point, output and feature, (points, outputs, features), with plots."""
 
     ends: ClassVar[tuple[str, ...]] = ("lower", "upper")
-    """The fields with the numbers: bounds, or one array."""
+    """Names of the fields that hold the numbers: two bounds, or one array."""
 
     X: np.ndarray
     outputs: tuple[Any, ...]
@@ -33,14 +33,14 @@ class PerFeature(Record):
 
     @abstractmethod
     def _label(self, k: int) -> str:
-        """What the numbers of output k are."""
+        """A description of the numbers of output k."""
 
     def _places(self) -> Sequence[int]:
-        """The features' indices in the model: all of them unless a record says which."""
+        """The features' indices in the model: all features unless the record has `features`."""
         return getattr(self, "features", range(len(self.feature_names)))
 
     def _bounds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Lower ends, upper ends, middles."""
+        """Lower bounds, upper bounds, midpoints."""
         low, high = (getattr(self, self.ends[k]) for k in (0, -1))
         with np.errstate(invalid="ignore"):
             return low, high, 0.5 * low + 0.5 * high
@@ -50,19 +50,19 @@ class PerFeature(Record):
         return output_index(self.outputs, output, classes)
 
     def ranking(self, *, point: int = 0, output: Any = None) -> np.ndarray:
-        """Features (indices in the model), the largest in size first."""
+        """Features (indices in the model), by decreasing absolute value."""
         size = np.abs(self._bounds()[2][point, self._output(output)])
         return np.asarray(self._places())[np.argsort(-size, kind="stable")]
 
     def largest(
         self, most: int, *, point: int = 0, output: Any = None
     ) -> list[tuple[str, float, float]]:
-        """Names and both ends of the features that are largest in size."""
+        """Names and bounds of the features with the largest absolute values."""
         k, places = self._output(output), list(self._places())
         low, high, _ = self._bounds()
         order = map(places.index, self.ranking(point=point, output=output)[:most])
-        found = [(self.feature_names[j], low[point, k, j], high[point, k, j]) for j in order]
-        return [(name, float(below), float(above)) for name, below, above in found]
+        rows = [(self.feature_names[j], low[point, k, j], high[point, k, j]) for j in order]
+        return [(name, float(below), float(above)) for name, below, above in rows]
 
     def to_frame(self) -> DataFrame:
         """One row per point, output and feature."""
@@ -80,8 +80,7 @@ class PerFeature(Record):
     def plot(
         self, ax: Axes | None = None, *, point: int = 0, output: Any = None, most: int = 20
     ) -> Axes:
-        """Bars, the `most` largest, with proved intervals where there are some; returns the
-        Axes."""
+        """Bars of the `most` largest, with proved intervals if there are any; returns the Axes."""
         k = self._output(output)
         low, high, _ = self._bounds()
         rows, label = (low[point, k], high[point, k]), self._label(k)
@@ -90,7 +89,7 @@ class PerFeature(Record):
     def heat_map(
         self, shape: tuple[int, int], ax: Axes | None = None, *, point: int = 0, output: Any = None
     ) -> Axes:
-        """The numbers of an image's pixels: red raises the output, blue lowers it."""
+        """The numbers as an image: red pixels raise the output, blue ones lower it."""
         k = self._output(output)
         values = np.zeros(self.X.shape[1])
         values[list(self._places())] = self._bounds()[2][point, k]
@@ -102,18 +101,18 @@ class PerFeature(Record):
     def check(self) -> None:
         super().check()
         shape = (len(self.X), len(self.outputs), len(self.feature_names))
-        found = [getattr(self, name).shape for name in self.ends]
-        if self.X.ndim != 2 or set(found) != {shape}:
-            raise InputError(f"{', '.join(self.ends)}: expected shape {shape}, got {found[0]}")
+        shapes = [getattr(self, name).shape for name in self.ends]
+        if self.X.ndim != 2 or set(shapes) != {shape}:
+            raise InputError(f"{', '.join(self.ends)}: expected shape {shape}, got {shapes[0]}")
         if len(self.labels) != len(self.X):
             raise InputError(f"labels: expected {len(self.X)}, got {len(self.labels)}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Attribution(PerFeature, kind="attribution"):
-    """`values` (points, outputs, features), from the method that it names. Nothing is proved.
+    """`values` (points, outputs, features) of the method `method`. Nothing is proved.
 
-    `labels` name the points; they are "mean" of an average.
+    `labels` name the points; an average has the label "mean".
     """
 
     ends: ClassVar[tuple[str, ...]] = ("values",)
@@ -159,10 +158,10 @@ def lime(
 ) -> Attribution:
     """LIME's weights (Ribeiro, Singh and Guestrin 2016) at one point or several.
 
-    A ridge regression of the predictions at random points around x, near ones weighing more. The
-    points are drawn from the spread of `background` (n, d), by default the model's own points, and
-    features are not discretised: a weight is the slope per standard deviation of its feature, of
-    categories that of being x's own.
+    A ridge regression of the predictions at random points around x, in which near points have more
+    weight. The standard deviations of the random points are those of `background` (n, d), by
+    default the model's points. Features are not discretised: a weight is the slope per standard
+    deviation of its feature; for a categorical feature it is the effect of having x's category.
     Nothing is proved, and the weights depend on the seed.
 
     Needs the package `lime` 0.2.0.1 (of 2021; it still runs with Python 3.11 and NumPy 2.4):

@@ -1,4 +1,4 @@
-"""`effects`: how much a feature raises or lowers a prediction, as intervals that hold.
+"""`effects`: how much a feature raises or lowers a prediction, as proved intervals.
 
 Proofs: docs/mathematics.md, statement 15.1.
 """
@@ -36,11 +36,11 @@ from gpcert.utils.optional_imports import optional
 class Effects(PerFeature, Searched, kind="effects"):
     """`lower <= Delta <= upper`, (points, outputs, features) each; see `gpcert.explain.effects`.
 
-    `outputs` are the labels of all classes (of two classes either has minus the other's effects),
-    or numbers of targets; None is the one latent function of two classes. `labels` name the points:
-    the index of a data frame, or 0, 1, ... `radius` is (features,), or (points, features) where
-    points have their own. `averaged` counts the points of which this is the mean,
-    0 if it is none. `method` is the family of bounds, `model` the posterior's fingerprint.
+    `outputs` are the labels of all classes (the effects on two classes differ in sign only), or the
+    numbers of the targets; None is the one latent function of two classes. `labels` name the
+    points: the index of a data frame, or 0, 1, ... `radius` is (features,), or (points, features)
+    if points have different radii. `averaged` is the number of points of which this is the mean, 0
+    if it is not a mean. `method` is the family of bounds, `model` the posterior's fingerprint.
     """
 
     X: np.ndarray
@@ -56,12 +56,12 @@ class Effects(PerFeature, Searched, kind="effects"):
 
     @property
     def values(self) -> np.ndarray:
-        """The middles of the intervals; NaN where nothing is known."""
+        """The midpoints of the intervals; NaN where a bound is infinite."""
         return self._bounds()[2]
 
     @property
     def converged(self) -> bool:
-        """Whether every interval is as narrow as was asked for."""
+        """Whether every interval is within the tolerance."""
         return self.reason is StopReason.CONVERGED
 
     def interval(self, feature: int | str, *, point: int = 0, output: Any = None) -> Interval:
@@ -79,7 +79,7 @@ class Effects(PerFeature, Searched, kind="effects"):
         return replace(self, lower=lower, upper=upper, outputs=(self.outputs[k],))
 
     def mean(self) -> Effects:
-        """The average over the points: the interval that follows from theirs, rounded outward."""
+        """The average over the points, as intervals that follow from those of the points."""
         n = len(self.lower)
         slack = [
             gamma(n + 4) * np.abs(side).sum(axis=0, keepdims=True) / n + TINY
@@ -95,7 +95,7 @@ class Effects(PerFeature, Searched, kind="effects"):
         )
 
     def to_shap(self, *, output: Any = None) -> Any:
-        """A `shap.Explanation` (n, features) of the middles with lower and upper bounds (extra
+        """A `shap.Explanation` (n, features) of the midpoints with lower and upper bounds (extra
         `explain`). Effects do not sum to the prediction, so there is no base value."""
         shap, k = optional("shap", "to_shap"), self._output(output)
         return shap.Explanation(
@@ -119,8 +119,8 @@ class Effects(PerFeature, Searched, kind="effects"):
     def _label(self, k: int) -> str:
         if self.quantity == "probability":
             return f"effect on the probability of {self.outputs[k]}"
-        several = f" of output {self.outputs[k]}" if len(self.outputs) > 1 else ""
-        return f"effect on the {self.quantity}{several}"
+        of_output = f" of output {self.outputs[k]}" if len(self.outputs) > 1 else ""
+        return f"effect on the {self.quantity}{of_output}"
 
     def __repr__(self) -> str:
         P, C, F = self.lower.shape
@@ -129,7 +129,7 @@ class Effects(PerFeature, Searched, kind="effects"):
         return f"Effects({P} points, {C} outputs, {F} features, width <= {above(width)}{mean})"
 
     def shown(self) -> TextTable:
-        """The largest effects at the first point on the last output, rounded outwards."""
+        """The largest effects at the first point on the last output, rounded outward."""
         largest = self.largest(MAX_ROWS, output=self.outputs[-1])
         rows = [(name, interval_text(Interval(*ends))) for name, *ends in largest]
         label = self._label(len(self.outputs) - 1)
@@ -140,11 +140,12 @@ class Effects(PerFeature, Searched, kind="effects"):
 
 
 DEFAULT_TOLERANCE = 1e-3
-"""Width of an effect's interval: a probability, or a part of the prior's standard deviation."""
+"""Default width of an effect's interval: absolute for probabilities, else a fraction of the prior
+standard deviation."""
 
 STEP, MAX_SEARCHES = 1.0 / 16.0, 12
-"""Of a width, the least that is tried next where effects are to be known relatively, and how often:
-what is smaller by 16^12 than at first is rounding."""
+"""With a relative tolerance, widths are reduced step by step: the smallest factor of a step, and
+the largest number of steps. Effects smaller than the first width by 16^12 are rounding errors."""
 
 
 @verb
@@ -161,7 +162,7 @@ def effects(
     beta: float | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[TableOptions],
+    **options: Unpack[TableOptions],
 ) -> Effects:
     """The paper's interpretability metric, as intervals that provably contain it.
 
@@ -170,30 +171,32 @@ def effects(
 
         Delta_i(x) = (max_T+ pi - max_T- pi) + (min_T+ pi - min_T- pi):
 
-    positive where raising the feature raises pi. `Delta_i / (2 r)` tends to the derivative as r
-    goes to 0. Each of the four numbers is enclosed by branch and bound; the sum is rounded outward.
+    It is positive where raising the feature raises pi, and `Delta_i / (2 r)` tends to the
+    derivative as r goes to 0. Branch and bound bounds each of the four numbers; the sum is rounded
+    outward.
 
     Parameters
     ----------
     model : a `Posterior`, or a fitted model that an adapter converts.
     X : one point (d,) or several (n, d), also rows of a data frame; `Effects.mean()` averages over
         them.
-    radius : how far a feature moves: a number, one per feature, a dict by feature, or a row of them
-        per point; features with 0, or that the dict leaves out, are not explained. `scale="std"`,
-        or one number per feature, is its unit, as in `certify`, or `relative=` is given instead.
+    radius : how far a feature moves: a number, one per feature, a dict by feature, or a row of
+        numbers per point; features with radius 0, or missing from the dict, are not explained. Its
+        unit is `scale="std"` or one number per feature, as in `certify`. `relative=` is the
+        alternative.
     features : features to explain, by index or name; all by default.
-    domain : (low, high), the valid inputs: a feature does not leave them.
-    quantity, beta : as in `prediction_range`, without "band". All outputs or classes are explained.
-    tol, rtol : width at which an interval is good enough: `tol`, or `rtol` times what is proved of
-        the output's largest effect, whichever is more. By default 0.001 for probabilities, else
+    domain : (low, high), the valid inputs; features stay within it.
+    quantity, beta : as in `prediction_range`, except "band". All outputs or classes are explained.
+    tol, rtol : the largest width of an interval: `tol`, or `rtol` times the proved lower bound of
+        the output's largest effect, whichever is larger. By default 0.001 for probabilities, else
         0.001 prior standard deviations.
-    budget : of the whole call, 60 seconds by default; when it ends, or after Ctrl-C, the intervals
-        so far are returned: those that were not reached hold, but say little.
-    n_jobs : threads.
+    budget : for the whole call, 60 seconds by default; when it is used up, or after Ctrl-C, the
+        intervals so far are returned. They are all valid, those not yet searched are wide.
+    n_jobs : number of threads.
     backend, random_state, method, variance_bound, progress : as in `prediction_range`.
 
-    Squared exponentials bound all features of all points in shared batches. A feature that the
-    kernel does not look at, or that the domain does not let move, has exactly [0, 0].
+    Squared exponential kernels bound all features of all points in shared batches. A feature that
+    the kernel does not depend on, or that the domain fixes, has the effect [0, 0] exactly.
 
     Example
     -------
@@ -201,37 +204,39 @@ def effects(
     >>> from gpcert import explain
     >>> from gpcert.kernels import SquaredExponential
     >>> p = gpcert.Posterior(SquaredExponential(1.0), [[0.0, 0.0], [2.0, 0.0]], [-1.0, 1.0])
-    >>> found = explain.effects(p, [1.0, 0.0], radius=0.5)
-    >>> bool(found.lower[0, 0, 0] > 0)  # the mean grows with the first feature
+    >>> bounds = explain.effects(p, [1.0, 0.0], radius=0.5)
+    >>> bool(bounds.lower[0, 0, 0] > 0)  # the mean grows with the first feature
     True
-    >>> bool(found.lower[0, 0, 1] <= 0 <= found.upper[0, 0, 1])  # and is even in the second
+    >>> bool(bounds.lower[0, 0, 1] <= 0 <= bounds.upper[0, 0, 1])  # and is even in the second
     True
     """
     start = time.perf_counter()
     posterior = as_posterior(model)
     points, labels = read_some(posterior, X)
-    where = RegionSpecification(radius, relative, features=features, domain=domain, scale=scale)
-    chosen, radii, ends = read_moves(posterior, points, where, X)
+    specification = RegionSpecification(
+        radius, relative, features=features, domain=domain, scale=scale
+    )
+    chosen, radii, domain_ends = read_moves(posterior, points, specification, X)
     if quantity == "band":
         raise InputError(
-            "quantity: a band has two ends, two functions whose effects differ; expected 'lcb', "
+            "quantity: a band is bounded by two functions, whose effects differ; expected 'lcb', "
             "'ucb', 'mean', 'std' or 'variance'"
         )
     question = range_question(posterior, QuantityRequest(quantity, beta))
     widths = _Widths.read(question, posterior, Accuracy.read(tol, rtol))
-    effort = Effort.read(words, widths.first / 4.0, start)
+    effort = Effort.read(options, widths.first / 4.0, start)
     moving = features_seen(posterior)[chosen]
-    intervals = Intervals(points, chosen[moving], radii[..., moving], ends)
-    with progress_line(words.get("progress")) as line:
-        sides, found = _near_enough(question, posterior, intervals, effort, widths, line)
-    if question.two:  # pi_1 = 1 - pi_2: either class has minus the other's effects
-        lower, upper = found
-        found = np.concatenate([-upper, lower], axis=2), np.concatenate([-lower, upper], axis=2)
-    still = ~np.any(intervals.lengths()[0] > 0, axis=-1)
+    intervals = Intervals(points, chosen[moving], radii[..., moving], domain_ends)
+    with progress_line(options.get("progress")) as line:
+        sides, bounds = _within_tolerance(question, posterior, intervals, effort, widths, line)
+    if question.two:  # pi_1 = 1 - pi_2: the effects differ in sign only
+        lower, upper = bounds
+        bounds = np.concatenate([-upper, lower], axis=2), np.concatenate([-lower, upper], axis=2)
+    fixed = ~np.any(intervals.lengths()[0] > 0, axis=-1)
     shape = (len(points), len(question.labels), len(chosen))
     least, most = np.zeros(shape), np.zeros(shape)
-    for whole, part in zip((least, most), found, strict=True):
-        whole[:, :, moving] = np.where(still[:, None], 0.0, np.moveaxis(part, 2, 1))
+    for target, values in zip((least, most), bounds, strict=True):
+        target[:, :, moving] = np.where(fixed[:, None], 0.0, np.moveaxis(values, 2, 1))
     names = named(posterior.feature_names, posterior.dim)
     return Effects(
         X=points,
@@ -246,15 +251,15 @@ def effects(
         boxes=sides.boxes,
         seconds=time.perf_counter() - start,
         labels=labels,
-        method=effort.means.method.name,
+        method=effort.settings.method.name,
         model=posterior.fingerprint,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Widths:
-    """How wide effects may be: per output that is searched (C,) `absolute`, or `relative` times the
-    largest one, whichever is more; what is tried `first` is less, or a guess."""
+    """Largest widths of effects per searched output (C,): `absolute`, or `relative` times the
+    largest effect, whichever is larger. `first` are the widths of the first search."""
 
     first: np.ndarray
     absolute: np.ndarray
@@ -273,7 +278,7 @@ class _Widths:
     def narrower(
         self, tried: np.ndarray, lower: np.ndarray, upper: np.ndarray
     ) -> np.ndarray | None:
-        """What to try next, if some of the effects (P, F, C) are wider than they may be."""
+        """Widths of the next search, or None if all effects (P, F, C) are within the tolerance."""
         size = np.maximum(np.maximum(lower, -upper), 0.0).max(axis=(0, 1), initial=0.0)
         allowed = np.maximum(self.absolute, self.relative * size)
         wide = (upper - lower).max(axis=(0, 1), initial=0.0) > allowed
@@ -282,7 +287,7 @@ class _Widths:
         return np.where(wide, np.clip(0.9 * allowed, STEP * tried, 0.5 * tried), tried)
 
 
-def _near_enough(
+def _within_tolerance(
     question: RangeQuestion,
     model: Model,
     intervals: Intervals,
@@ -290,35 +295,37 @@ def _near_enough(
     widths: _Widths,
     line: Line,
 ) -> tuple[Sides, tuple[np.ndarray, np.ndarray]]:
-    """The ranges, and the effects (P, F, C); where these are relative, searched until they are near
-    enough: how large effects are is known only then."""
+    """The one-sided ranges and the effects (P, F, C).
+
+    A relative tolerance needs repeated searches: the size of the effects is known only afterwards.
+    """
     sides = one_sided_ranges(question, model, intervals, effort, line)
-    tried, used, found = widths.first, sides.boxes, _differences(sides, question.quantity)
+    tried, used, bounds = widths.first, sides.boxes, _differences(sides, question.quantity)
     for _ in range(MAX_SEARCHES):
-        narrower = widths.narrower(tried, *found)
+        narrower = widths.narrower(tried, *bounds)
         if narrower is None or sides.reason is not StopReason.CONVERGED:
-            return sides, found
+            return sides, bounds
         tried, effort = narrower, effort.again(narrower / 4.0, used)
-        again = one_sided_ranges(question, model, intervals, effort, line)
-        used, sides = again.boxes, replace(again, boxes=sides.boxes + again.boxes)
-        lower, upper = _differences(sides, question.quantity)  # all that was found holds
-        found = np.maximum(lower, found[0]), np.minimum(upper, found[1])
-    return replace(sides, reason=StopReason.RESOLUTION), found
+        repeated = one_sided_ranges(question, model, intervals, effort, line)
+        used, sides = repeated.boxes, replace(repeated, boxes=sides.boxes + repeated.boxes)
+        lower, upper = _differences(sides, question.quantity)  # both searches are valid
+        bounds = np.maximum(lower, bounds[0]), np.minimum(upper, bounds[1])
+    return replace(sides, reason=StopReason.RESOLUTION), bounds
 
 
 def _sizes(question: RangeQuestion, model: Model) -> np.ndarray:
-    """Per output that is searched about how large its quantity is."""
+    """(C,) a rough size of the quantity of each searched output."""
     count = question.searched
     if question.quantity == "probability":
         return np.ones(count)
     power = 2 if question.quantity == "variance" else 1
-    found = []  # per member (m,): about the largest prior deviation at the model's points
+    deviations = []  # per member (m,): about the largest prior deviation at the model's points
     with np.errstate(over="ignore", under="ignore"):
         for member in model.members:
             unit = member.unit  # the variance may be beyond float64 where products with it are not
             prior = math.sqrt(float(np.max(unit.kernel.diagonal(unit.points))))
-            found.append(np.ldexp(member.scale * prior, unit.exponent // 2))
-        spread = np.broadcast_to(np.concatenate(found) ** power, (count,))
+            deviations.append(np.ldexp(member.scale * prior, unit.exponent // 2))
+        spread = np.broadcast_to(np.concatenate(deviations) ** power, (count,))
     limits = np.finfo(float)
     return np.clip(spread, limits.tiny / DEFAULT_TOLERANCE, limits.max)
 
@@ -335,8 +342,8 @@ def _differences(sides: Sides, quantity: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sum_up(terms: list[np.ndarray]) -> np.ndarray:
-    """Upper bound of a sum of four numbers that may cancel; infinite where a term is."""
+    """Upper bound of a sum of four numbers that may cancel; infinite if a term is."""
     total, size = sum(terms), sum(abs(term) for term in terms)
     with np.errstate(invalid="ignore"):
-        found = np.asarray(total + (gamma(8) * size + TINY))
-    return np.where(np.isnan(found), np.inf, found)
+        bound = np.asarray(total + (gamma(8) * size + TINY))
+    return np.where(np.isnan(bound), np.inf, bound)

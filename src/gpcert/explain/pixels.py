@@ -1,4 +1,4 @@
-"""`pixel_budget`: how few of the most important pixels can change the decision.
+"""`pixel_budget`: the smallest number of important pixels that can change the decision.
 
 Proofs: docs/mathematics.md, statement 15.4.
 """
@@ -40,10 +40,10 @@ from gpcert.utils.optional_imports import Axes, DataFrame, optional
 class PixelBudget(Searched, kind="pixel_budget"):
     """`lower <= smallest gap <= upper` per beta (B,), attained at `points` (B, d).
 
-    `least_beta` is the smallest number of pixels, in the order of `ranking`, for which an image of
-    another decision is known (`adversarial`), None if there is none; up to `safe_beta` it is proved
-    that there is none (None: of no beta asked for). After Ctrl-C, `betas` are those reached; there
-    are none where not even the decision at x is proved.
+    `least_beta` is the smallest number of pixels, in the order of `ranking`, for which an image
+    with another decision is known (`adversarial`), or None. Up to `safe_beta` it is proved that
+    there is no such image (None: this is proved for none of the betas). After Ctrl-C, `betas` are
+    those that were finished. `betas` is empty if the decision at x could not be proved.
     """
 
     x: np.ndarray | None
@@ -67,7 +67,7 @@ class PixelBudget(Searched, kind="pixel_budget"):
         return {"beta": self.betas, "gap_lower": self.lower, "gap_upper": self.upper}
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The gap against the number of pixels; returns the Axes."""
+        """Plot the gap against the number of pixels; returns the Axes."""
         return plot_gaps(ax, [(self.ranked_by, self.betas, self.lower, self.upper)])
 
     def shown(self) -> TextTable:
@@ -77,12 +77,12 @@ class PixelBudget(Searched, kind="pixel_budget"):
 
     def __repr__(self) -> str:
         least = "none flips" if self.least_beta is None else f"{self.least_beta} pixels flip"
-        said = f"{least} {self.decision}" if self.betas else f"none known: {self.reason.value}"
-        return f"PixelBudget({self.ranked_by}, {len(self.betas)} betas, {said})"
+        outcome = f"{least} {self.decision}" if self.betas else f"none known: {self.reason.value}"
+        return f"PixelBudget({self.ranked_by}, {len(self.betas)} betas, {outcome})"
 
     def inputs(self) -> list[np.ndarray]:
-        given = (self.x, self.points if self.betas else None, self.adversarial)
-        return [each for each in given if each is not None]
+        arrays = (self.x, self.points if self.betas else None, self.adversarial)
+        return [each for each in arrays if each is not None]
 
     def check(self) -> None:
         super().check()
@@ -124,27 +124,28 @@ def pixel_budget(
     region: Region | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[RangeOptions],
+    **options: Unpack[RangeOptions],
 ) -> PixelBudget:
     """The gap pi_gap when the beta most important pixels take their worst values, for each beta.
 
-    pi_gap is the least lead of the most probable class at x, which is proved, over the other
-    classes (the paper's adversarial gap; of scikit-learn's one-vs-one a lead in votes): below 0
-    another class leads. For every beta the smallest gap over the region with those pixels free is
-    enclosed, and the point of its attained side is kept. Where x lies within rounding of a tie
-    nothing can flip: there are no `betas`, and `reason` says so.
+    pi_gap is the smallest lead of the class decided at x, which is proved, over the other classes
+    (the paper's adversarial gap; for scikit-learn's one-vs-one it is a lead in votes). Another
+    class leads where it is negative. For every beta the smallest gap over the region with those
+    pixels free is bounded, and the point that attains the upper bound is returned. If x lies within
+    rounding of a tie, the result has no `betas`, and `reason` says why.
 
     Parameters
     ----------
     betas : numbers of pixels; by default 1, 2, 4, ... up to all that can move.
-    ranking : "effects" (the paper's metric, proved), "lime", "gradient", "sufficient" (those of a
-        sufficient reason first), or the features in order, the most important first.
-    radius, relative, norm, features, domain, scale, region : where pixels may go, as in `certify`.
-    tol, rtol, budget : of each beta: a gap is known to within `tol` (0.01 by default) or `rtol`
-        times its own size, whichever is more; 60 seconds by default. `least_beta` is bisected
-        between the betas that were asked for.
+    ranking : "effects" (the paper's metric, proved), "lime", "gradient", "sufficient" (features of
+        a sufficient reason first), or the features in order, the most important first.
+    radius, relative, norm, features, domain, scale, region : the region of the pixels, as in
+        `certify`.
+    tol, rtol, budget : for each beta: a gap is bounded to within `tol` (0.01 by default) or `rtol`
+        times its size, whichever is larger; 60 seconds by default. `least_beta` is found by
+        bisection between the given betas.
     backend, random_state, method, variance_bound, progress : as in `prediction_range`. After
-        Ctrl-C the betas that were reached are returned.
+        Ctrl-C the finished betas are returned.
 
     Example
     -------
@@ -154,25 +155,25 @@ def pixel_budget(
     >>> from gpcert.likelihoods import Probit
     >>> p = gpcert.Posterior(SquaredExponential([1.0, 9.0]), [[0.0, 0.0], [2.0, 0.0]],
     ...                      [3.0, -3.0], likelihood=Probit())
-    >>> found = explain.pixel_budget(p, [0.5, 0.5], [1, 2], ranking="gradient", radius=1.5)
-    >>> found.least_beta, found.ranking[0]
+    >>> budget = explain.pixel_budget(p, [0.5, 0.5], [1, 2], ranking="gradient", radius=1.5)
+    >>> budget.least_beta, budget.ranking[0]
     (1, 0)
     """
     started = time.perf_counter()
     posterior = as_posterior(model)
     point = read_x(posterior, x, "ask for one point at a time")
-    whole = region_around(posterior, point, RegionSpecification.read(words, radius, region))
-    accuracy, means = Accuracy.read(tol, rtol), SearchSettings.read(words)
-    gap, wanted = _gap(posterior, point), _betas(betas, len(whole.free))
+    whole = region_around(posterior, point, RegionSpecification.read(options, radius, region))
+    accuracy, settings = Accuracy.read(tol, rtol), SearchSettings.read(options)
+    gap, counts = _gap(posterior, point), _betas(betas, len(whole.free))
     order = np.zeros(0, dtype=int)
     if gap.undecided is None:
-        order = ranked_features(posterior, point, whole, ranking, gap.label, means.random_state)
+        order = ranked_features(posterior, point, whole, ranking, gap.label, settings.random_state)
     else:
-        wanted = []  # there is no decision to flip
-    with progress_line(words.get("progress")) as line:
-        search = _Search(gap, point, whole, order, gap.tolerance(accuracy), means, line)
-        least = search.run(wanted)
-    rows = {beta: search.known[beta] for beta in wanted if beta in search.known}
+        counts = []  # there is no decision to flip
+    with progress_line(options.get("progress")) as line:
+        search = _Search(gap, point, whole, order, gap.tolerance(accuracy), settings, line)
+        least = search.run(counts)
+    rows = {beta: search.known[beta] for beta in counts if beta in search.known}
     safe = [beta for beta, row in search.known.items() if gap.lower(row) > 0]
     early = [row.reason for row in search.known.values() if row.reason is not StopReason.CONVERGED]
     return PixelBudget(
@@ -191,16 +192,17 @@ def pixel_budget(
         boxes=sum(row.boxes for row in search.known.values()),
         seconds=time.perf_counter() - started,
         region=whole.describe(),
-        method=means.method.name,
+        method=settings.method.name,
         model=posterior.fingerprint,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Gap:
-    """The gap as `factor * quantity + shift`: of two classes `2 pi - 1` of the one decided.
+    """The gap as `factor * quantity + shift`: for two classes `2 pi - 1`, pi that of the decided
+    one.
 
-    `undecided` says why it is not known which one is, if so; then the label is None.
+    If the decision at x is not proved, `undecided` says why, and the label is None.
     """
 
     model: Model
@@ -211,7 +213,7 @@ class _Gap:
     shift: float = 0.0
 
     def tolerance(self, accuracy: Accuracy) -> Tolerance:
-        """Of the quantity, from one of the gap."""
+        """The tolerance of the quantity, from that of the gap."""
         tol = accuracy.tol if accuracy.given else USUAL
         zeros = np.array([[-self.shift / self.factor]])
         return Tolerance((tol or 0.0) / self.factor, accuracy.rtol or 0.0, zeros)
@@ -238,9 +240,9 @@ def _gap(model: Model, x: np.ndarray) -> _Gap:
     assert not isinstance(model, Committee)
     assert isinstance(model.likelihood, ScalarLikelihood)
     second = rule.decision == model.labels[1]
-    asked = Probability(model.likelihood, 0, 1 if second else -1)
-    # of the second class 2 pi - 1, of the first 1 - 2 pi
-    return _Gap(model, asked, rule.decision, rule.undecided, 2.0, -1.0 if second else 1.0)
+    probability = Probability(model.likelihood, 0, 1 if second else -1)
+    # second class: 2 pi - 1; first class: 1 - 2 pi
+    return _Gap(model, probability, rule.decision, rule.undecided, 2.0, -1.0 if second else 1.0)
 
 
 @dataclass(eq=False)
@@ -250,18 +252,18 @@ class _Search:
     region: Region
     order: np.ndarray
     tol: Tolerance
-    means: SearchSettings
+    settings: SearchSettings
     line: Line
     known: dict[int, SearchResult] = field(default_factory=dict)
 
     def run(self, betas: Sequence[int]) -> int | None:
-        """All betas, and the least one that flips; what is known of it after Ctrl-C."""
+        """Bound the gap of all betas; returns the smallest known beta that flips the decision."""
         try:
             for beta in betas:
                 self.at(beta)
             high = self._least_known()
             low = max([beta for beta in self.known if high is None or beta < high], default=-1)
-            while high is not None and high - low > 1:  # regions are nested, so it is bisected
+            while high is not None and high - low > 1:  # bisection: regions are nested
                 middle = (low + high) // 2
                 low, high = (low, middle) if self.flips(middle) else (middle, high)
             return high
@@ -271,22 +273,22 @@ class _Search:
             return self._least_known()
 
     def _least_known(self) -> int | None:
-        """The fewest pixels with a known adversarial image."""
+        """The smallest number of pixels with a known adversarial image."""
         return min((beta for beta in self.known if self.flips(beta)), default=None)
 
     def at(self, beta: int) -> SearchResult:
-        """The least gap with the first beta features free."""
+        """Bounds of the smallest gap with the first beta features free."""
         if beta not in self.known:
             part = with_free(self.region, self.x, [int(j) for j in self.order[:beta]])
             progress = Progress(report=lambda s: self.line.show(f"{beta} pixels: {margin_text(s)}"))
             stop: dict[str, Any] = {"tol": self.tol, "progress": progress}
-            problem = self.means.problem(self.gap.model, part, [self.gap.quantity], **stop)
+            problem = self.settings.problem(self.gap.model, part, [self.gap.quantity], **stop)
             self.known[beta] = solve(problem)
             stop_if_interrupted(self.known[beta].reason)
         return self.known[beta]
 
     def flips(self, beta: int) -> bool:
-        """Whether a point of another decision is known."""
+        """Whether a point with another decision is known."""
         return self.gap.upper(self.at(beta)) < 0
 
 
@@ -294,9 +296,9 @@ def _betas(betas: Sequence[int] | None, most: int) -> list[int]:
     if betas is None:
         powers = [2**k for k in range(most.bit_length()) if 2**k < most]
         return [*powers, most] if most else [0]
-    given = np.asarray(betas)
-    if given.ndim != 1 or given.dtype.kind not in "iu" or np.any(given < 0) or given.size == 0:
+    counts = np.asarray(betas)
+    if counts.ndim != 1 or counts.dtype.kind not in "iu" or np.any(counts < 0) or counts.size == 0:
         raise InputError(f"betas: expected whole numbers >= 0, got {betas!r}")
-    if given.max() > most:
-        raise InputError(f"betas: expected at most {most} pixels, as many as may move")
-    return sorted({int(beta) for beta in given})
+    if counts.max() > most:
+        raise InputError(f"betas: expected at most {most} pixels, the number that may move")
+    return sorted({int(beta) for beta in counts})

@@ -1,4 +1,4 @@
-"""Orders of features by importance, from every method there is; pixels worth perturbing."""
+"""Rankings of features by importance, from all methods; salient features."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpcert.utils.option_names import Ranking
 from gpcert.utils.optional_imports import optional
 
 RANKING_TOLERANCE = 0.01
-"""Width of the effects that give an order (probabilities)."""
+"""Width of the effects that a ranking is based on (probabilities)."""
 
 RANKINGS = get_args(Ranking)
 
@@ -32,7 +32,7 @@ def ranked_features(
 ) -> np.ndarray:
     """The movable features of the region, the most important for the decision `label` first.
 
-    `ranking` is the name of a method, or the features themselves in order (others follow by index).
+    `ranking` is the name of a method, or the features in order (the others follow by index).
     """
     free, order = region.free, ranking
     if not isinstance(ranking, str):
@@ -40,15 +40,15 @@ def ranked_features(
     elif ranking in {"gradient", "sufficient"}:
         order = importance_by_gradient(model, x, region)
         if ranking == "sufficient":
-            found = sufficient(model, x, region=region, random_state=random_state, progress=False)
-            stop_if_interrupted(found.reason)
-            if not found.found:
+            result = sufficient(model, x, region=region, random_state=random_state, progress=False)
+            stop_if_interrupted(result.reason)
+            if not result.found:
                 raise InputError(
-                    f"ranking: there is no sufficient reason at x ({found.reason.value}); expected "
-                    "a point whose decision is proved, or another ranking"
+                    f"ranking: there is no sufficient reason at x ({result.reason.value}); "
+                    "expected a point whose decision can be proved, or another ranking"
                 )
-            inside = set(found.features)
-            # those of the reason first, both parts by gradient
+            inside = set(result.features)
+            # features of the reason first, each part ordered by gradient
             order = sorted(order, key=lambda j: int(j) not in inside)
     elif ranking == "lime":
         order = lime(model, x, random_state=random_state).ranking(output=label)
@@ -64,11 +64,11 @@ def ranked_features(
 def _by_effects(model: Model, x: np.ndarray, region: Region, random_state: int | None) -> Effects:
     reach = np.maximum(region.upper - x, x - region.lower)[region.free]
     span = float(reach.max(initial=0.0))
-    where: Any = {"domain": (region.lower, region.upper)} if span else {}
-    how: Any = {"tol": RANKING_TOLERANCE, "random_state": random_state, "progress": False}
-    found = effects(model, x, span or 1.0, features=region.free, **where, **how)
-    stop_if_interrupted(found.reason)
-    return found
+    bounds: Any = {"domain": (region.lower, region.upper)} if span else {}
+    search: Any = {"tol": RANKING_TOLERANCE, "random_state": random_state, "progress": False}
+    result = effects(model, x, span or 1.0, features=region.free, **bounds, **search)
+    stop_if_interrupted(result.reason)
+    return result
 
 
 Salience = Literal["sift", "variance", "sensitivity"]
@@ -86,8 +86,9 @@ def salient_features(
     """Indices of at most `count` features, the most salient first: for `features=` of any verb.
 
     "sift": pixels under the key points of the image x of `shape` (Lowe 2004, by scikit-image), as
-    the paper does; they may be fewer. "variance": features that vary most among the model's points.
-    "sensitivity": the steepest of the decision at x.
+    in the paper; there may be fewer than `count`. "variance": the features with the largest
+    variance among the model's points. "sensitivity": those with the largest derivative of the
+    decision at x.
 
     Example
     -------
@@ -104,7 +105,7 @@ def salient_features(
     if method in ("variance", "sensitivity"):
         if shape is not None:
             raise InputError(
-                f"shape: is that of an image for method='sift', got method={method!r}; leave it out"
+                f"shape: only used by method='sift', got method={method!r}; leave it out"
             )
         spread = method == "variance"
         sizes = np.var(posterior.places, axis=0) if spread else decision_gradient(posterior, point)
@@ -119,7 +120,7 @@ def salient_features(
 def key_points(image: Any, shape: tuple[int, int]) -> np.ndarray:
     """Pixels under the SIFT key points of an image, the largest blobs first, each once.
 
-    Needs scikit-image. Small images often have none: scikit-image then raises, and so do we.
+    Needs scikit-image. Small images often have no key points, which is an `InputError`.
     """
     feature = optional("skimage.feature", "SIFT")
     pixels = finite_array("image", image, ndim=1)
@@ -128,7 +129,10 @@ def key_points(image: Any, shape: tuple[int, int]) -> np.ndarray:
     detector = feature.SIFT()
     try:
         detector.detect((pixels.reshape(shape) - pixels.min()) / span)
-    except (RuntimeError, IndexError) as error:  # no key points; too small for its scales
+    except (
+        RuntimeError,
+        IndexError,
+    ) as error:  # no key points, or an image too small for its scales
         raise InputError(
             f"SIFT found no key points in this image of {shape[0]} x {shape[1]} pixels ({error}); "
             "use method='variance' or 'sensitivity'"

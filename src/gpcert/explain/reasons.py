@@ -1,5 +1,5 @@
-"""Smallest reasons: sets of features that prove a decision, or that alone can change it, found by
-deletion in blocks; their record, and the certificates behind them.
+"""Minimal reasons: sets of features that prove a decision, or that alone can change it, found by
+deletion in blocks, with their records and certificates.
 
 Proofs: docs/mathematics.md, statement 15.3.
 """
@@ -42,7 +42,7 @@ from gpcert.utils.optional_imports import Axes, DataFrame, optional
 
 @dataclass(frozen=True)
 class Step:
-    """One certificate: these features free, all others as at x."""
+    """One certificate, with the features `free` free and all others fixed at x."""
 
     free: tuple[int, ...]
     status: Status
@@ -58,11 +58,11 @@ class Step:
 class Reason(Searched, kind="reason"):
     """A sufficient or contrastive reason; see `gpcert.explain.sufficient` and `contrastive`.
 
-    `what` is "sufficient" or "contrastive", `features` the set; `undecided` are those of it that
-    might be superfluous (their step ended without a verdict, or Ctrl-C came first); `movable` all
-    features that the region lets move; `counterexample` the flipped point of a contrastive reason;
-    `steps` every certificate asked for. `reason` is DECIDED, or why the first step without a
-    verdict ended, `unit` what the steps' margins are measured in.
+    `what` is "sufficient" or "contrastive", `features` the set; `undecided` are its features that
+    may be superfluous (their step ended without a verdict, or was interrupted); `movable` are all
+    free features of the region; `counterexample` is the point of a contrastive reason with the
+    other decision; `steps` are all certificates. `reason` is DECIDED, or why the first step without
+    a verdict ended; `unit` is the unit of the steps' margins.
     """
 
     what: str
@@ -85,8 +85,8 @@ class Reason(Searched, kind="reason"):
 
     @property
     def found(self) -> bool:
-        """Whether there is a reason: a region that holds one decision has no contrastive one, and
-        where not even the decision at x is proved, which the first step asks, none is sufficient.
+        """Whether there is a reason. A region with a single decision has no contrastive reason;
+        there is no sufficient reason if the decision at x, the first step, is not proved.
         """
         if self.what == "contrastive":
             return self.counterexample is not None
@@ -99,15 +99,15 @@ class Reason(Searched, kind="reason"):
         return optional("pandas", "to_frame").DataFrame(rows)
 
     def plot(self, ax: Axes | None = None, *, shape: tuple[int, int] | None = None) -> Axes:
-        """The image of this shape with the pixels of the reason marked; without a shape the
-        features that the region lets move, and which of them are the reason. Returns the Axes."""
+        """Draw the image of this shape with the pixels of the reason marked; without a shape, all
+        movable features with those of the reason marked. Returns the Axes."""
         if shape is None:
             return ReasonTable((self,), labels=("",)).plot(ax)
         title = f"{len(self.features)} pixels {'prove' if self.what == 'sufficient' else 'flip'}"
         title += "" if self.decision is None else f" {self.decision}"
         title = title if self.found else "no reason found"
         if self.undecided:
-            title += f"\n(dotted: {len(self.undecided)} perhaps superfluous)"
+            title += f"\n(dotted: {len(self.undecided)} possibly superfluous)"
         image = self.x if self.counterexample is None else self.counterexample
         weak = self.undecided
         return plot_kept_pixels(ax, image, self.features, shape, title=title, weak=weak)
@@ -117,11 +117,11 @@ class Reason(Searched, kind="reason"):
         return f"Reason({self.what}, {len(self.features)} of {len(self.movable)} features{tail})"
 
     def shown(self) -> TextTable:
-        minimal = "proved: none of them can be left out"
+        minimal = "proved: no feature can be left out"
         if self.undecided:
             minimal = f"{len(self.undecided)} of them may be superfluous (undecided)"
         rows = {
-            f"{self.what} reason": self._words(),
+            f"{self.what} reason": self._summary(),
             "minimal": minimal if self.found else "",
             "rule": self.rule,
             "region": region_text(self.region),
@@ -129,13 +129,13 @@ class Reason(Searched, kind="reason"):
         }
         return TextTable("", (), [(name, text) for name, text in rows.items() if text])
 
-    def _words(self) -> str:
+    def _summary(self) -> str:
         if not self.found:
             only = self.steps[-1]
             if only.status is Status.ROBUST:
-                return "none: the region holds one decision (proved)"
+                return "none: all points of the region have one decision (proved)"
             return f"none known: {only.reason.value}"
-        what = "kept as they are, prove" if self.what == "sufficient" else "changed alone, flip"
+        what = "fixed at x, prove" if self.what == "sufficient" else "changed alone, flip"
         return f"{shown(self.feature_names)}: {what} the decision {self.decision}"
 
     def check(self) -> None:
@@ -162,7 +162,8 @@ class ReasonTable(RecordTable[Reason], kind="reasons"):
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """One row per point, one column per feature: which are in its reason; returns the Axes."""
+        """Draw one row per point, one column per feature, with those of the reason marked; returns
+        the Axes."""
         names: dict[int, str] = {}
         for row in self:
             names |= {j: f"x{j}" for j in row.movable if j not in names}
@@ -180,14 +181,14 @@ class ReasonTable(RecordTable[Reason], kind="reasons"):
 
 
 Answer = bool | None
-"""Whether the property holds; None where it was not decided."""
+"""Whether the property holds; None if undecided."""
 
 
 @dataclass
 class MinimalSubset:
-    """`kept`, for which the property holds; without any one of `needed` it is proved not to.
+    """`kept` has the property; it is proved not to have it without any one item of `needed`.
 
-    `undecided` are the kept items for which nobody knows: kept = needed + undecided.
+    For the other kept items this is `undecided`: kept = needed + undecided.
     """
 
     kept: list[int]
@@ -196,44 +197,44 @@ class MinimalSubset:
 
 
 def minimal_subset(order: Sequence[int], holds: Callable[[list[int]], Answer]) -> MinimalSubset:
-    """Drop what can be dropped from `order`, for which the property is known to hold.
+    """A minimal subset with a property that `order` is known to have.
 
-    `holds` must be monotone: true of a set, it is true of every larger one. Blocks are tried whole
-    and halved where that fails (a dichotomic search), the first items of `order` first: put those
-    first that are likeliest to be superfluous.
+    `holds` must be monotone: if it is true for a set, it is true for every superset. Blocks are
+    removed as a whole, and halved if that fails (a dichotomic search), in the sequence of `order`:
+    items that are likely to be superfluous should come first.
 
-    Minimality: an item is kept for good when `kept - {item}` was proved not to have the property.
-    The final set is a subset of that `kept`, so without the item it does not have it either.
+    Minimality: an item is needed once `kept - {item}` is proved not to have the property. The final
+    set is a subset of that `kept`, so without the item it does not have the property either.
 
-    >>> found = minimal_subset([3, 1, 0, 2], lambda s: {0, 2} <= set(s))
-    >>> sorted(found.kept), found.undecided
+    >>> subset = minimal_subset([3, 1, 0, 2], lambda s: {0, 2} <= set(s))
+    >>> sorted(subset.kept), subset.undecided
     ([0, 2], [])
     """
-    found = MinimalSubset(list(order))
+    subset = MinimalSubset(list(order))
     blocks = [list(order)]
     while blocks:
         block = blocks.pop()
         if not block:
             continue
         out = set(block)
-        without = [item for item in found.kept if item not in out]
+        without = [item for item in subset.kept if item not in out]
         answer = holds(without)
         if answer is True:
-            found.kept = without
+            subset.kept = without
         elif len(block) == 1:
-            (found.needed if answer is False else found.undecided).append(block[0])
+            (subset.needed if answer is False else subset.undecided).append(block[0])
         else:
             middle = len(block) // 2
             blocks += [block[middle:], block[:middle]]  # the first half is taken next
-    return found
+    return subset
 
 
 STEP_SHARE = 1.0 / 12.0
-"""Part of the whole time that one step may take: an undecided one would take all of it."""
+"""Fraction of the whole time that one step may take, as an undecided step could take all of it."""
 
 STEP_BOXES = 32
-"""Boxes of one step where more than MANY_FEATURES are free, unless the user says: splitting boxes
-of many features gains next to nothing."""
+"""Default number of boxes of one step with more than MANY_FEATURES free features: splitting boxes
+in many dimensions gains little."""
 
 MANY_FEATURES = 20
 
@@ -246,24 +247,24 @@ def sufficient(
     *,
     region: Region | None = None,
     order: Any = None,
-    **words: Unpack[DecisionOptions],
+    **options: Unpack[DecisionOptions],
 ) -> Reason:
-    """A subset-minimal set of features which, kept as they are at x, proves the decision.
+    """A subset-minimal set of features which, fixed at x, proves the decision.
 
-    Whatever the other features do in the region, the decision is the one at x: the last step's
-    certificate says so. Features are let go in blocks, the least important first (by gradient, or
-    as in `order`, most important first), blocks that fail are halved. Minimal: for each feature of
-    the reason a counter-example that lets it go as well is known, but for those in
-    `Reason.undecided`, where the budget of a step ended first.
+    The decision is the one at x for all values of the other features in the region, as proved by
+    the certificate of the last step. Features are freed in blocks, the least important first (by
+    gradient, or as in `order`, most important first); blocks that fail are halved. Minimal: for
+    each feature of the reason a counter-example with that feature free as well is known, except
+    for those in `Reason.undecided`, for which the budget of a step was used up.
 
     Parameters: the region (`radius` or `relative`, `norm`, `features`, `domain`, `scale`, or
     `region=`, a Box or a Ball around x), the decision (`threshold`, `quantity`, `output`, `beta`,
     `class_weight`, `delta`, `output_norm`) and the effort as in `certify`. The time of `budget` (60
     seconds by default) is that of the whole call, of which one step may take a twelfth; its boxes
-    are those of one step (by default 32 where more than 20 features are free). After it, or Ctrl-C,
-    all that is not known yet is undecided. Where not even the decision at x is proved
-    `Reason.found` is False, and `reason` says whether that is for x, which lies within rounding of
-    its boundary, or for the budget.
+    are those of one step (by default 32 if more than 20 features are free). After that, or Ctrl-C,
+    the remaining features are undecided. If the decision at x is not proved, `Reason.found` is
+    False, and `reason` says whether x lies within rounding of the decision boundary or the budget
+    was used up.
 
     Example
     -------
@@ -274,15 +275,15 @@ def sufficient(
     >>> explain.sufficient(p, [0.0, 0.0], 2.0, threshold=0.5).features
     (0,)
     """
-    with progress_line(words.get("progress")) as line:
-        search = _Search(model, x, RegionSpecification.read(words, radius, region), words, line)
+    with progress_line(options.get("progress")) as line:
+        search = _Search(model, x, RegionSpecification.read(options, radius, region), options, line)
         items = search.ordered(order)
         if search.status([]) is not Status.ROBUST:
             return search.reason("sufficient", MinimalSubset([], [], list(items)), items)
 
-        def holds(kept: list[int]) -> Answer:
-            stay = set(kept)
-            return search.proved(Status.ROBUST, [j for j in items if j not in stay])
+        def holds(fixed: list[int]) -> Answer:
+            fixed_set = set(fixed)
+            return search.proved(Status.ROBUST, [j for j in items if j not in fixed_set])
 
         return search.reason("sufficient", minimal_subset(items, holds), items)
 
@@ -295,14 +296,15 @@ def contrastive(
     *,
     region: Region | None = None,
     order: Any = None,
-    **words: Unpack[DecisionOptions],
+    **options: Unpack[DecisionOptions],
 ) -> Reason:
-    """A subset-minimal set of features whose change alone flips the decision, and how.
+    """A subset-minimal set of features whose change alone flips the decision.
 
-    `Reason.counterexample` differs from x in these features only and is decided otherwise. Minimal:
-    for each of them it is proved that the others alone cannot flip the decision in the region, but
-    for those in `Reason.undecided`. Where the region holds no other decision at all (proved, or not
-    decided) `Reason.found` is False. Arguments as in `sufficient`, 60 seconds by default.
+    `Reason.counterexample` differs from x in these features only and has another decision. Minimal:
+    for each of them it is proved that the others alone cannot flip the decision in the region,
+    except for those in `Reason.undecided`. If no point of the region with another decision is known
+    (proved, or undecided), `Reason.found` is False. Arguments as in `sufficient`, 60 seconds by
+    default.
 
     Example
     -------
@@ -314,51 +316,60 @@ def contrastive(
     >>> reason.features, bool(abs(reason.counterexample[0]) > 1.0)
     ((0,), True)
     """
-    with progress_line(words.get("progress")) as line:
-        search = _Search(model, x, RegionSpecification.read(words, radius, region), words, line)
+    with progress_line(options.get("progress")) as line:
+        search = _Search(model, x, RegionSpecification.read(options, radius, region), options, line)
         items = search.ordered(order)
         whole = search.status(items)
         if whole is not Status.NOT_ROBUST:
             nothing = MinimalSubset([], [], [] if whole is Status.ROBUST else list(items))
             return search.reason("contrastive", nothing, items)
-        # what the first counter-example does not change is not needed; the rest is tried
+        # features that the first counter-example does not change are not needed
         changed, _ = search.known[-1]
         start = [j for j in items if j in changed]
-        found = minimal_subset(start, lambda moved: search.proved(Status.NOT_ROBUST, moved))
-        return search.reason("contrastive", found, items)
+        subset = minimal_subset(start, lambda moved: search.proved(Status.NOT_ROBUST, moved))
+        return search.reason("contrastive", subset, items)
 
 
 class _Search:
-    """Certificates with chosen features free; counter-examples are remembered."""
+    """Certificates with chosen features free; known counter-examples are reused."""
 
     def __init__(
-        self, model: Any, x: Any, where: RegionSpecification, words: Mapping[str, Any], line: Line
+        self,
+        model: Any,
+        x: Any,
+        specification: RegionSpecification,
+        options: Mapping[str, Any],
+        line: Line,
     ) -> None:
         self.started = time.perf_counter()
         self.model: Model = as_posterior(model)
         self.x = read_x(self.model, x, "ask for one point at a time")
-        self.region = region_around(self.model, self.x, where)
-        self.decision, self.means = read_decision(words, self.model), SearchSettings.read(words)
+        self.region = region_around(self.model, self.x, specification)
+        self.decision, self.settings = (
+            read_decision(options, self.model),
+            SearchSettings.read(options),
+        )
         self.line = line
-        self.end = min(self.means.budget.ends(time.perf_counter()), deadline())
-        self.ended: StopReason | None = None  # by Ctrl-C or time: no other step is begun
+        self.end = min(self.settings.budget.ends(time.perf_counter()), deadline())
+        self.ended: StopReason | None = None  # by Ctrl-C or time: no further step starts
         self.steps: list[Step] = []
         self.known: list[tuple[frozenset[int], Certificate]] = []
 
     def ordered(self, order: Any) -> list[int]:
         """The movable features, the least important first."""
         if order is None:
-            given = importance_by_gradient(self.model, self.x, self.region).tolist()
+            ranking = importance_by_gradient(self.model, self.x, self.region).tolist()
         else:
-            given = read_order("order", order, self.model)
-        rank = {j: k for k, j in enumerate(given)}
-        return sorted(self.region.free.tolist(), key=lambda j: -rank.get(j, len(given)))
+            ranking = read_order("order", order, self.model)
+        rank = {j: k for k, j in enumerate(ranking)}
+        return sorted(self.region.free.tolist(), key=lambda j: -rank.get(j, len(ranking)))
 
     def status(self, free: list[int]) -> Status:
-        """The verdict with these features free; a known counter-example among them settles it."""
-        wanted = frozenset(free)
+        """The verdict with these features free; a known counter-example that moves no others
+        refutes."""
+        free_set = frozenset(free)
         for moved, _ in self.known:
-            if moved <= wanted:
+            if moved <= free_set:
                 return Status.NOT_ROBUST
         if self.ended is None and self.steps and time.perf_counter() >= self.end:
             self.ended = StopReason.TIME
@@ -376,28 +387,28 @@ class _Search:
         return certificate.status
 
     def _ask(self, part: Region) -> Certificate:
-        """Within a share of the time; the first step is begun however late."""
-        seconds, boxes, memory = astuple(self.means.budget)
+        """A certificate within a share of the time; the first step always starts."""
+        seconds, boxes, memory = astuple(self.settings.budget)
         if seconds is not None:
             seconds = min(seconds * STEP_SHARE, max(self.end - time.perf_counter(), 1e-6))
         if boxes is None and len(part.free) > MANY_FEATURES:
             boxes = STEP_BOXES
-        means = replace(self.means, budget=Budget(seconds, boxes, memory))
-        return certify_region(self.model, self.x, part, self.decision, means)
+        settings = replace(self.settings, budget=Budget(seconds, boxes, memory))
+        return certify_region(self.model, self.x, part, self.decision, settings)
 
-    def proved(self, wanted: Status, free: list[int]) -> Answer:
-        """Whether the verdict with these features free is the wanted one or the opposite."""
+    def proved(self, expected: Status, free: list[int]) -> Answer:
+        """Whether the verdict with these features free is the expected one; None if undecided."""
         status = self.status(free)
-        return None if status is Status.UNKNOWN else status is wanted
+        return None if status is Status.UNKNOWN else status is expected
 
-    def reason(self, kind: str, found: MinimalSubset, items: list[int]) -> Reason:
-        """The record of what was found."""
+    def reason(self, kind: str, subset: MinimalSubset, items: list[int]) -> Reason:
+        """The record of the result."""
         names = named(self.model.feature_names, self.model.dim)
-        chosen = tuple(sorted(found.kept))
+        chosen = tuple(sorted(subset.kept))
         reason = StopReason.DECIDED
-        if self.ended is StopReason.INTERRUPTED or (self.ended and found.undecided):
+        if self.ended is StopReason.INTERRUPTED or (self.ended and subset.undecided):
             reason = self.ended
-        elif found.undecided or self.steps[0].status is Status.UNKNOWN:
+        elif subset.undecided or self.steps[0].status is Status.UNKNOWN:
             reason = next(step.reason for step in self.steps if step.status is Status.UNKNOWN)
         flipped = None
         if kind == "contrastive" and chosen:
@@ -408,7 +419,7 @@ class _Search:
             decision=self.steps[0].decision,
             features=chosen,
             feature_names=tuple(names[j] for j in chosen),
-            undecided=tuple(sorted(found.undecided)),
+            undecided=tuple(sorted(subset.undecided)),
             movable=tuple(sorted(items)),
             counterexample=None if flipped is None else flipped.counterexample,
             steps=tuple(self.steps),

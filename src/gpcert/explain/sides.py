@@ -1,7 +1,7 @@
 """Proved ranges over the one-sided intervals `[x, x + r e_j]` and `[x - r e_j, x]`.
 
-For squared exponentials all intervals of all points share batches; any
-other kernel or method is asked interval by interval through `gpcert.prediction_ranges`.
+For squared exponential kernels, the intervals of all points share batches; for any other kernel or
+method, `gpcert.prediction_ranges` bounds one interval at a time.
 
 Proofs: docs/mathematics.md, statement 15.1.
 """
@@ -41,47 +41,48 @@ from gpcert.search.questions import (
 from gpcert.search.tolerance import Tolerance
 
 NUMBERS_PER_BATCH = 800_000
-"""Lines times points of one chunk, the work of one thread: fewer cost more calls per line."""
+"""Intervals times model points of one chunk, the work of one thread; smaller chunks need more calls
+per interval."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to try."""
+    """The cost limits of a call: tolerance, search settings, threads, start time."""
 
     tol: np.ndarray
-    """Of every end, one per output."""
-    means: SearchSettings
+    """Tolerance of each end of a range, one per output."""
+    settings: SearchSettings
     n_jobs: int | None
-    words: Mapping[str, Any]
-    """How a search is done, for another verb."""
+    options: Mapping[str, Any]
+    """Search options in the form that verbs take."""
     start: float
-    """The moment from which the time counts."""
+    """Start time of the call."""
 
     @staticmethod
-    def read(words: Mapping[str, Any], tol: np.ndarray, start: float) -> Effort:
-        """From the words of a verb."""
-        found = search_options(words)
-        return Effort(tol, SearchSettings.read(found), read_jobs(words["n_jobs"]), found, start)
+    def read(options: Mapping[str, Any], tol: np.ndarray, start: float) -> Effort:
+        """From the options of a verb."""
+        search = search_options(options)
+        return Effort(tol, SearchSettings.read(search), read_jobs(options["n_jobs"]), search, start)
 
     def again(self, tol: np.ndarray, boxes: int) -> Effort:
-        """With another tolerance, and so many boxes less."""
-        budget = self.means.budget
+        """The same with another tolerance and a smaller budget: `boxes` are used up."""
+        budget = self.settings.budget
         left = None if budget.boxes is None else max(1, budget.boxes - boxes)
-        means = replace(self.means, budget=replace(budget, boxes=left))
-        return replace(self, tol=tol, means=means)
+        settings = replace(self.settings, budget=replace(budget, boxes=left))
+        return replace(self, tol=tol, settings=settings)
 
     @property
     def end(self) -> float:
-        """When all must end: threads do not see the deadline of the one that starts them."""
-        return min(self.means.budget.ends(self.start), deadline())
+        """End time of the call: threads do not see the deadline of the thread that starts them."""
+        return min(self.settings.budget.ends(self.start), deadline())
 
     def share(self, part: int, whole: int) -> Budget:
-        """The boxes for so many of all questions; time is left to `end`."""
-        boxes = self.means.budget.boxes
-        own = None if boxes is None else max(1, boxes * part // whole)
-        return replace(self.means.budget, seconds=None, boxes=own)
+        """The budget of boxes for `part` of `whole` questions; the time limit is `end`."""
+        boxes = self.settings.budget.boxes
+        box_limit = None if boxes is None else max(1, boxes * part // whole)
+        return replace(self.settings.budget, seconds=None, boxes=box_limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +97,9 @@ class Intervals:
     def lengths(self) -> tuple[np.ndarray, np.ndarray]:
         """(P, F, 2) each, upwards and downwards: outer and inner bounds of the real lengths.
 
-        They are the radius itself but where the domain ends first: that difference is rounded.
-        Where it rounds to the radius the real end may be nearer by one rounding of t, which the
-        errors of scaled coordinates allow for: three are counted, of which t needs one.
+        A length is the radius, unless the domain ends first: that difference is rounded. If it
+        rounds to the radius, the real end may be closer by one rounding of t. The error bounds of
+        scaled coordinates cover it: they count three roundings, of which t needs one.
         """
         free = np.broadcast_to(self.radius, (len(self.X), len(self.features)))
         outer = np.stack([free, free], axis=-1)
@@ -137,19 +138,19 @@ def one_sided_ranges(
         QuantityGoal(question.asked(c, sign)) for c in range(question.searched) for sign in (1, -1)
     ]
     if shape[1] == 0:
-        found = [nothing_searched(goals, (0, 1), StopReason.CONVERGED)]
-    elif effort.means.method.name == "taylor" and has_sections(question.model):
-        found = _by_sections(question, goals, intervals, effort, line)
+        results = [nothing_searched(goals, (0, 1), StopReason.CONVERGED)]
+    elif effort.settings.method.name == "taylor" and has_sections(question.model):
+        results = _by_sections(question, goals, intervals, effort, line)
     else:
-        found = _by_regions(question, model, goals, intervals, effort, line)
+        results = _by_regions(question, model, goals, intervals, effort, line)
     # goals come in pairs: each output, and its negative
-    lower = np.reshape(np.concatenate([each.lower for each in found]), (*shape, 2))
-    upper = np.reshape(np.concatenate([each.upper for each in found]), (*shape, 2))
-    early = [each.reason for each in found if each.reason is not StopReason.CONVERGED]
+    lower = np.reshape(np.concatenate([each.lower for each in results]), (*shape, 2))
+    upper = np.reshape(np.concatenate([each.upper for each in results]), (*shape, 2))
+    early = [each.reason for each in results if each.reason is not StopReason.CONVERGED]
     reason = next(iter(early), StopReason.CONVERGED)
     if StopReason.INTERRUPTED in early:
         reason = StopReason.INTERRUPTED
-    boxes = sum(each.boxes for each in found)
+    boxes = sum(each.boxes for each in results)
     return Sides(lower[..., 0], upper[..., 0], -upper[..., 1], -lower[..., 1], reason, boxes)
 
 
@@ -157,7 +158,7 @@ def _by_sections(
     question: RangeQuestion, goals: Sequence[Goal], intervals: Intervals, effort: Effort, line: Line
 ) -> list[BatchResult]:
     variance = any(goal.needs_variance for goal in goals)
-    parts = SectionModel.parts_of(question.model, effort.means.backend, variance)
+    parts = SectionModel.parts_of(question.model, effort.settings.backend, variance)
     P, F = len(intervals.X), len(intervals.features)
     rows = np.repeat(np.arange(P), 2 * F)
     features = np.tile(np.repeat(intervals.features, 2), P)
@@ -168,8 +169,8 @@ def _by_sections(
     stop = WithinTolerance(Tolerance(np.repeat(effort.tol, 2)))
 
     def solved(chunk: slice, report: Callable[[SearchState], None]) -> BatchResult:
-        lines = (rows[chunk], features[chunk]), outer[chunk, 0]
-        family = SectionModel.on(parts, intervals.X, *lines, effort.means.backend)
+        sections = (rows[chunk], features[chunk]), outer[chunk, 0]
+        family = SectionModel.on(parts, intervals.X, *sections, effort.settings.backend)
         return solve_batch(
             BatchProblem(
                 family,
@@ -199,11 +200,11 @@ def _all(
     effort: Effort,
     line: Line,
 ) -> list[BatchResult]:
-    """The answers to all pieces, in order; `unsolved` once time is up, or after Ctrl-C.
+    """The results of all pieces, in order; `unsolved` after the time limit or Ctrl-C.
 
-    In threads: the work is in products and long arrays, which let go of the interpreter. Ctrl-C is
-    raised in the main thread only; a search in another one is told of it when it reports. The first
-    piece is begun however late it is.
+    Uses threads: the work is in matrix products and long arrays, which release the interpreter
+    lock. Ctrl-C is raised in the main thread only; searches in other threads stop at their next
+    progress report. The first piece always starts.
     """
     stopped, end = Event(), effort.end
     done: dict[int, BatchResult] = {}
@@ -220,16 +221,16 @@ def _all(
             return unsolved(pieces[index], StopReason.TIME)
         try:
             with until(end):
-                found = solved(pieces[index], report)
+                result = solved(pieces[index], report)
         except KeyboardInterrupt:  # between two searches
-            found = unsolved(pieces[index], StopReason.INTERRUPTED)
-        if found.reason is StopReason.INTERRUPTED:
+            result = unsolved(pieces[index], StopReason.INTERRUPTED)
+        if result.reason is StopReason.INTERRUPTED:
             stopped.set()
-        done[index] = found
+        done[index] = result
         line.show(f"effects: {len(done)} of {len(pieces)} parts done")
-        return found
+        return result
 
-    effective: Any = joblib.effective_n_jobs  # takes None, whatever its annotation says
+    effective: Any = joblib.effective_n_jobs  # accepts None, although its annotation does not
     jobs = min(effective(effort.n_jobs), len(pieces))
     if jobs == 1:
         return [answer(index) for index in range(len(pieces))]
@@ -252,15 +253,15 @@ def _by_regions(
     line: Line,
 ) -> list[BatchResult]:
     balls = list(_balls(intervals))
-    words: dict[str, Any] = {**effort.words, "budget": effort.share(1, len(balls) or 1)}
-    words |= {"tol": float(effort.tol.min()), "progress": False}
-    asked: dict[str, Any] = {"quantity": question.given, "beta": question.beta}
+    options: dict[str, Any] = {**effort.options, "budget": effort.share(1, len(balls) or 1)}
+    options |= {"tol": float(effort.tol.min()), "progress": False}
+    quantity: dict[str, Any] = {"quantity": question.given, "beta": question.beta}
 
     def solved(ball: Ball, _: Callable[[SearchState], None]) -> BatchResult:
-        ranges = prediction_ranges(model, ball, **asked, **words)
-        own = ranges[-question.searched :]  # of two classes the second
-        lower = [end for r in own for end in (r.minimum.lower, -r.maximum.upper)]
-        upper = [end for r in own for end in (r.minimum.upper, -r.maximum.lower)]
+        ranges = prediction_ranges(model, ball, **quantity, **options)
+        searched = ranges[-question.searched :]  # of two classes the second
+        lower = [end for r in searched for end in (r.minimum.lower, -r.maximum.upper)]
+        upper = [end for r in searched for end in (r.minimum.upper, -r.maximum.lower)]
         first, points = ranges[0], np.full((1, len(goals), 1), np.nan)
         both = np.array([lower]), np.array([upper])
         return BatchResult(*both, points, first.reason, first.boxes, first.seconds)
@@ -275,8 +276,8 @@ def _balls(intervals: Intervals) -> Iterator[Ball]:
     d = intervals.X.shape[1]
     low, high = intervals.domain or (np.full(d, -np.inf), np.full(d, np.inf))
     shape = (len(intervals.X), len(intervals.features))
-    for x, own in zip(intervals.X, np.broadcast_to(intervals.radius, shape), strict=True):
-        for feature, radius in zip(intervals.features, own, strict=True):
+    for x, radii in zip(intervals.X, np.broadcast_to(intervals.radius, shape), strict=True):
+        for feature, radius in zip(intervals.features, radii, strict=True):
             for side in (1, -1):
                 ends = (low.copy(), high.copy())
                 ends[0 if side > 0 else 1][feature] = x[feature]
