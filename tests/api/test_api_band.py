@@ -148,7 +148,7 @@ def test_mistakes_are_named():
         gpcert.prediction_range(posterior(), BOX, quantity="std", beta=2.0)
     with pytest.raises(InputError, match="beta: belongs to quantity='band'"):
         gpcert.prediction_range_many(posterior(), [BOX], beta=2.0)
-    with pytest.raises(InputError, match="two ends"):
+    with pytest.raises(InputError, match="two functions"):
         effects(posterior(), [0.0, 0.0], radius=0.1, quantity="band")
     member = posterior(likelihood=Probit())
     committee = Committee((member, member, member), ("a", "b", "c"), "one_vs_rest")
