@@ -92,7 +92,7 @@ def test_a_lying_attack_is_not_confirmed(binary, X, monkeypatch):
         def margin(self, points, rows):
             return np.full(len(points), -1.0)
 
-        def shown(self, points, rows):
+        def displayed(self, points, rows):
             return np.zeros(len(points))
 
         def decided(self, points):

@@ -80,7 +80,7 @@ def test_columns_in_another_order_are_the_same_points(model):
         (FRAME[["age", "bmi"]], "missing: 'dose'"),
         (FRAME.assign(id=1.0), "unknown: 'id'"),
         (FRAME.rename(columns={"bmi": "BMI"}), "missing: 'bmi'; unknown: 'BMI'"),
-        (FRAME[["age", "bmi", "dose", "age"]], "there twice: 'age'"),
+        (FRAME[["age", "bmi", "dose", "age"]], "duplicate: 'age'"),
         (FRAME.rename(columns={"bmi": 3}), "all text"),
     ],
 )

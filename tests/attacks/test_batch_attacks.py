@@ -56,7 +56,7 @@ def test_the_same_seed_finds_the_same_points(method):
 def test_gpfgs_is_the_sign_of_the_gradient_of_the_mean():
     model, X = MODELS["binary"](), points()
     margins, found = attacked("binary", [Ball(x, 0.2) for x in X], X, "gpfgs")
-    _, gradient = margins.judged(True, X, np.arange(len(X)))
+    _, gradient = margins.value_and_gradient(True, X, np.arange(len(X)))
     np.testing.assert_allclose(found, X - 0.2 * np.sign(gradient), atol=1e-12)
     assert model.dim == 3
 

@@ -29,7 +29,7 @@ def test_gradients_are_those_of_the_margins(name, latent):
     X = points()
     margins = margins_of(name, X)
     rows = np.arange(len(X))
-    judge = partial(margins.judged, latent)
+    judge = partial(margins.value_and_gradient, latent)
     Y = X + 0.3 * points(seed=10)  # a deviation has no slope at the points themselves
     value, gradient = judge(Y, rows)
     if name == "one_vs_one" and not latent:
@@ -51,7 +51,7 @@ def test_gradients_of_pairs_with_trends():
     margins, rows = decision_margins(committee, X, Decision()), np.arange(len(X))
     Y = X + 0.3 * points(seed=10)
     function = plain_function(committee, PairVotes(1, len(committee.classes)))
-    for judge in (lambda at: margins.judged(True, at, rows), function):
+    for judge in (lambda at: margins.value_and_gradient(True, at, rows), function):
         slopes = [(judge(Y + STEP * e)[0] - judge(Y - STEP * e)[0]) / (2 * STEP) for e in np.eye(D)]
         np.testing.assert_allclose(judge(Y)[1], np.stack(slopes, axis=1), atol=2e-5)
 

@@ -67,7 +67,7 @@ def test_columns_are_put_into_the_models_order(csv, text, labels):
         ("age\n1\n", ["missing: 'bmi'"]),
         ("bmi,age,weight\n1,2,3\n", ["unknown: 'weight'"]),
         ("id,x,age,bmi\n0,0,1,2\n", ["unknown: 'id', 'x'"]),
-        ("age,bmi,age\n1,2,3\n", ["there twice: 'age'"]),
+        ("age,bmi,age\n1,2,3\n", ["duplicate: 'age'"]),
         ("id,age\n1,2\n", ["missing: 'bmi'"]),
         ("Age,BMI\n1,2\n", ["missing: 'age', 'bmi'"]),
         ("1,2,3\n", ["expected 2 features"]),

@@ -204,7 +204,7 @@ def attack_regions(
     ends = np.stack([region.project(x) for region, x in zip(regions, ends, strict=True)])
     rows = np.arange(len(points))
     with np.errstate(all="ignore"):  # huge latent functions overflow
-        before, after = margins.shown(points, rows), margins.shown(ends, rows)
+        before, after = margins.displayed(points, rows), margins.displayed(ends, rows)
         margin = margins.margin(ends, rows)
         old, new = margins.decided(points), margins.decided(ends)
     results = []

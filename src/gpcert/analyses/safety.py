@@ -256,7 +256,7 @@ class _CurveQuantity:
             return values[:, self.index]
         if isinstance(self.margins, DeviationMargins):
             return self.margins.model.mean(X)[:, self.index]
-        values = self.margins.shown(X, np.zeros(len(X), dtype=int))
+        values = self.margins.displayed(X, np.zeros(len(X), dtype=int))
         return 1.0 - values if self._first else values
 
 

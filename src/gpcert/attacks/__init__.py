@@ -1,7 +1,7 @@
-"""Attacks: local search for points that break a property. Never imports an enclosure.
+"""Attacks: local search for points that violate a property. Imports no enclosures.
 
-`attack` and `descend` serve the search on one region; `attack_points` attacks many points at once,
-and is what `gpcert.attack` calls.
+The branch-and-bound search on one region uses `attack` and `descend`; `gpcert.attack` calls
+`attack_points`, which attacks many points at once.
 """
 
 from gpcert.attacks.batch import AttackName, Effort, Neighbourhoods, attack_points

@@ -1,7 +1,7 @@
-"""Attacks on many points at once: every method, and the best of all.
+"""Attacks on many points at once: all methods, and the best of them.
 
-All points and starts are one batch. What regions around many points return is near enough for a
-search; whoever reports a point lets the region itself (`Region.project`) have the last word.
+All points and starts are one batch. `Neighbourhoods` projects onto regions up to rounding only; a
+point that is reported must be projected with `Region.project`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from gpcert.regions.shapes import into_ball
 from gpcert.utils.option_names import AttackName
 
 MAX_ROWS = 4096
-"""Points times starts that are attacked at once."""
+"""Largest number of points times starts in one batch."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long an attack tries: `restarts` random starts of projected gradient, `iterations` steps
-    from each (and ten times as many proposals of random search)."""
+    """Cost of an attack: `restarts` random starts of projected gradient, `iterations` steps from
+    each (and ten times as many proposals of random search)."""
 
     restarts: int = 3
     iterations: int = 40
@@ -53,8 +53,8 @@ def attack_points(
     """(n, d): for each start a point of its region with a small margin.
 
     `starts` are the points whose decisions are attacked, one per region. Methods: "gpfgs", one step
-    along the gradient of the latent mean, wherever it leads; "gpfgs_probability", of the
-    prediction; "pgd", projected gradient from both, from the start and from random points;
+    along the gradient of the latent mean, even if the margin grows; "gpfgs_probability", along that
+    of the prediction; "pgd", projected gradient from both, from the start and from random points;
     "square", random search; "best". The last three are never worse than the start.
     """
     names = get_args(AttackName)
@@ -85,20 +85,20 @@ def _descents(
     effort: Effort,
     rng: np.random.Generator,
 ) -> list[np.ndarray]:
-    """Descents from several starts per point, of the latent margin and of the predicted one."""
+    """Descents of the latent and of the predicted margin, from several starts per point."""
     rows = np.arange(len(places))
-    every = [*starts, *(places.sample(rows, rng) for _ in range(effort.restarts))]
+    all_starts = [*starts, *(places.sample(rows, rng) for _ in range(effort.restarts))]
     count = max(1, MAX_ROWS // max(1, len(places)))
-    found = []
-    for first in range(0, len(every), count):
-        group = every[first : first + count]
+    descents = []
+    for start in range(0, len(all_starts), count):
+        group = all_starts[start : start + count]
         owners = np.tile(rows, len(group))
         for latent in (True, False):
             checkpoint()
-            about = (margins, places, np.concatenate(group), owners)
-            ends = projected_gradient(*about, iterations=effort.iterations, latent=latent)
-            found += np.split(ends, len(group))
-    return found
+            arguments = (margins, places, np.concatenate(group), owners)
+            ends = projected_gradient(*arguments, iterations=effort.iterations, latent=latent)
+            descents += np.split(ends, len(group))
+    return descents
 
 
 def gradient_sign(
@@ -108,9 +108,9 @@ def gradient_sign(
     start to the point of its region that minimises the margin's gradient.
 
     In an l_inf ball that is `x - radius sign(gradient)`, clipped to the domain, as in the paper; in
-    other norms the vertex or the point of the sphere that the gradient points away from. Where the
-    deviation from the start itself is attacked, its gradient is 0: each mean is raised and lowered,
-    and the worse one counts. `latent=False`: the gradient of the prediction.
+    other norms, the vertex or the point of the sphere opposite to the gradient. The deviation from
+    the start itself has the gradient 0 there: then each mean is raised and lowered, and the worst
+    point counts. `latent=False`: the gradient of the prediction.
     """
     rows = np.arange(len(starts))
     best, value = starts, np.full(len(starts), np.inf)
@@ -161,7 +161,7 @@ class Neighbourhoods:
         return len(self.center)
 
     def project(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """X (k, d) clipped to the boxes of the rows (k,), then drawn towards their centres."""
+        """X (k, d) clipped to the boxes of the rows (k,), then scaled towards their centres."""
         x = np.clip(X, self.lower[rows], self.upper[rows])
         if self.p == math.inf:
             return x
@@ -170,9 +170,9 @@ class Neighbourhoods:
         return self.center[rows] + (x - self.center[rows]) * shrink[:, None]
 
     def linear_minimizers(self, g: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Where `g.x` is least in each row's region, up to rounding."""
+        """(k, d) the minimizers of `g.x` in each row's region, up to rounding."""
         low, high, center = self.lower[rows], self.upper[rows], self.center[rows]
-        # gradients up to a positive factor per row; what is not known is 0
+        # gradients up to a positive factor per row; NaN becomes 0
         g = np.nan_to_num(g)
         largest = np.max(np.abs(g), axis=1, keepdims=True)
         g = g / np.where(largest > 0, largest, 1.0)
@@ -201,17 +201,17 @@ class Neighbourhoods:
 
 
 FIRST_STEP = 0.25
-"""Part of a region's width that the first step may take."""
+"""Length of the first step, as a fraction of the region's width."""
 
 GROWTH, SHRINK = 1.3, 0.5
 """Factors of a step's length after a success and after a failure."""
 
 JUMPS = 3
-"""First steps that go all the way to where the gradient is least (Frank-Wolfe): on nearly linear
-margins, and in l_1 balls, they land on the right vertex."""
+"""Number of first steps to the minimizer of the linearised margin (Frank-Wolfe): with nearly linear
+margins, and in l_1 balls, they reach the best vertex."""
 
 SMALLEST_STEP = 1e-7
-"""Part of the width below which a row has arrived."""
+"""A row is finished when its step is below this fraction of the width."""
 
 
 def projected_gradient(
@@ -225,11 +225,11 @@ def projected_gradient(
 ) -> np.ndarray:
     """(k, d): descent of the margin from starts (k, d) in the regions of rows (k,).
 
-    Steps go along the gradient in units of the region's widths, are projected, and are kept only
-    where the margin falls: a row never gets worse. The length of a row's step is its own.
+    Steps along the gradient, in units of the region's widths, are projected and accepted only if
+    the margin decreases: a row never gets worse. Each row has its own step length.
     """
     x = places.project(starts, rows)
-    value, gradient = _finite(margins.judged(latent, x, rows))
+    value, gradient = _finite(margins.value_and_gradient(latent, x, rows))
     width = places.upper[rows] - places.lower[rows]
     step, active = np.full(len(x), FIRST_STEP), np.arange(len(x))
     for t in range(iterations):
@@ -241,10 +241,10 @@ def projected_gradient(
             break
         if t < JUMPS:
             y = places.linear_minimizers(gradient[active], rows[active])
-        else:  # as long as `step` of the width, in the mean over the features
+        else:  # `step` times the width, in the mean over the features
             along = gradient[active] * width[active] * width[active]
             y = places.project(x[active] - along * (step[active] / size)[:, None], rows[active])
-        reached, slope = _finite(margins.judged(latent, y, rows[active]))
+        reached, slope = _finite(margins.value_and_gradient(latent, y, rows[active]))
         better = reached < value[active]
         won, lost = active[better], active[~better]
         x[won], value[won], gradient[won] = y[better], reached[better], slope[better]
@@ -254,16 +254,16 @@ def projected_gradient(
     return x
 
 
-def _finite(judged: ValuesAndGradients) -> ValuesAndGradients:
-    value, gradient = judged
+def _finite(pair: ValuesAndGradients) -> ValuesAndGradients:
+    value, gradient = pair
     return np.where(np.isnan(value), np.inf, value), np.nan_to_num(gradient)
 
 
 FIRST_PART = 0.8
-"""Part of the features that the first proposals change; it is halved as the search goes on."""
+"""Fraction of the features that the first proposals change; it is halved during the search."""
 
 HALVINGS = 5
-"""How often the part is halved over the whole search."""
+"""How often this fraction is halved in a search."""
 
 
 def random_search(
@@ -273,10 +273,10 @@ def random_search(
     Square attack (Andriushchenko, Croce, Flammarion and Hein, *Square Attack*, 2020), for vectors
     of features instead of images.
 
-    Every iteration draws, for each point, a set of features and an end for each; in a norm ball the
-    change is as large as the sphere allows when only they moved, the rest is drawn back by a random
-    factor, and the sum is projected. A proposal is kept where the predicted margin falls, or stays
-    and the latent one falls (predictions saturate).
+    Every iteration draws, for each point, a set of features and an end for each. In a norm ball,
+    the change is the largest one of these features alone, the other features are scaled towards the
+    centre by a random factor, and the sum is projected. A proposal is accepted if the predicted
+    margin decreases, or if it is equal and the latent one decreases (predictions saturate).
     """
     rows, (n, d) = np.arange(len(places)), places.center.shape
     x = _ends(places, rng.choice([-1.0, 1.0], (n, d)), np.ones((n, d), bool))
@@ -288,20 +288,20 @@ def random_search(
         part = FIRST_PART * 0.5 ** (HALVINGS * t / iterations)
         chosen = free & (rng.random((n, d)) < part)
         none = ~chosen.any(axis=1)
-        # where nothing was drawn, one feature is
+        # at least one feature
         chosen[none, rng.integers(0, d, none.sum())] = True
         chosen &= free
         proposal = _ends(places, rng.choice([-1.0, 1.0], (n, d)), chosen)
-        kept = x
+        others = x
         if places.p < math.inf:
-            kept = places.center + (x - places.center) * rng.random((len(x), 1))
-        y = places.project(np.where(chosen, proposal, kept), rows)
+            others = places.center + (x - places.center) * rng.random((len(x), 1))
+        y = places.project(np.where(chosen, proposal, others), rows)
         x, value = margins.better(x, value, y, rows)
     return x
 
 
 def _ends(places: Neighbourhoods, signs: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """The centres with the chosen features moved up or down as far as they may together."""
+    """The centres with the chosen features moved up or down, as far as the ball allows for all."""
     if places.p == math.inf:
         return np.where(signs > 0, places.upper, places.lower)
     count = np.maximum((chosen & (places.unit > 0)).sum(axis=1, keepdims=True), 1)

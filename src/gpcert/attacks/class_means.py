@@ -18,11 +18,11 @@ from gpcert.likelihoods import ClassLikelihood, MultinomialProbit, Softmax
 
 NOISE_STEP = 0.55
 NOISE_NODES = np.arange(-9, 12) * NOISE_STEP
-"""Where the largest of the noisy values may lie, in deviations of the noise from the largest latent
+"""Nodes for the largest noisy value, in standard deviations of the noise from the largest latent
 value: from -5 to 6."""
 
 FARTHEST = 30.0
-"""Deviations beyond which a class counts for nothing."""
+"""Deviations beyond which a class is neglected."""
 
 Slope = Callable[[np.ndarray], np.ndarray]
 
@@ -41,7 +41,7 @@ def link_and_slope(likelihood: ClassLikelihood, f: np.ndarray) -> tuple[np.ndarr
     if isinstance(likelihood, MultinomialProbit):
         return _largest(f, math.sqrt(likelihood.noise))
     raise InputError(
-        f"likelihood: local search knows the links of Softmax and MultinomialProbit, got "
+        f"likelihood: local search supports the links of Softmax and MultinomialProbit, got "
         f"{type(likelihood).__name__}; add its link to gpcert.attacks.class_means"
     )
 
@@ -73,20 +73,20 @@ def _means(r: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 FEW = 2
-"""Up to this many dimensions a grid, beyond quasi-random points."""
+"""Largest dimension with a grid of nodes; quasi-random points beyond."""
 
 REACH = 6.5
-"""Standard deviations that a grid covers."""
+"""Half-width of a grid in standard deviations."""
 
 MAX_NODES = 97
-"""On each axis of a grid."""
+"""Largest number of nodes on each axis of a grid."""
 
 
 def normal_nodes(dimension: int, spread: float, points: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes (Q, dimension) and weights (Q,), symmetric about 0.
 
-    `spread` says how many units of the link's own width one standard deviation is: the wider, the
-    finer a grid. Quasi-random points are `points`, a power of two.
+    `spread` is one standard deviation in units of the link's width: the larger it is, the finer the
+    grid. `points`, a power of two, is the number of quasi-random points.
 
     >>> z, mass = normal_nodes(1, 1.0, 1024)
     >>> round(float(mass @ z[:, 0] ** 2), 8)
@@ -94,7 +94,7 @@ def normal_nodes(dimension: int, spread: float, points: int) -> tuple[np.ndarray
     """
     if dimension > FEW:
         return _quasi_random(dimension, points)
-    # trapezoidal rule: exponentially accurate once the step is a part of 1 / spread
+    # trapezoidal rule: exponentially accurate if the step is below 1 / spread
     step = min(0.6, 1.6 / min(max(spread, 1e-3), 1e9))
     return _grid(dimension, min(math.ceil(REACH / step), MAX_NODES // 2))
 
@@ -113,7 +113,7 @@ def _grid(dimension: int, half: int) -> tuple[np.ndarray, np.ndarray]:
 @lru_cache(maxsize=32)
 def _quasi_random(dimension: int, points: int) -> tuple[np.ndarray, np.ndarray]:
     """Sobol points and their reflections, with the covariance of a standard normal exactly."""
-    from scipy.stats import qmc  # takes half a second to import: only for many classes
+    from scipy.stats import qmc  # half a second to import, needed for many classes only
 
     sequence = qmc.Sobol(dimension, scramble=False)
     even = sequence.random_base2(int(math.log2(points // 2)))
@@ -128,7 +128,7 @@ SMALLEST_DEVIATION = 1e-3
 """Smallest eigenvalue of the root of the latent covariance, so that it can be differentiated."""
 
 MAX_NUMBERS = 4_000_000
-"""Latent values held at once."""
+"""Largest number of latent values in memory."""
 
 
 class ClassMeans(NamedTuple):
@@ -146,8 +146,8 @@ def class_means(likelihood: ClassLikelihood, a: np.ndarray, V: np.ndarray) -> Cl
     eigenvectors of V `dS_ij = dV_ij / (s_i + s_j)`.
 
     >>> from gpcert.likelihoods import Softmax
-    >>> found = class_means(Softmax(), np.zeros((1, 2)), np.eye(2)[None])
-    >>> found.probabilities.sum().round(12).item()
+    >>> means = class_means(Softmax(), np.zeros((1, 2)), np.eye(2)[None])
+    >>> means.probabilities.sum().round(12).item()
     1.0
     """
     known = np.all(np.isfinite(V), axis=(1, 2), keepdims=True)  # huge latent functions overflow
@@ -157,7 +157,7 @@ def class_means(likelihood: ClassLikelihood, a: np.ndarray, V: np.ndarray) -> Cl
     S = (vectors * s[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     b, n = a.shape
     widest = float(s.max(initial=0.0)) / (math.sqrt(likelihood.noise) or 1.0)
-    points = 512 if isinstance(likelihood, MultinomialProbit) else 2048  # its link takes long
+    points = 512 if isinstance(likelihood, MultinomialProbit) else 2048  # its link is expensive
     z, mass = normal_nodes(n, widest, points)
     rows = max(1, MAX_NUMBERS // (len(z) * (n + 1)))
     blocks = [slice(start, start + rows) for start in range(0, b, rows)]
@@ -169,16 +169,18 @@ def class_means(likelihood: ClassLikelihood, a: np.ndarray, V: np.ndarray) -> Cl
         links, slope_of = link_and_slope(likelihood, f.reshape(-1, n + 1))
         return links.reshape(f.shape), slope_of
 
-    kept = links_of(blocks[0]) if len(blocks) == 1 else None
-    parts = [mass @ (kept or links_of(block))[0] for block in blocks]
+    cached = links_of(blocks[0]) if len(blocks) == 1 else None
+    parts = [mass @ (cached or links_of(block))[0] for block in blocks]
 
     def slopes(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         p, by_root = np.empty((b, n)), np.empty((b, n, n))
         for block in blocks:
-            _, slope_of = kept or links_of(block)
-            own = weights[block]
-            own = own[0] if len(own) == 1 else np.repeat(own, len(z), axis=0)
-            slope = slope_of(own)[:, 1:].reshape(-1, len(z), n) * mass[:, None]
+            _, slope_of = cached or links_of(block)
+            row_weights = weights[block]
+            row_weights = (
+                row_weights[0] if len(row_weights) == 1 else np.repeat(row_weights, len(z), axis=0)
+            )
+            slope = slope_of(row_weights)[:, 1:].reshape(-1, len(z), n) * mass[:, None]
             p[block] = slope.sum(axis=1)
             by_root[block] = np.swapaxes(slope, 1, 2) @ z
         moved = np.swapaxes(vectors, 1, 2) @ by_root @ vectors

@@ -1,9 +1,10 @@
-"""What is decided at a point, from a model and the user's words, and how far that is from changing:
-in plain floating point, for many points at once.
+"""Decisions of a model at points and their margins, in plain floating point, for many points at
+once.
 
-A `Margins` holds the decisions made at n points. Its functions take points X (k, d) and rows (k,)
-that say by whose decision each is judged: one batch serves all points and all restarts. A margin is
-`latent`, one of latent means (what GPFGS descends), or one of what is predicted from them.
+`Margins` holds the decisions made at n points. Its methods take points X (k, d) and rows (k,), the
+index of the decision that each point is compared with: one batch holds all points and all restarts.
+A margin is `latent`, a function of latent means (as GPFGS uses it), or a function of the
+predictions.
 """
 
 from __future__ import annotations
@@ -37,34 +38,34 @@ from gpcert.quantities.committee import committee_margin
 from gpcert.quantities.compound import deviation_of, margins
 
 
-class Judge(NamedTuple):
+class MarginFunctions(NamedTuple):
     """The margins of one decision: `sign (function - level)` of the predictions and of the latent
-    means. Decisions may share functions."""
+    means. Several decisions may share functions."""
 
     functions: tuple[LazyFunction, LazyFunction]
     sign: float = 1.0
     levels: tuple[float, float] = (0.0, 0.0)
 
 
-Look = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""From points (k, d) and numbers of decisions (k,) to what people look at (k,)."""
+DisplayFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From points (k, d) and numbers of decisions (k,) to the displayed prediction (k,)."""
 
 
 @dataclass(eq=False)
 class Margins:
     """Decisions at points X; a margin is positive where the decision of its row holds.
 
-    `choose` gives the numbers of the decisions at points, `labels` their labels; `judges` are the
-    margins of each. `look(X, numbers)` is the number that people look at, `quantity` in words;
-    `level`, what it is compared with, if it is (decision 1 is above). `by_latent`: the latent
-    margin is the decision's own, as for the sign of a mean.
+    `choose` gives the numbers of the decisions at points, `labels` their labels; `margin_functions`
+    are the margins of each. `display(X, numbers)` is the displayed prediction, `quantity` its name;
+    `level`, if there is one, is the level that it is compared with (decision 1 is above).
+    `by_latent`: the decision is made by the latent margin, as for the sign of a mean.
     """
 
     X: np.ndarray
     choose: Callable[[np.ndarray], np.ndarray]
     labels: Sequence[Any]
-    judges: Sequence[Judge]
-    look: Look
+    margin_functions: Sequence[MarginFunctions]
+    display: DisplayFunction
     quantity: str
     level: float | None = None
     by_latent: bool = False
@@ -75,7 +76,7 @@ class Margins:
         return self.choose(self.X)
 
     def value(self, latent: bool, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """(k,) either margin, without its gradient."""
+        """(k,) the latent or the predicted margin, without its gradient."""
         margin = np.empty(len(X))
         for at, function, sign, level in self._groups(latent, rows):
             margin[at] = sign * (function(X[at])[0] - level)
@@ -84,8 +85,12 @@ class Margins:
     def better(
         self, x: np.ndarray, value: np.ndarray, y: np.ndarray, rows: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Row by row x, whose predicted margins are `value`, or y where its margin is smaller, or
-        equal and the latent one smaller (predictions saturate); and the margins of these."""
+        """The better of x and y in each row, and its margin; `value` are the predicted margins of
+        x.
+
+        y is better if its predicted margin is smaller, or equal with a smaller latent margin
+        (predictions saturate).
+        """
         reached = self.value(False, y, rows)
         won, tied = reached < value, np.flatnonzero(reached == value)
         if len(tied):
@@ -94,23 +99,25 @@ class Margins:
         return np.where(won[:, None], y, x), np.where(won, reached, value)
 
     def margin(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """(k,) the decision's own margin: negative where another decision is made."""
+        """(k,) the margin that decides: negative where the decision is different."""
         return self.value(self.by_latent, X, rows)
 
-    def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """(k,) the number that people look at, `quantity`."""
-        return self.look(X, self.winners[rows])
+    def displayed(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """(k,) the displayed prediction, `quantity`."""
+        return self.display(X, self.winners[rows])
 
     def decided(self, X: np.ndarray) -> list[Any]:
-        """The labels decided on at X; None in regression."""
+        """The labels of the decisions at X; None in regression."""
         return [self.labels[int(c)] for c in self.choose(X)]
 
     def first_gradients(self, X: np.ndarray, rows: np.ndarray, *, latent: bool) -> list[Any]:
-        """Gradients (k, d) along which a first step from the points themselves may go."""
-        return [self.judged(latent, X, rows)[1]]
+        """Gradients (k, d), possibly several, for a first step from the points."""
+        return [self.value_and_gradient(latent, X, rows)[1]]
 
-    def judged(self, latent: bool, X: np.ndarray, rows: np.ndarray) -> ValuesAndGradients:
-        """Either margin, (k,), and its gradient (k, d)."""
+    def value_and_gradient(
+        self, latent: bool, X: np.ndarray, rows: np.ndarray
+    ) -> ValuesAndGradients:
+        """The latent or the predicted margin (k,), and its gradient (k, d)."""
         value, slope = np.empty(len(X)), np.empty(X.shape)
         for at, function, sign, level in self._groups(latent, rows):
             values, gradient = function(X[at])
@@ -120,13 +127,13 @@ class Margins:
     def _groups(
         self, latent: bool, rows: np.ndarray
     ) -> Iterator[tuple[np.ndarray, LazyFunction, np.ndarray, float]]:
-        """Rows that share a function, the function, the signs of their margins and the level."""
-        numbers, signs = self.winners[rows], np.array([judge.sign for judge in self.judges])
-        functions = [judge.functions[latent] for judge in self.judges]
-        for function in dict.fromkeys(functions):
-            at = np.array([each is function for each in functions])[numbers]
+        """Masks of rows that share a function, with the function, their signs and the level."""
+        numbers, signs = self.winners[rows], np.array([pair.sign for pair in self.margin_functions])
+        margin_list = [pair.functions[latent] for pair in self.margin_functions]
+        for function in dict.fromkeys(margin_list):
+            at = np.array([each is function for each in margin_list])[numbers]
             if at.any():
-                level = self.judges[functions.index(function)].levels[latent]
+                level = self.margin_functions[margin_list.index(function)].levels[latent]
                 yield at, function, signs[numbers[at]], level
 
 
@@ -135,8 +142,8 @@ class DeviationMargins(Margins):
 
     def __init__(self, model: Outputs, X: np.ndarray, delta: float, norm: float) -> None:
         quantity = "mean" if model.outputs == 1 else "deviation of the mean"
-        look = _first(model.mean)
-        super().__init__(X, lambda X: np.zeros(len(X), dtype=int), (None,), (), look, quantity)
+        display = _first(model.mean)
+        super().__init__(X, lambda X: np.zeros(len(X), dtype=int), (None,), (), display, quantity)
         self.model, self.delta, self.norm = model, delta, norm
         self.reference = model.mean(X)
 
@@ -144,17 +151,19 @@ class DeviationMargins(Margins):
         gaps = self.model.mean(X) - self.reference[rows]
         return self.delta - deviation_of(gaps, self.norm)[0]
 
-    def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """The mean of one output; of several the size of the deviation."""
+    def displayed(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The mean if there is one output, else the norm of the deviation."""
         one = self.model.outputs == 1
-        return super().shown(X, rows) if one else self.delta - self.value(True, X, rows)
+        return super().displayed(X, rows) if one else self.delta - self.value(True, X, rows)
 
     def first_gradients(self, X: np.ndarray, rows: np.ndarray, *, latent: bool) -> list[Any]:
-        """At x itself the deviation has no slope: every mean may be raised or lowered."""
+        """At x itself the deviation has the gradient 0: every mean is raised and lowered."""
         slopes = means_and_gradients(self.model, X, self.model.outputs)[1]
         return [sign * slopes[:, c] for c in range(slopes.shape[1]) for sign in (1.0, -1.0)]
 
-    def judged(self, latent: bool, X: np.ndarray, rows: np.ndarray) -> ValuesAndGradients:
+    def value_and_gradient(
+        self, latent: bool, X: np.ndarray, rows: np.ndarray
+    ) -> ValuesAndGradients:
         means, slopes = means_and_gradients(self.model, X, self.model.outputs)
         value, weight = deviation_of(means - self.reference[rows], self.norm)
         return self.delta - value, -np.einsum("kc,kcd->kd", weight, slopes)
@@ -162,11 +171,11 @@ class DeviationMargins(Margins):
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """`above > level` makes the second of two decisions, else the first is made; `below` is minus
-    `above`, both functions of `model`, and `level` an exact number.
+    """The second of two decisions is made if `above > level`, else the first one. `below` is minus
+    `above`; both are functions of `model`, and `level` is an exact number.
 
-    `labels` are those of the decisions, `texts` the rules of either in words, and that of both;
-    `value` says what is compared, `unit` what it is measured in.
+    `labels` are the labels of the decisions, `texts` the rules of each as text, and that of both;
+    `value` is the name of the compared value, `unit` its unit.
     """
 
     model: Model
@@ -181,9 +190,9 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the user says about the decision; see `gpcert.certify`.
+    """Options that define the decision; see `gpcert.certify`.
 
-    `compared`, if another value than the default one is compared with the threshold, is that.
+    `compared` is the value that is compared with the threshold, if it is not the default one.
     """
 
     threshold: float | None = None
@@ -225,8 +234,8 @@ def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins
         return DeviationMargins(model, X, decision.delta, decision.output_norm)
     if decision.threshold is None:
         raise InputError(
-            "an attack on a regression needs delta= (how far the mean may move) or threshold= (a "
-            f"level that it must not cross){model.likelihood.advice}"
+            "an attack on a regression needs delta= (how much the mean may change) or threshold= "
+            f"(a level that it must not cross){model.likelihood.advice}"
         )
     return _of_level(model, X, decision.threshold)
 
@@ -234,7 +243,7 @@ def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins
 def _of_two(model: Posterior, X: np.ndarray, threshold: float | None) -> Margins:
     """Two classes: `sign (pi - threshold)`, by default the sign of the latent mean.
 
-    Of a model that is a mean alone pi is that mean, and the threshold 0 by default.
+    For a model without a variance, pi is its mean, and the default threshold is 0.
     """
     likelihood = model.likelihood
     assert isinstance(likelihood, ScalarLikelihood)
@@ -248,39 +257,43 @@ def _of_two(model: Posterior, X: np.ndarray, threshold: float | None) -> Margins
 
     predicted = lazy_function(model, Probability(likelihood, 0, 1))
     latent = least_sum_of_means(model, np.ones((1, 1)))
-    judges = [Judge((predicted, latent), sign, (level, 0.0)) for sign in (-1.0, 1.0)]
+    margin_functions = [
+        MarginFunctions((predicted, latent), sign, (level, 0.0)) for sign in (-1.0, 1.0)
+    ]
     quantity = f"probability of class {model.labels[1]}" if probable else "decision function"
-    look = _first(model.prediction)
-    return Margins(X, choose, model.labels, judges, look, quantity, level, by_latent)
+    display = _first(model.prediction)
+    return Margins(X, choose, model.labels, margin_functions, display, quantity, level, by_latent)
 
 
 def _of_level(model: Outputs, X: np.ndarray, level: float) -> Margins:
     """Regression: `sign (mu - level)`."""
     mean = least_sum_of_means(model, np.ones((1, 1)))
-    judges = [Judge((mean, mean), sign, (level, level)) for sign in (-1.0, 1.0)]
+    margin_functions = [MarginFunctions((mean, mean), sign, (level, level)) for sign in (-1.0, 1.0)]
 
     def choose(X: np.ndarray) -> np.ndarray:
         return (model.mean(X)[:, 0] > level).astype(int)
 
-    return Margins(X, choose, (None, None), judges, _first(model.mean), "mean", level)
+    return Margins(X, choose, (None, None), margin_functions, _first(model.mean), "mean", level)
 
 
-def _of_comparison(asked: Comparison, X: np.ndarray) -> Margins:
-    """`sign (value - level)`, whatever the value is of."""
-    value, level = lazy_function(asked.model, asked.above), float(asked.level)
-    judges = [Judge((value, value), sign, (level, level)) for sign in (-1.0, 1.0)]
+def _of_comparison(comparison: Comparison, X: np.ndarray) -> Margins:
+    """`sign (value - level)` for any compared value."""
+    value, level = lazy_function(comparison.model, comparison.above), float(comparison.level)
+    margin_functions = [
+        MarginFunctions((value, value), sign, (level, level)) for sign in (-1.0, 1.0)
+    ]
 
     def choose(X: np.ndarray) -> np.ndarray:
         return (value(X)[0] > level).astype(int)
 
-    def look(X: np.ndarray, _: np.ndarray) -> np.ndarray:
+    def display(X: np.ndarray, _: np.ndarray) -> np.ndarray:
         return value(X)[0]
 
-    return Margins(X, choose, asked.labels, judges, look, asked.value, level)
+    return Margins(X, choose, comparison.labels, margin_functions, display, comparison.value, level)
 
 
-def _first(predicted: Callable[[np.ndarray], np.ndarray]) -> Look:
-    """What people look at, where that is the first output, whatever was decided."""
+def _first(predicted: Callable[[np.ndarray], np.ndarray]) -> DisplayFunction:
+    """The display function that returns the first output, for any decision."""
     return lambda X, _: predicted(X)[:, 0]
 
 
@@ -297,15 +310,18 @@ def _of_classes(model: Outputs, X: np.ndarray, costs: tuple[float, ...]) -> Marg
         X,
         lambda X: np.argmax(np.asarray(costs) * predicted(X)[0], axis=1),
         model.labels,
-        [Judge((lazy_function(searched, sums[c]), _lead(model, mixing, c))) for c in range(m)],
+        [
+            MarginFunctions((lazy_function(searched, sums[c]), _lead(model, mixing, c)))
+            for c in range(m)
+        ],
         lambda X, numbers: predicted(X)[0][np.arange(len(X)), numbers],
         "probability of the decided class",
     )
 
 
-def _lead(model: Model, means: np.ndarray, winner: int) -> LazyFunction:
-    """The least lead of a class over the others, from its mean's weights (m, outputs)."""
-    return least_sum_of_means(model, means[winner] - np.delete(means, winner, axis=0))
+def _lead(model: Model, mean_weights: np.ndarray, winner: int) -> LazyFunction:
+    """The least lead of a class over the others, from the weights of its mean (m, outputs)."""
+    return least_sum_of_means(model, mean_weights[winner] - np.delete(mean_weights, winner, axis=0))
 
 
 def _of_committee(model: Committee, X: np.ndarray, weight: tuple[float, ...] | None) -> Margins:
@@ -314,24 +330,24 @@ def _of_committee(model: Committee, X: np.ndarray, weight: tuple[float, ...] | N
     m, costs = len(model.classes), np.asarray(check_class_weight(model, weight))
     rest = model.scheme == "one_vs_rest"
 
-    def judge(winner: int) -> Judge:
+    def functions_of(winner: int) -> MarginFunctions:
         predicted = lazy_function(model, committee_margin(model, winner, weight))
         if rest:
-            return Judge((predicted, _lead(model, np.eye(m), winner)))
+            return MarginFunctions((predicted, _lead(model, np.eye(m), winner)))
         signs = pair_weights(m, winner)
-        return Judge((predicted, least_sum_of_means(model, np.diag(signs)[signs != 0])))
+        return MarginFunctions((predicted, least_sum_of_means(model, np.diag(signs)[signs != 0])))
 
-    def look(X: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    def display(X: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         rows = np.arange(len(X))
         if rest:
             return model.probabilities(X)[rows, numbers]
         scores = model.scores(X)
-        own = scores[rows, numbers]
+        winning = scores[rows, numbers]
         scores[rows, numbers] = -np.inf
-        return own - scores.max(axis=1)
+        return winning - scores.max(axis=1)
 
     def choose(X: np.ndarray) -> np.ndarray:
         return np.argmax(costs * model.scores(X), axis=1)
 
     quantity = f"{'probability' if rest else 'lead'} of the decided class"
-    return Margins(X, choose, model.classes, [judge(c) for c in range(m)], look, quantity)
+    return Margins(X, choose, model.classes, [functions_of(c) for c in range(m)], display, quantity)

@@ -1,4 +1,4 @@
-"""Local minimisation over a region: finds good points fast, proves nothing."""
+"""Local minimisation over a region: fast, but proves nothing."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from gpcert.numerics.deadline import checkpoint
 from gpcert.regions import Region
 
 JUMPS = 6
-"""Frank-Wolfe steps of full length: on nearly linear functions they land on the right vertex."""
+"""Number of Frank-Wolfe steps of full length: with nearly linear functions they reach the
+vertex."""
 
 ORDINARY = (2.0**-100, 2.0**100)
-"""Sizes of widths and slopes with which optimisers cope."""
+"""Range of widths and slopes that optimisers handle without scaling."""
 
 HUGE = 2.0**400
-"""Where values and slopes end for an optimiser, which squares and divides them."""
+"""Values and slopes are clipped at this size, as optimisers square and divide them."""
 
 FLAT = 1e-150
-"""A gradient below this points nowhere, and a step along it could overflow."""
+"""A gradient below this size is treated as 0: a step along it could overflow."""
 
 
-@np.errstate(all="ignore")  # far away a function may leave float64: such points are just not taken
+@np.errstate(all="ignore")  # far away a function may overflow: such points are not accepted
 def descend(
     function: PlainFunction,
     region: Region,
@@ -85,12 +86,12 @@ def attack(
 def _single(function: PlainFunction, x: np.ndarray) -> tuple[float, np.ndarray]:
     checkpoint()
     value, gradient = function(x[None])
-    # an overflow points nowhere
+    # an overflow has no direction
     return float(value[0]), np.where(np.isfinite(gradient[0]), gradient[0], 0.0)
 
 
 def _unusual_exponent(size: float) -> int:
-    """0 for ordinary sizes, else the exponent to be taken out: optimisers square their numbers."""
+    """0 for ordinary sizes, else the exponent to divide by, as optimisers square their numbers."""
     if not 0.0 < size < math.inf or ORDINARY[0] <= size <= ORDINARY[1]:
         return 0
     return math.frexp(size)[1]
@@ -114,17 +115,17 @@ def _quasi_newton(
         return full
 
     def objective(z: np.ndarray) -> tuple[float, np.ndarray]:
-        # what changes is brought to size one; where the start is flat, the rest may be huge beside
+        # changes are scaled to size one; if the start is flat, other values may be huge
         value, gradient = _single(function, inside(z))
         slope = np.ldexp(gradient[free], unit - height)
-        # infinite values differ by nothing known
+        # the difference of infinite values is undefined
         change = np.nan_to_num(np.ldexp(value - start, -height), nan=HUGE)
         return float(np.clip(change, -HUGE, HUGE)), np.clip(slope, -HUGE, HUGE)
 
     low, high = (np.ldexp(e[free], -unit) for e in (region.inner_lower, region.inner_upper))
-    ends: Any = (low, high)  # SciPy's annotations know numbers only
+    ends: Any = (low, high)  # SciPy's annotations accept numbers only
     how = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": iterations}}
-    # pairs of bounds would be read one by one
+    # `Bounds`: pairs would be read one at a time
     result = minimize(objective, np.ldexp(x[free], -unit), bounds=Bounds(*ends), **how)
     return region.project(inside(np.clip(result.x, low, high)))
 
@@ -133,7 +134,7 @@ def _projected_gradient(
     function: PlainFunction, region: Region, x: np.ndarray, iterations: int
 ) -> np.ndarray:
     ball, metric = region.norm_constraint, np.ones(region.dim)
-    if ball is not None and ball.unit is not None:  # steps are steepest in its units
+    if ball is not None and ball.unit is not None:  # steepest descent in the units of the ball
         metric = np.zeros(region.dim)
         metric[region.free] = np.square(ball.unit / ball.unit.max())
     value, gradient = _single(function, x)

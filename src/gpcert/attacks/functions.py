@@ -1,6 +1,6 @@
-"""Plain values and gradients of what is bounded, for local search, and of what is predicted.
+"""Values and gradients of quantities and predictions in plain floating point, for local search.
 
-Nothing here proves anything.
+Nothing is proved here.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ PlainFunction = Callable[[np.ndarray], ValuesAndGradients]
 """Points (n, d) to values (n,) and gradients (n, d)."""
 
 ValuesAndLazyGradients = tuple[np.ndarray, Callable[[], np.ndarray]]
-"""Values, and what computes the gradients."""
+"""Values, and a function that computes the gradients."""
 
 LazyFunction = Callable[[np.ndarray], ValuesAndLazyGradients]
 
 BLOCK = 32
-"""Rows whose own kernel values are taken at once."""
+"""Rows in one block of kernel values k(x, x)."""
 
 ROWS = 1024
-"""Points whose kernel values with the model's are held at once."""
+"""Points in one block of kernel values with the model's points."""
 
 
 class Latent:
@@ -65,13 +65,15 @@ class Latent:
         for kind, outputs in enumerate((means, variances)):
             for place, output in enumerate(outputs):
                 posterior, c = model.output(output)
-                _, own, places = owners.setdefault(id(posterior), (posterior, [[], []], [[], []]))
-                own[kind].append(c)
+                _, indices, places = owners.setdefault(
+                    id(posterior), (posterior, [[], []], [[], []])
+                )
+                indices[kind].append(c)
                 places[kind].append(place)
         self.mean, self.variance = (np.zeros((len(X), k)) for k in self.count)
         self.parts = []
-        for posterior, own, places in owners.values():
-            part = _OfOne(posterior, X, own[0], own[1])
+        for posterior, indices, places in owners.values():
+            part = _PosteriorLatent(posterior, X, indices[0], indices[1])
             self.mean[:, places[0]], self.variance[:, places[1]] = part.mean, part.variance
             self.parts.append((part, places))
 
@@ -84,8 +86,8 @@ class Latent:
         return sum(gradients[1:], gradients[0]) if gradients else np.zeros(self.shape)
 
 
-class _OfOne:
-    """`Latent` of one posterior: all weights of its points are added up before the gradient."""
+class _PosteriorLatent:
+    """`Latent` of one posterior: the weights of its points are summed before the gradient."""
 
     def __init__(
         self, posterior: Posterior, X: np.ndarray, means: list[int], variances: list[int]
@@ -98,9 +100,9 @@ class _OfOne:
         v = np.zeros((len(X), 0))
         if variances:
             if isinstance(posterior, LazyDifferences):
-                self.explained = _Pairs(posterior, self.K, variances)
+                self.explained = _PairVariance(posterior, self.K, variances)
             else:
-                self.explained = _Explained(posterior, self.K, variances)
+                self.explained = _ExplainedVariance(posterior, self.K, variances)
             v = np.maximum(posterior.prior(X)[:, None] - self.explained.values, 0.0)
         scale = posterior.scale[variances]  # its square may leave float64 where the products do not
         with np.errstate(over="ignore"):
@@ -118,13 +120,13 @@ class _OfOne:
             factor = 2.0 * (scale * (scale * by_variance))
             weights = weights - self.explained.weights(factor)
             through_kernel = through_features(posterior, self.product(weights) + slopes)
-            # of k(x, x): both arguments move, alike by symmetry
+            # k(x, x): both arguments change, equally by symmetry
             return (
                 through_kernel + diagonal_gradient(posterior, self.X) * factor.sum(axis=1)[:, None]
             )
 
 
-class _Explained:
+class _ExplainedVariance:
     """`k.S_c k` (n, l) of some outputs, and sums of their S_c k."""
 
     def __init__(self, posterior: Posterior, K: np.ndarray, outputs: Sequence[int]) -> None:
@@ -142,18 +144,18 @@ class _Explained:
         total = np.zeros((len(factor), len(self.posterior.points)))
         for c, (q, added) in self.known.items():
             A, C = self.posterior.factors_of(c)
-            own = [k for k, place in enumerate(self.places) if place == c]
-            total += factor[:, own].sum(axis=1, keepdims=True) * (q @ A - added @ C)
+            columns = [k for k, place in enumerate(self.places) if place == c]
+            total += factor[:, columns].sum(axis=1, keepdims=True) * (q @ A - added @ C)
         return total
 
 
-class _Pairs:
-    """The same of pairs of coupled classes, by halves of the classes' own factors:
+class _PairVariance:
+    """The same for pairs of coupled classes, from half of the factors of each class:
     `S = E_k + E_l - D^T D`, `D = C_l - C_k`, `E = A^T A`; a sum over pairs is one over classes."""
 
     def __init__(self, posterior: LazyDifferences, K: np.ndarray, outputs: Sequence[int]) -> None:
-        own = posterior.outputs_of
-        self.A, self.C = own.factor, own.negative_factor
+        class_outputs = posterior.outputs_of
+        self.A, self.C = class_outputs.factor, class_outputs.negative_factor
         first, second = np.triu_indices(len(self.A), 1)
         self.first, self.second = first[list(outputs)], second[list(outputs)]
         self.q = [0.5 * (K @ A.T) for A in self.A]
@@ -164,7 +166,7 @@ class _Pairs:
         self.values -= np.square(step).sum(2).T
 
     def weights(self, factor: np.ndarray) -> np.ndarray:
-        """See `_Explained.weights`."""
+        """See `_ExplainedVariance.weights`."""
         m, n = len(self.A), len(factor)
         laplacian = np.zeros((n, m, m))
         for j, (k, c) in enumerate(zip(self.first, self.second, strict=True)):
@@ -173,8 +175,8 @@ class _Pairs:
         shared = np.einsum("ncd,dnr->cnr", laplacian, self.w)
         total = np.zeros((n, self.A.shape[2]))
         for c in range(m):
-            own = laplacian[:, c, c][:, None] * self.q[c]
-            total += own @ self.A[c] - shared[c] @ self.C[c]
+            diagonal = laplacian[:, c, c][:, None] * self.q[c]
+            total += diagonal @ self.A[c] - shared[c] @ self.C[c]
         return 0.5 * total
 
 
@@ -190,7 +192,7 @@ def plain_function(model: Model | ModelCollection, quantity: Quantity) -> PlainF
 
 
 def lazy_function(model: Model | ModelCollection, quantity: Quantity) -> LazyFunction:
-    """`plain_function`, for whoever may do without gradients."""
+    """As `plain_function`, with gradients computed on demand."""
     if isinstance(quantity, ClassSums):
         sums, predicted = quantity, class_predictions(model, quantity.layout, quantity.likelihood)
 
@@ -256,9 +258,9 @@ def class_predictions(
     (n, d) of the weighted sums.
 
     With p and Q / 2 a sum's derivatives in the differences' mean a and covariance V, the gradient
-    is that of a kernel expansion, `sum_k p_k d a_k + <Q, dV> / 2`. Nothing here comes from a
-    certified integral: the latent differences are put on a fixed set of nodes and the links
-    averaged, so that a bound and an attack cannot err alike.
+    is that of a kernel expansion, `sum_k p_k d a_k + <Q, dV> / 2`. The links are averaged over a
+    fixed set of nodes of the latent differences. No certified integral is used here, so that a
+    bound and an attack cannot share an error.
     """
     outputs, mixing = range(layout.outputs), np.zeros((layout.n, layout.outputs))
     for k in range(layout.n):
@@ -294,15 +296,18 @@ def _each(gradient_of: Callable[[np.ndarray], np.ndarray], n: int, count: int) -
 
 
 def diagonal_gradient(posterior: Posterior, X: np.ndarray) -> np.ndarray:
-    """(n, d) half the gradient of k(x, x), in small blocks: pairs of other rows are not needed."""
-    seen = posterior.seen(X)
-    blocks = [seen[i : i + BLOCK] for i in range(0, len(X), BLOCK)]
-    parts = [posterior.kernel.gradient_product(own, own, np.eye(len(own))) for own in blocks]
-    return through_features(posterior, np.concatenate(parts) if parts else np.zeros_like(seen))
+    """(n, d) half the gradient of k(x, x), in small blocks, as pairs of rows are not needed."""
+    inputs = posterior.seen(X)
+    blocks = [inputs[i : i + BLOCK] for i in range(0, len(X), BLOCK)]
+    parts = [
+        posterior.kernel.gradient_product(block, block, np.eye(len(block))) for block in blocks
+    ]
+    return through_features(posterior, np.concatenate(parts) if parts else np.zeros_like(inputs))
 
 
 def through_features(posterior: Posterior, gradient: np.ndarray) -> np.ndarray:
-    """A gradient (n, d) in the inputs from one (n, q) in what the kernel sees: the chain rule."""
+    """Gradients (n, d) in the inputs, from those in the kernel's inputs (n, q), by the chain
+    rule."""
     return gradient if posterior.features is None else gradient @ posterior.features.slopes
 
 
@@ -356,7 +361,7 @@ def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Val
     parts, m = member_probabilities(committee), len(committee.classes)
     members = zip(*(plain_function(committee, part)(X) for part in parts), strict=True)
     F, slopes = (np.stack(each, axis=1) for each in members)  # (n, members) and (n, members, d)
-    if votes:  # the gradients are those of the sums of confidences
+    if votes:  # gradients of the sums of confidences
         weights = np.stack([pair_weights(m, c) for c in range(m)])
         steep = 1.0 / (3.0 * (np.abs(F @ weights.T) + 1.0) ** 2)
         return committee.scores(X), np.einsum("kc,cp,kpd->kcd", steep, weights, slopes)

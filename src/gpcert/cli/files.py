@@ -208,7 +208,7 @@ def _columns(
     if len(others) == 1 and (others[0] == 0 or names[others[0]].lower() in LABEL_NAMES):
         label = others.pop()
     if twice or missing or others:
-        problems = {"missing": missing, "unknown": [names[k] for k in others], "there twice": twice}
+        problems = {"missing": missing, "unknown": [names[k] for k in others], "duplicate": twice}
         words = "; ".join(f"{key}: {', '.join(map(repr, v))}" for key, v in problems.items() if v)
         raise InputError(
             f"{where}: expected columns named as the model's features, {', '.join(features)}, in "

@@ -1,1 +1,1 @@
-"""Inputs of models: points from data frames by name, and categories by number."""
+"""Inputs of models: points from data frames with named columns, and categorical features."""

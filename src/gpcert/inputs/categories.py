@@ -1,7 +1,7 @@
-"""Inputs that hold categories: their labels, and the numbers that stand for them.
+"""Categorical features: their labels, and the numbers that represent them.
 
-`levels` are labels by the numbers of the inputs, `{3: ("blue", "red")}`. A category is written in
-an input as a number: the label itself where all labels are numbers, else 0, 1, ... in their order.
+`levels` maps the index of a feature to its labels, `{3: ("blue", "red")}`. A category is
+represented by a number: by the label if all labels are numbers, else by 0, 1, ... in their order.
 """
 
 from __future__ import annotations
@@ -18,24 +18,29 @@ Levels = Mapping[int, tuple[Any, ...]]
 
 
 def checked_levels(levels: Any) -> dict[int, tuple[Any, ...]]:
-    """Labels by input, in growing order: distinct, all text or all finite numbers.
+    """Labels by feature, ordered by index: distinct, all text or all finite numbers.
 
     >>> checked_levels({2: [1, 3], 0: ["a", "b"]})
     {0: ('a', 'b'), 2: (1.0, 3.0)}
     """
-    found: dict[int, tuple[Any, ...]] = {}
+    checked: dict[int, tuple[Any, ...]] = {}
     items: Any = levels.items() if isinstance(levels, Mapping) else [(None, levels)]
     for j, labels in items:
-        own = tuple(_plain(label) for label in labels) if _several(labels) else ()
-        kinds = {type(label) for label in own}
+        label_tuple = tuple(_plain(label) for label in labels) if _several(labels) else ()
+        kinds = {type(label) for label in label_tuple}
         whole = isinstance(j, int) and not isinstance(j, bool) and j >= 0
-        if not whole or len(kinds) != 1 or not kinds <= {str, float} or len(set(own)) < len(own):
+        if (
+            not whole
+            or len(kinds) != 1
+            or not kinds <= {str, float}
+            or len(set(label_tuple)) < len(label_tuple)
+        ):
             raise InputError(
                 "levels: expected distinct labels by the number of a feature, all text or all "
                 f"numbers, got {labels!r} for {j!r}"
             )
-        found[j] = own
-    return dict(sorted(found.items()))
+        checked[j] = label_tuple
+    return dict(sorted(checked.items()))
 
 
 def _several(labels: Any) -> bool:
@@ -43,7 +48,7 @@ def _several(labels: Any) -> bool:
 
 
 def _plain(label: Any) -> Any:
-    """Text or a finite number; None, which is refused, for anything else."""
+    """Text or a finite number; None, which is not a valid label, for anything else."""
     if isinstance(label, str):
         return str(label)
     number = isinstance(label, int | float | np.number | np.bool_)
@@ -51,11 +56,11 @@ def _plain(label: Any) -> Any:
 
 
 OTHERS = "(any other)"
-"""The label that stands for all text that is no category, where a model takes it."""
+"""The label for all text that is not a category, if the model supports unknown categories."""
 
 
 def with_others(labels: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Labels with one more for all other text; numbers as they are, as any of them might be meant.
+    """Labels with one more for all other text; numeric labels are unchanged.
 
     >>> with_others(("no", "yes"))
     ('no', 'yes', '(any other)')
@@ -64,7 +69,7 @@ def with_others(labels: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def codes_of(labels: Sequence[Any]) -> np.ndarray:
-    """The numbers that stand for labels.
+    """The numbers that represent the labels.
 
     >>> codes_of(("no", "yes")).tolist(), codes_of((1.0, 5.0)).tolist()
     ([0.0, 1.0], [1.0, 5.0])
@@ -74,15 +79,15 @@ def codes_of(labels: Sequence[Any]) -> np.ndarray:
 
 
 def listed(labels: Sequence[Any]) -> str:
-    """Labels in words."""
+    """Labels as text, at most nine."""
     shown = [label if isinstance(label, str) else f"{label:g}" for label in labels]
     return ", ".join(shown[:9]) + (", ..." if len(shown) > 9 else "")
 
 
-def coded(name: str, values: Any, levels: Levels, called: Sequence[str] | None) -> Any:
-    """A table (n, d), or one row (d,), with numbers for the categories that are given as text.
+def coded(name: str, values: Any, levels: Levels, names: Sequence[str] | None) -> Any:
+    """A table (n, d), or one row (d,), with categories given as text replaced by their numbers.
 
-    `called` are the names of the inputs, if they have any.
+    `names` are the names of the features, if they have any.
 
     >>> coded("X", [["red", 2.0]], {0: ("blue", "red")}, None).tolist()
     [[1.0, 2.0]]
@@ -92,7 +97,7 @@ def coded(name: str, values: Any, levels: Levels, called: Sequence[str] | None) 
     table = np.array(values, dtype=object)
     rows = np.atleast_2d(table)  # a view
     if rows.ndim != 2 or rows.shape[1] <= max(levels):
-        return values  # of another shape, which is refused as one
+        return values  # wrong shape: the caller raises the error
     for j, labels in levels.items():
         codes = dict(zip(labels, codes_of(labels).tolist(), strict=True))
         known = set(codes.values())
@@ -104,7 +109,7 @@ def coded(name: str, values: Any, levels: Levels, called: Sequence[str] | None) 
             except (TypeError, ValueError):
                 right = False
             if not right:
-                column = f"feature {j}" if called is None else f"column {called[j]!r}"
+                column = f"feature {j}" if names is None else f"column {names[j]!r}"
                 raise InputError(
                     f"{name}: expected one of the categories {listed(labels)} in {column}, got "
                     f"{value!r}"

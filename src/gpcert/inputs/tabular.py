@@ -1,10 +1,10 @@
 """Points from arrays and data frames, whose columns are matched by name.
 
-A model may know the names of its features. A data frame (pandas, polars or any other with the
-interchange protocol) that has names is then put into the model's order, and refused if a name is
-missing, unknown or there twice. Where only one side has names, columns are taken by position, as
-scikit-learn does. No data frame library is imported here. `spread_of` is how far each feature of
-training data spreads, the unit of `scale="std"`.
+If a model has feature names, the columns of a data frame (pandas, polars or any other with the
+interchange protocol) are put into the model's order; a missing, unknown or duplicate name is an
+error. If only one of them has names, columns are matched by position, as in scikit-learn. No data
+frame library is imported here. `spread_of` gives the standard deviations of training data, the unit
+of `scale="std"`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def read_points(
 ) -> np.ndarray:
     """X as a finite (n, dim) array in the model's order of features, or an `InputError`.
 
-    Booleans are the numbers 0 and 1, as in scikit-learn. Text is understood in the features that
-    have `levels`, and stands for their numbers.
+    Booleans are the numbers 0 and 1, as in scikit-learn. In features that have `levels`, text is
+    replaced by the number of the category.
 
     >>> read_points("X", [[1, True]], 2).tolist()
     [[1.0, 1.0]]
@@ -56,12 +56,12 @@ def read_point(
     x: Any,
     dim: int,
     features: Names = None,
-    several: str = "pass one row at a time",
+    advice: str = "pass one row at a time",
     levels: Levels = NO_LEVELS,
 ) -> np.ndarray:
     """x as a finite (dim,) array: a vector, a row of a data frame, or a mapping by name.
 
-    `several` says what to do with more than one point; `levels` as in `read_points`.
+    `advice` says what to do with more than one point; `levels` as in `read_points`.
 
     >>> read_point("x", {"bmi": 20, "age": 60}, 2, ("age", "bmi")).tolist()
     [60.0, 20.0]
@@ -72,10 +72,12 @@ def read_point(
             "names of its features"
         )
     values = list(x.values()) if isinstance(x, Mapping) else x
-    if not _is_table(x):  # the columns of a table are said to be too many below
+    if not _is_table(x):  # a table has two dimensions, an error below
         labels = x if isinstance(x, Mapping) else x.index if hasattr(x, "iloc") else ()
         names = _only_text(name, list(labels))
-        if isinstance(x, Mapping) and labels and names is None:  # by position would be a guess
+        if (
+            isinstance(x, Mapping) and labels and names is None
+        ):  # matching by position would be a guess
             raise InputError(
                 f"{name}: expected names of features as keys, out of {list(features or ())}, got "
                 f"{list(labels)}"
@@ -87,7 +89,7 @@ def read_point(
     if point.ndim == 2:
         raise InputError(
             f"{name}: expected one point, a vector of {dim} numbers, got shape {point.shape}; "
-            f"for one row pass {name}[0] ({name}.iloc[0] of a data frame), for several {several}"
+            f"for one row pass {name}[0] ({name}.iloc[0] of a data frame), for several {advice}"
         )
     if point.ndim != 1:
         raise InputError(f"{name}: expected 1 dimension(s), got shape {point.shape}")
@@ -97,12 +99,12 @@ def read_point(
 
 
 def _listed(values: Any, levels: Levels) -> np.ndarray:
-    """Values side by side; of any kind where some are categories."""
+    """Values as an array, of objects if some features are categorical."""
     return np.asarray(values, dtype=object if levels else None)
 
 
 def column_names(name: str, X: Any) -> Names:
-    """Names of the columns of a data frame; None for arrays, and where they are only numbered."""
+    """Column names of a data frame; None for arrays and for columns that are only numbered."""
     if not _is_table(X):
         return None
     labels = X.columns if hasattr(X, "iloc") else X.__dataframe__().column_names()
@@ -110,9 +112,9 @@ def column_names(name: str, X: Any) -> Names:
 
 
 def row_labels(X: Any) -> tuple[Any, ...] | None:
-    """What the index of a data frame calls its rows; None where there is none.
+    """Row labels from the index of a data frame; None if X has no index.
 
-    Text and numbers stay what they are, anything else (dates, tuples) becomes text.
+    Text and numbers are unchanged, anything else (dates, tuples) becomes text.
     """
     if not (_is_table(X) and hasattr(X, "iloc")):
         return None
@@ -121,7 +123,7 @@ def row_labels(X: Any) -> tuple[Any, ...] | None:
 
 
 def labels_of(X: Any, rows: Sequence[int]) -> tuple[Any, ...]:
-    """What the rows of these numbers are called: by the index of a data frame, else their numbers.
+    """Labels of the rows with these numbers: from the index of a data frame, else the numbers.
 
     >>> labels_of([[1.0], [2.0], [3.0]], [0, 2])
     (0, 2)
@@ -143,21 +145,21 @@ def _only_text(name: str, labels: Sequence[Any]) -> Names:
     return tuple(map(str, labels))
 
 
-def _order(name: str, given: Names, features: Names) -> list[int] | None:
-    """Where each of the model's features stands among the given names; None: by position."""
-    if given is None or features is None:
+def _order(name: str, column_list: Names, features: Names) -> list[int] | None:
+    """Positions of the model's features among the column names; None: match by position."""
+    if column_list is None or features is None:
         return None
-    missing = [feature for feature in features if feature not in given]
-    unknown = [each for each in given if each not in features]
-    twice = sorted({each for each in given if given.count(each) > 1})
+    missing = [feature for feature in features if feature not in column_list]
+    unknown = [each for each in column_list if each not in features]
+    twice = sorted({each for each in column_list if column_list.count(each) > 1})
     if missing or unknown or twice:
-        found = (("missing", missing), ("unknown", unknown), ("there twice", twice))
-        words = "; ".join(f"{what}: {', '.join(map(repr, each))}" for what, each in found if each)
+        problems = (("missing", missing), ("unknown", unknown), ("duplicate", twice))
+        text = "; ".join(f"{what}: {', '.join(map(repr, each))}" for what, each in problems if each)
         raise InputError(
-            f"{name}: expected the features that the model was fitted with, got others ({words}); "
+            f"{name}: expected the features that the model was fitted with, got others ({text}); "
             "pass just those columns, in any order (the index of a data frame may hold labels)"
         )
-    return [given.index(feature) for feature in features]
+    return [column_list.index(feature) for feature in features]
 
 
 def checked_names(names: Any, d: int) -> tuple[str, ...] | None:
@@ -169,19 +171,23 @@ def checked_names(names: Any, d: int) -> tuple[str, ...] | None:
     if names is None:
         return None
     listed = isinstance(names, tuple | list) or (isinstance(names, np.ndarray) and names.ndim == 1)
-    found = tuple(names) if listed else None
-    if found is None or len(found) != d or not all(isinstance(name, str) for name in found):
+    name_tuple = tuple(names) if listed else None
+    if (
+        name_tuple is None
+        or len(name_tuple) != d
+        or not all(isinstance(name, str) for name in name_tuple)
+    ):
         raise InputError(f"feature_names: expected {d} names, got {names!r}")
-    if len(set(found)) != d:
-        raise InputError(f"feature_names: expected distinct names, got {list(found)}")
-    return tuple(map(str, found))
+    if len(set(name_tuple)) != d:
+        raise InputError(f"feature_names: expected distinct names, got {list(name_tuple)}")
+    return tuple(map(str, name_tuple))
 
 
 def common_names(what: str, each: Iterable[Names]) -> Names:
-    """The names of the features of models that see the same inputs; None where none has any.
+    """The common feature names of models with the same inputs; None if no model has names.
 
-    An `InputError` where two models differ, also in their order alone: columns that are right for
-    the one would be taken for others by the other.
+    An `InputError` if two models have different names or a different order: the same columns would
+    mean different features.
 
     >>> common_names("model", [None, ("age", "bmi")])
     ('age', 'bmi')
@@ -197,16 +203,18 @@ def common_names(what: str, each: Iterable[Names]) -> Names:
 
 
 def spread_of(X: Any) -> np.ndarray:
-    """(d,) standard deviations of the columns of X (n, d), divided by n as scikit-learn's scalers
-    do; exactly 0 for a feature that has one value, whatever the mean's rounding, and for no other,
-    whatever its unit: a spread of 0 would keep it fixed.
+    """(d,) standard deviations of the columns of X (n, d), divided by n as in scikit-learn's
+    scalers.
+
+    They are exactly 0 for constant features, and positive for all others even after underflow, as a
+    spread of 0 would keep a feature fixed.
 
     >>> spread_of([[0.1, 1.0], [0.1, 3.0], [0.1, 2.0]]).round(3).tolist()
     [0.0, 0.816]
     """
     values = finite_array("X", X, ndim=2)
-    # about one, by a power of two: squares of 1e-170 would be 0, those of 1e170 infinite
+    # scaled by powers of two: squares of 1e-170 would be 0, those of 1e170 infinite
     exponents = np.frexp(np.abs(values).max(axis=0))[1]
-    found = np.ldexp(np.ldexp(values, -exponents).std(axis=0), exponents)
+    deviations = np.ldexp(np.ldexp(values, -exponents).std(axis=0), exponents)
     constant = values.min(axis=0) == values.max(axis=0)
-    return np.where(constant, 0.0, np.maximum(found, np.finfo(float).smallest_subnormal))
+    return np.where(constant, 0.0, np.maximum(deviations, np.finfo(float).smallest_subnormal))

@@ -1,10 +1,10 @@
-"""Files of numbers and text: `.npz` archives with a JSON header, never code; and strict JSON, with
-no NaN, no number beyond float64, no key twice and no nesting without end.
+"""Files of numbers and text: `.npz` archives with a JSON header, without code; and strict JSON: no
+NaN, no number beyond float64, no duplicate keys, and bounded nesting.
 
-A file that was not written here may be broken or hostile. So nothing in it is believed: names,
-types, shapes and sizes are read from the directory and from the first bytes of each array, checked
-against each other and by the caller, and only then are arrays unpacked, piece by piece, so that no
-more memory is taken than the honest arrays need.
+A file from elsewhere may be corrupt or malicious, so its contents are not trusted. Names, types,
+shapes and sizes are read from the directory and from the first bytes of each array, and checked
+against each other and by the caller. Only then are arrays unpacked, in pieces, so that no more
+memory is used than valid arrays need.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The words that verbs and commands choose from, and the default of a budget; nothing is imported,
-so that the help of a command is shown before anything else is loaded."""
+"""Allowed values of options of verbs and commands, and the default time limit. This module imports
+nothing, so that the help of a command needs no other module."""
 
 from typing import Literal
 
@@ -42,4 +42,4 @@ Sides = Literal["both", "minimum", "maximum"]
 VarianceBound = Literal["solver", "analytic"]
 
 SECONDS = 60.0
-"""What one search may take where nothing is said."""
+"""Default time limit of one search."""

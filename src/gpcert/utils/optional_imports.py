@@ -1,4 +1,4 @@
-"""Optional libraries, imported when they are asked for; a missing one is named with its extra."""
+"""Optional libraries, imported on demand; the error for a missing one names its extra."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXTRAS = {
     **{"torch": "torch", "gpytorch": "gpytorch", "botorch": "botorch", "GPy": "gpy"},
     **{"gpjax": "gpjax", "tinygp": "tinygp", "optuna": "optuna", "skopt": "skopt"},
 }
-"""Which extra of pyproject.toml brings a package."""
+"""The extra of pyproject.toml that installs each package."""
 
 
 def optional(module: str, purpose: str) -> Any:
@@ -39,7 +39,7 @@ def optional(module: str, purpose: str) -> Any:
         return import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != package:
-            raise  # it is there, but lacks a part of its own
+            raise  # the package is installed, but one of its dependencies is missing
         raise MissingExtraError(
             f"{purpose} needs {package}, which is not installed; {install_hint(package)}",
             name=package,
@@ -47,17 +47,17 @@ def optional(module: str, purpose: str) -> Any:
 
 
 def library(module: str) -> Any:
-    """A module of the library of a model that is converted."""
+    """A module of the library that a converted model comes from."""
     return optional(module, "a model of this kind")
 
 
 def install_hint(package: str) -> str:
-    """How to install a package that an extra brings, or one that stands alone.
+    """How to install a package, by its extra if it has one.
 
     >>> install_hint("pandas"), install_hint("jax")
     ("install it with: pip install 'gpcert[plots]'", 'install it with: pip install jax')
     """
-    if package == "gpflow":  # asks for a NumPy older than ours, though it runs with this one
+    if package == "gpflow":  # requires an older NumPy than gpcert, but works with this one
         return (
             "install it with: pip install gpflow, then pip install 'numpy>=2.1,<2.3' (see "
             "docs/models.md)"

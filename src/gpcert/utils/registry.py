@@ -1,4 +1,4 @@
-"""Classes by the names that saved posteriors carry: our own, and those of other packages."""
+"""Classes by their names in saved posteriors: built-in classes and those of other packages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 class Registry(dict[str, C], Generic[C]):
-    """Subclasses of `base` by their `name`; `what` they are, as in "kernel".
+    """Subclasses of `base` by their `name`; `what` is their kind, as in "kernel".
 
-    A class from outside the package joins by `register`, or by an entry point of the group
-    "gpcert.<what>s" whose name is the class's `name`; that is looked up (in installed packages, so
-    nothing comes from the file) when a file first asks for it.
+    A class of another package is added by `register`, or by an entry point of the group
+    "gpcert.<what>s" with the class's `name`. Entry points of installed packages are looked up when
+    a file first needs the name; no code comes from the file.
     """
 
     def __init__(self, what: str, base: C, built_in: Iterable[C]) -> None:
@@ -27,7 +27,7 @@ class Registry(dict[str, C], Generic[C]):
             self.register(each)
 
     def register(self, cls: C) -> C:
-        """Let saved posteriors name this class; also as a decorator."""
+        """Add a class to the registry; also usable as a decorator."""
         if not (isinstance(cls, type) and issubclass(cls, self.base)):
             raise InputError(
                 f"register: expected a subclass of {self.base.__name__}, got {cls!r}; "
@@ -36,14 +36,16 @@ class Registry(dict[str, C], Generic[C]):
         name: Any = getattr(cls, "name", None)
         if not isinstance(name, str) or not name:
             raise InputError(
-                f"register: expected {cls.__name__}.name to be the text that files carry, "
+                f"register: expected {cls.__name__}.name to be the name in saved files, "
                 f"got {name!r}"
             )
         taken = self.get(name)
-        place, own = (f"{each.__module__}.{each.__qualname__}" for each in (taken or cls, cls))
-        if place != own:  # a module that is imported again defines its classes again
+        known_place, new_place = (
+            f"{each.__module__}.{each.__qualname__}" for each in (taken or cls, cls)
+        )
+        if known_place != new_place:  # a module that is imported again redefines its classes
             raise InputError(
-                f"register: the {self.what} name {name!r} is taken by {place}; give "
+                f"register: the {self.what} name {name!r} is taken by {known_place}; give "
                 f"{cls.__name__} a name of its own"
             )
         self[name] = cls
@@ -64,8 +66,8 @@ class Registry(dict[str, C], Generic[C]):
         return self[name]
 
     def built(self, name: str, make: Callable[[C], T]) -> T:
-        """What `make` makes of the class of this name; parameters that do not fit are an
-        `InputError`."""
+        """The result of `make` for the class of this name; an `InputError` if its parameters do not
+        fit."""
         kind = self.find(name)
         try:
             return make(kind)

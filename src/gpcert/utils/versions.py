@@ -1,4 +1,4 @@
-"""Which versions are installed: our own, and a NumPy that is new enough."""
+"""Installed versions: that of gpcert, and a check that NumPy is new enough."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.util import find_spec
 __all__ = ["check_numpy", "package_version"]
 
 NUMPY = (2, 1)
-"""The oldest that will do, as pyproject.toml says: the first with a whole array-API namespace."""
+"""Oldest supported version, as in pyproject.toml: the first with the full array-API namespace."""
 
 
 @cache
@@ -25,7 +25,7 @@ def package_version() -> str:
 
 
 def check_numpy() -> None:
-    """An `ImportError` where NumPy is too old; where it is not loaded yet, it is not loaded."""
+    """Raise an `ImportError` if NumPy is too old; this does not import NumPy."""
     version = _numpy_version()
     parts = version.split(".")[:2]
     if all(part.isdigit() for part in parts) and tuple(map(int, parts)) < NUMPY:
@@ -37,7 +37,7 @@ def check_numpy() -> None:
 
 
 def _numpy_version() -> str:
-    """That of the NumPy that is loaded, or would be; "unknown" where nothing says it."""
+    """The version of the imported or importable NumPy; "unknown" if it cannot be determined."""
     if "numpy" in sys.modules:
         return str(getattr(sys.modules["numpy"], "__version__", "unknown"))
     spec = find_spec("numpy")
