@@ -44,7 +44,7 @@ def main() -> int:
     parser.add_argument("--halve", type=int, default=0)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    budget = gpcert.Budget(boxes=options.boxes, seconds=2.0)
+    budget = gpcert.Budget(boxes=options.boxes, seconds=20.0)  # boxes end it: a run repeats
     console = Console(width=None if sys.stdout.isatty() else 180)
 
     needs: dict[Count, Need] = {}

@@ -6,7 +6,9 @@ import ast
 import numpy as np
 import pytest
 
+from gpcert.likelihoods import SklearnLogistic
 from gpcert.numerics import rounding
+from gpcert.numerics.arrays import namespace
 from gpcert.testing.effort import variants
 from gpcert.testing.rounding import shadow_run as run
 from gpcert.testing.rounding.given import ARGUMENTS, RECORDS, RESULTS, STATED
@@ -60,6 +62,13 @@ def test_a_run_leaves_nothing_behind():
     for module in run.library():
         assert vars(module) == before[module.__name__]
     assert rounding.up(1.0, 1) > 1.0
+
+
+def test_later_calls_see_plain_arrays():
+    shadow_run(65)
+    one = np.ones(1)
+    assert namespace(one) is np
+    assert type(SklearnLogistic().enclose(one, one)[0]) is np.ndarray
 
 
 def test_counts_are_found():

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from gpcert.regions import Ball
 from gpcert.search import Budget, Problem, StopReason, solve
-from gpcert.search.questions import ManyBoxes, OneRegion
+from gpcert.search.questions import DecidedLevel, ManyBoxes, OneRegion
 from gpcert.search.state import HALVINGS, Boxes, Frontier, Incumbents
 from gpcert.testing.effort import examples
-from tests.search.search_problems import bump, cones, cube
+from tests.search.search_problems import ConesGoal, bump, cones, cube
 
 
 def boxes_of(lower, question=None):
@@ -144,6 +144,24 @@ def test_attained_values_are_those_of_points_of_the_region(boxes):
     (least,) = found.goals
     assert disk.contains(least.point)
     assert goal.value(least.point[None])[0] == pytest.approx(least.upper, abs=1e-9)
+
+
+def test_smaller_values_outside_a_ball_are_not_taken():
+    """The goal is least at a corner of the box around the ball, outside of it."""
+    disk = Ball([0.3, 0.0], 0.2, norm=2)
+    goal = ConesGoal(np.array([[0.5, 0.2]]), np.array([0.0]))
+    budget = Budget(seconds=None, boxes=60)
+    (least,) = solve(Problem(bump(2), disk, [goal], tol=0.0, budget=budget)).goals
+    truth = 0.4 - 0.2 * np.sqrt(2.0)
+    assert disk.contains(least.point)
+    assert least.lower <= truth <= least.upper
+
+
+def test_a_bound_equal_to_the_level_decides_nothing():
+    rule = DecidedLevel(0.25)
+    needed = rule.needed(np.zeros((2, 1)), np.array([[0.25], [0.2]]))
+    assert needed[0, 0] > 0.25
+    assert needed[1, 0] == -np.inf  # refuted
 
 
 def test_what_is_offered_lies_in_the_question():

@@ -13,7 +13,7 @@ from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.likelihoods.logistic import SmoothedLink
 from gpcert.numerics.arrays import Array, PerCell, Reals, namespace
-from gpcert.numerics.rounding import U, down, gamma, nonnegative, up
+from gpcert.numerics.rounding import U, down, gamma, given, nonnegative, up
 from gpcert.regions.scaled import ScaledCells
 
 STEP = 2.0**-7
@@ -83,7 +83,7 @@ class ProbabilityPlane:
         Reason: Taylor's theorem along the segment, whose variances are >= w - s; by the heat
         equation F_v = F_2 / 2, so that F_muv = F_3 / 2 and F_vv = F_4 / 4.
         """
-        xp = namespace(by_mu)
+        xp, by_mu, by_v = namespace(by_mu), given(by_mu), given(by_v)  # any plane is valid
         m, r = _pieces(latent.mean_low, latent.mean_high, MEAN_PIECES)
         w, s = _pieces(latent.variance_low, latent.variance_high, VARIANCE_PIECES)
         shape = (len(by_mu), MEAN_PIECES, VARIANCE_PIECES)
@@ -152,7 +152,7 @@ def certified_slopes(
     middles, errors = [], []
     for shift in (-STEP, 0.0, STEP):
         low, high = likelihood.enclose(mu + shift, v)
-        middle = 0.5 * (low + high)
+        middle = given(0.5 * (low + high))
         middles.append(middle)
         errors.append(up(xp.maximum(high - middle, middle - low), 2))
     first, third, fourth = (likelihood.derivative_bound(n, v) for n in (1, 3, 4))

@@ -243,6 +243,18 @@ def records(names: frozenset[str]) -> list[type]:
     ]
 
 
+def _clear_caches() -> None:
+    """Forget what functions of the library remember: shadows of a run, or arrays from before it."""
+    vars(arrays)["_KNOWN"].clear()  # the namespace of each type
+    for module in library():
+        kinds = [value for value in vars(module).values() if inspect.isclass(value)]
+        for owner in (module, *kinds):
+            for value in list(vars(owner).values()):
+                inner = getattr(value, "__func__", value)  # of a static method
+                if callable(getattr(inner, "cache_clear", None)):
+                    inner.cache_clear()
+
+
 @contextmanager
 def counted(ledger: Ledger | None = None, given: Given = GIVEN) -> Iterator[Ledger]:
     """Count roundings inside, into this ledger or a new one. Not for several threads at once."""
@@ -266,6 +278,7 @@ def counted(ledger: Ledger | None = None, given: Given = GIVEN) -> Iterator[Ledg
 
     files = frozenset(str(module.__file__) for module in library())
     rules.SHARES.clear()
+    _clear_caches()
     try:
         for module in library():
             for name, constant in _constants(module):
@@ -286,6 +299,7 @@ def counted(ledger: Ledger | None = None, given: Given = GIVEN) -> Iterator[Ledg
         sys.setprofile(profile)
         for owner, name, old in reversed(changed):
             setattr(owner, name, old)
+        _clear_caches()
         for site, share in rules.SHARES.items():
             if site.call == "gamma":
                 ledger.taken(site, share)
