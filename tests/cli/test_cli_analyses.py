@@ -115,8 +115,8 @@ def test_labels_are_matched_with_the_ids_of_the_points(run, npz, csv, tmp_path):
         "id,label\nu,b\nv,a\nx,b\n": "missing: w",
         "id,label\nu,b\nv,a\nv,b\nw,b\n": "got 4 ids",
         "id,label\nu,b\nu,a\nw,b\n": "missing: v",
-        "u,b\nv,a\nw,b\n": "a header that calls one of them id",
-        "id,index,label\nu,u,b\nv,v,a\nw,w,b\n": "a header that calls one of them id",
+        "u,b\nv,a\nw,b\n": "a header that names one of them id",
+        "id,index,label\nu,u,b\nv,v,a\nw,w,b\n": "a header that names one of them id",
         "": "at least one label",
     }
     for text, words in refused.items():

@@ -1,1 +1,1 @@
-"""The command line: `gpcert demo`, `gpcert certify`, `gpcert range`, `gpcert radius`."""
+"""The command line `gpcert`."""

@@ -37,8 +37,8 @@ for each in (demo, *CALCULATE, *ANALYSE, verify, show, report, reproduce):
     app.command(**each.__dict__["registered"])(each)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         say(f"gpcert {package_version()}")
         raise typer.Exit
 
@@ -51,7 +51,7 @@ def options(
     ] = False,
 ) -> None:
     """Proved bounds on Gaussian-process predictions over regions of inputs."""
-    del version  # its callback has done the work
+    del version  # handled by its callback
 
 
 def main() -> None:

@@ -71,7 +71,7 @@ class Corners:
 
 @dataclass(frozen=True)
 class BoxQuestion:
-    """What is bounded, and how well."""
+    """The quantities to bound, and the tolerance."""
 
     quantity: Annotated[
         str,
@@ -86,8 +86,8 @@ class BoxQuestion:
     affine: Annotated[
         bool, option("also affine functions below and above each box", "--affine")
     ] = False
-    tol: Annotated[float | None, option("split boxes until every end is known to within it")] = None
-    rtol: Annotated[float | None, option("the same, as a part of what is bounded")] = None
+    tol: Annotated[float | None, option("split boxes until every bound is within it")] = None
+    rtol: Annotated[float | None, option("the same, relative to the size of the bound")] = None
 
     @property
     def near(self) -> bool:
@@ -97,25 +97,25 @@ class BoxQuestion:
 
 @dataclass(frozen=True)
 class EffortOptions:
-    """What it may cost."""
+    """The cost limits."""
 
     seconds: Annotated[
         float | None, option("for all boxes; by default 60 with --tol or --rtol, else no limit")
     ] = None
-    boxes: Annotated[int | None, option("most boxes that are bounded")] = None
+    boxes: Annotated[int | None, option("largest number of boxes that are bounded")] = None
     memory: Annotated[float, option("gigabytes that open boxes may hold")] = 2.0
     jobs: options.Jobs = None
     backend: options.BackendName = "numpy"
     progress: Annotated[
-        bool | None, option("how far it is; by default on a terminal", "--progress/--no-progress")
+        bool | None, option("show progress; by default on a terminal", "--progress/--no-progress")
     ] = None
 
     def check(self) -> None:
-        """Find out before files are read that the number of processes makes no sense."""
+        """Check the number of processes before files are read."""
         options.check_jobs(self.jobs)
 
     def budget(self, near: bool) -> gpcert.Budget:
-        """The limits; without a tolerance the work has an end of its own."""
+        """The limits; without a tolerance there is no time limit by default."""
         usual = gpcert.Budget().seconds if near else None
         seconds = usual if self.seconds is None else self.seconds
         return gpcert.Budget(seconds, self.boxes, 1e9 * self.memory)
@@ -123,11 +123,12 @@ class EffortOptions:
 
 @dataclass(frozen=True)
 class OutputPaths:
-    """Where the bounds go."""
+    """Output files for the bounds."""
 
     output: Annotated[Path | None, option("one .npz file; gpcert.load reads it")] = None
     out: Annotated[
-        Path | None, option("a folder of .npy files, written while it runs: a killed run goes on")
+        Path | None,
+        option("a folder of .npy files, written during the run: a stopped run can be resumed"),
     ] = None
     imdp: Annotated[Path | None, option("a folder of arrays for tools for interval MDPs")] = None
 
@@ -139,14 +140,14 @@ class OutputPaths:
         return {name: self.out / f"{name}.npy" for name in names}
 
     def check(self) -> None:
-        """That results can be written, before the work."""
+        """Check before the computation that results can be written."""
         if self.output is not None and self.output.suffix != ".npz":
             raise InputError(f"--output: expected a name that ends in .npz, got {self.output}")
         for path in (self.output, self.out, self.imdp):
             check_folder("output", path)
 
     def write(self, bounds: gpcert.BoxBounds) -> None:
-        """The files that are not there yet, and where all are."""
+        """Write the remaining files, and print the paths of all."""
         if self.output is not None:
             bounds.save(self.output)
         if self.imdp is not None and bounds.complete:
@@ -163,49 +164,51 @@ class OutputPaths:
     "gpcert boxes position.npz corners.npz --with speed.npz --quantity mean,std --imdp abstraction",
     "gpcert boxes model.npz lower.csv upper.csv --quantity mean,std --affine --out folder --jobs 2",
     "Exit code: 0 all boxes bounded (with --tol or --rtol: to within it); 2 some not (their bounds "
-    "hold all the same; with --out the same command goes on); 3 bad input; 4 a defect.",
+    "are still valid; with --out the same command resumes); 3 bad input; 4 a defect.",
 )
-def boxes(corners: Corners, asked: BoxQuestion, effort: EffortOptions, places: OutputPaths) -> None:
+def boxes(
+    corners: Corners, question: BoxQuestion, effort: EffortOptions, paths: OutputPaths
+) -> None:
     """Bound means, standard deviations and probabilities over each of many boxes."""
     models, lower, upper = corners.read()
-    quantities: Any = [quantity_of(name) for name in parts_of(asked.quantity)]
+    quantities: Any = [quantity_of(name) for name in parts_of(question.quantity)]
     from gpcert.api.questions import quantity_requests
 
-    names = list(quantity_requests(quantities, asked.beta))
-    found = gpcert.bound_boxes(
+    names = list(quantity_requests(quantities, question.beta))
+    bounds = gpcert.bound_boxes(
         models,
         lower,
         upper,
         quantity=quantities,
-        beta=asked.beta,
-        affine=asked.affine,
-        tol=asked.tol,
-        rtol=asked.rtol,
-        budget=effort.budget(asked.near),
+        beta=question.beta,
+        affine=question.affine,
+        tol=question.tol,
+        rtol=question.rtol,
+        budget=effort.budget(question.near),
         backend=effort.backend,
-        out=places.streamed(names),
+        out=paths.streamed(names),
         n_jobs=effort.jobs,
         progress=effort.progress,
     )
-    _show(found)
-    places.write(found)
-    met = found.complete and (found.converged or not asked.near)
-    raise typer.Exit(ExitCode.PROVED if met else ExitCode.UNDECIDED)
+    _show(bounds)
+    paths.write(bounds)
+    within = bounds.complete and (bounds.converged or not question.near)
+    raise typer.Exit(ExitCode.PROVED if within else ExitCode.UNDECIDED)
 
 
-def _show(found: gpcert.BoxBounds) -> None:
+def _show(bounds: gpcert.BoxBounds) -> None:
     """Widths of the ranges of every output, and how many boxes were bounded."""
     import numpy as np
 
     rows = table("Ranges over boxes", ["quantity", "output", "least width", "median", "largest"])
-    for name, values in found.ranges.items():
-        for k, label in enumerate(found.outputs[name]):
+    for name, values in bounds.ranges.items():
+        for k, label in enumerate(bounds.outputs[name]):
             widths = values[:, k, 1] - values[:, k, 0]
-            ends = (widths.min(), np.median(widths), widths.max())
-            rows.add_row(name, str(label), *(f"{width:.4g}" for width in ends))
-    place = console()
-    place.print(rows)
-    say(f"{found.summary} ({found.seconds:.1f} s)", place)
+            summary = (widths.min(), np.median(widths), widths.max())
+            rows.add_row(name, str(label), *(f"{width:.4g}" for width in summary))
+    terminal = console()
+    terminal.print(rows)
+    say(f"{bounds.summary} ({bounds.seconds:.1f} s)", terminal)
 
 
 def _rows(path: Path, dim: int, names: Names) -> np.ndarray:
@@ -216,11 +219,11 @@ def _rows(path: Path, dim: int, names: Names) -> np.ndarray:
 
 
 def _loaded(path: Path) -> Any:
-    """The arrays of a file of NumPy's, without code."""
+    """The arrays of a NumPy file, without running code."""
     import numpy as np
 
     try:
-        found = np.load(path, allow_pickle=False)
-        return found if isinstance(found, np.ndarray) else dict(found)
+        content = np.load(path, allow_pickle=False)
+        return content if isinstance(content, np.ndarray) else dict(content)
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: expected a file of NumPy's arrays ({error})") from error
+        raise InputError(f"{path}: expected a file of NumPy arrays ({error})") from error

@@ -1,4 +1,4 @@
-"""`gpcert verify` and `show`: certificates and records that somebody else may have written."""
+"""`gpcert verify` and `show`: certificates and records, possibly from others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpcert.cli.terminal import console, option, say
 from gpcert.errors import InputError
 from gpcert.utils.optional_imports import optional
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="what gpcert wrote")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="a file written by gpcert")]
 
 
 @command(
@@ -26,9 +26,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="what gpcert wrote")]
 )
 def verify(
     file: File,
-    model: Annotated[
-        Path | None, option("the model that is meant: the certificate must be about it")
-    ] = None,
+    model: Annotated[Path | None, option("the model that the certificate must be about")] = None,
     jobs: Annotated[int, option("processes", min=1)] = 1,
 ) -> None:
     """Check a certificate of `proof=True` with the separate program gpcert-check."""
@@ -41,7 +39,7 @@ def verify(
 
 
 def _check_model(file: Path, path: Path) -> None:
-    """End with the exit code of what is refuted where the certificate is about another model."""
+    """Exit with the code for "refuted" if the certificate is about another model."""
     from gpcert.certificates.proof import model_sha256, read_header
     from gpcert.model.posterior import Posterior
 
@@ -70,7 +68,7 @@ def show(file: File) -> None:
 
 
 def header_rows(header: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a certificate says of itself, in words."""
+    """Rows of text with the contents of a certificate's header."""
     try:
         question, answer = header["question"], header["answer"]
         rows = [("question", _question(question)), ("answer", _answer(answer))]
@@ -82,7 +80,7 @@ def header_rows(header: dict[str, Any]) -> list[tuple[str, str]]:
         rows += [(str(name), str(text)) for name, text in header["provenance"].items()]
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"expected a certificate with question and answer ({error!r})") from error
-    return [*rows, ("status", "nothing of this is checked: use gpcert verify")]
+    return [*rows, ("status", "not checked: use gpcert verify")]
 
 
 def _question(question: dict[str, Any]) -> str:

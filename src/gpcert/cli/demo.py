@@ -1,4 +1,4 @@
-"""`gpcert demo`: the whole job on data that needs no download."""
+"""`gpcert demo`: a complete example on data that needs no download."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T", bound="RecordTable[Any]")
 
 PIXELS = (0.0, 1.0)
 IMAGES = 3
-"""Digits whose radius is sought and that are drawn."""
+"""Number of digits whose radius is computed and drawn."""
 
 
 @command(
@@ -41,13 +41,13 @@ def demo(
     seconds: Annotated[float, option("time for one search")] = 1.0,
     quick: Annotated[bool, option("fewer training points, fewer rows", "--quick")] = False,
 ) -> None:
-    """Fit two classifiers, prove what their predictions can do around test points, draw it."""
+    """Fit two classifiers, bound their predictions around test points, and draw the results."""
     from threadpoolctl import threadpool_limits
 
     start = time.perf_counter()
-    optional("matplotlib", "the demo's picture")  # found out before the work
+    optional("matplotlib", "the demo's picture")  # checked before the computation
     output_dir.mkdir(parents=True, exist_ok=True)
-    # matrices of some hundred rows: threads of a BLAS wait for each other more than they work
+    # BLAS threads do not pay for matrices of some hundred rows
     with threadpool_limits(limits=1):
         written = _run(output_dir, gpcert.Budget(seconds=seconds), quick)
     say(f"done in {time.perf_counter() - start:.1f} s")
@@ -55,7 +55,7 @@ def demo(
 
 
 def _run(output_dir: Path, budget: gpcert.Budget, quick: bool) -> list[Path]:
-    """Both problems, and the files that hold them."""
+    """Run both problems; returns the written files."""
     import numpy as np
 
     count = 4 if quick else 8
@@ -70,25 +70,25 @@ def _run(output_dir: Path, budget: gpcert.Budget, quick: bool) -> list[Path]:
     images_of = gpcert.study.datasets.digits((3, 8), test_size=0.8 if quick else 0.3)
     digits = study(images_of, (0.05, 0.1), count, PIXELS, budget)
     _show(digits)
-    # the most certain ones: their counter-examples are far enough away to be seen
+    # the most certain ones: their counter-examples differ visibly
     certainty = np.abs(digits.posterior.prediction(digits.data.X_test[digits.chosen])[:, 0] - 0.5)
     images = [digits.chosen[k] for k in np.argsort(-certainty)[:IMAGES]]
-    words: Any = {"domain": PIXELS, "budget": budget, "progress": False}
-    found = whole(
-        gpcert.certified_radius_many(digits.posterior, digits.data.X_test[images], **words)
+    options: Any = {"domain": PIXELS, "budget": budget, "progress": False}
+    radii = whole(
+        gpcert.certified_radius_many(digits.posterior, digits.data.X_test[images], **options)
     )
     title = f"{digits.data.name}: certified l_inf radii, all 64 pixels, domain [0, 1]"
-    draw(output_dir / "demo.png", plane, digits, images, found)
+    draw(output_dir / "demo.png", plane, digits, images, radii)
     tables = {
         "synthetic2d.json": plane.certificates,
         "digits.json": digits.certificates,
         "ranges.json": gpcert.RangeTable(tuple(plane.ranges + digits.ranges)),
-        "radii.json": gpcert.RadiusTable(found.rows, labels=tuple(images)),
+        "radii.json": gpcert.RadiusTable(radii.rows, labels=tuple(images)),
     }
     for name, each in tables.items():
         each.save(output_dir / name)
     rows = table(title, ["point", *RADIUS_COLUMNS])
-    for name, item in zip(images, found, strict=True):
+    for name, item in zip(images, radii, strict=True):
         rows.add_row(str(name), *radius_cells(item))
     console().print(rows)
     return [output_dir / name for name in ("demo.png", *tables)]
@@ -149,9 +149,9 @@ def study(
     points = data.X_test[chosen]
     certificates, ranges = [], []
     for radius in radii:
-        words = {"domain": domain, "budget": budget, "progress": False}
-        certificates += whole(gpcert.certify_many(posterior, points, radius, **words))
-        ranges += whole(gpcert.prediction_range_many(posterior, points, radius, **words))
+        options = {"domain": domain, "budget": budget, "progress": False}
+        certificates += whole(gpcert.certify_many(posterior, points, radius, **options))
+        ranges += whole(gpcert.prediction_range_many(posterior, points, radius, **options))
     accuracy = float(model.score(data.X_test, data.y_test))
     table = gpcert.CertificateTable(tuple(certificates))
     return Study(data, posterior, accuracy, chosen, radii, table, ranges)
@@ -165,7 +165,7 @@ def whole(table: T) -> T:
 
 
 def _spread(posterior: gpcert.Posterior, X: np.ndarray, count: int) -> list[int]:
-    """The least certain test point, then always the one farthest from those chosen so far."""
+    """The least certain test point, then repeatedly the one farthest from those chosen so far."""
     import numpy as np
 
     chosen = [int(np.argmin(np.abs(posterior.prediction(X)[:, 0] - 0.5)))]
@@ -180,13 +180,13 @@ PIXELS_AN_INCH = 110
 
 
 def draw(
-    path: Path, plane: Study, digits: Study, images: Sequence[int], found: gpcert.RadiusTable
+    path: Path, plane: Study, digits: Study, images: Sequence[int], radii: gpcert.RadiusTable
 ) -> None:
     """Write the picture as PNG."""
     from gpcert.plots import plot_decision_regions
     from gpcert.plots.axes import new_figure
 
-    shown = [(k, r) for k, r in zip(images, found, strict=True) if r.counterexample is not None]
+    shown = [(k, r) for k, r in zip(images, radii, strict=True) if r.counterexample is not None]
     figure = new_figure(12.0, 5.4)
     halves: Any = figure.subfigures(1, 2, width_ratios=(1.35, 1.0), wspace=0.03)
     left, right = halves
@@ -207,12 +207,12 @@ def _draw_digits(figure: Any, digits: Study, shown: Sequence[tuple[int, gpcert.R
 
     grid = figure.subplots(len(shown), 3, squeeze=False)
     first, second = digits.posterior.classes or (0, 1)
-    for axes, (index, found) in zip(grid, shown, strict=True):
-        labels = (found.decision, second if found.decision == first else first)
-        images = digits.data.X_test[index], found.counterexample
+    for axes, (index, radius) in zip(grid, shown, strict=True):
+        labels = (radius.decision, second if radius.decision == first else first)
+        images = digits.data.X_test[index], radius.counterexample
         plot_image_counterexample(list(axes), *images, IMAGE_SHAPE, labels=labels)
         axes[0].set_ylabel(
-            f"proved to {below(found.lower)}\nrefuted at {above(found.upper)}", fontsize="small"
+            f"proved to {below(radius.lower)}\nrefuted at {above(radius.upper)}", fontsize="small"
         )
     grid[-1, 2].set_xlabel("purple: more ink\norange: less", fontsize="small")
     figure.suptitle(

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 from rich.text import Text
 
-from gpcert.cli.options import Given, Jobs, check_jobs, command
+from gpcert.cli.options import Jobs, TypedOptions, check_jobs, command
 from gpcert.cli.terminal import console, option, say, say_written, table
 from gpcert.errors import InputError
 
@@ -24,35 +24,31 @@ STYLES = {"yes": "bold green", "no": "bold red", "unclear": "bold yellow", "not 
     "gpcert reproduce multiclass-scripts --full --data DIR",
     "gpcert reproduce robustness --on own.csv --target column",
     "gpcert reproduce safety --redraw",
-    "A run that was interrupted goes on where it was when the same command is given again.",
+    "An interrupted run is resumed by the same command.",
 )
 def reproduce(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="an experiment (see --list), or all")
     ] = None,
-    listed: Annotated[bool, option("say which experiments there are", "--list")] = False,
+    listed: Annotated[bool, option("list the experiments", "--list")] = False,
     quick: Annotated[bool, option("no download, a minute or two; the default", "--quick")] = False,
     full: Annotated[bool, option("the paper's data sets and sizes", "--full")] = False,
-    smallest: Annotated[
-        bool, option("only to see that it runs: no claim is judged", "--smallest")
-    ] = False,
+    smallest: Annotated[bool, option("only a test run: no claim is judged", "--smallest")] = False,
     data: Annotated[
         Path | None,
-        option("with --full: folder with the data files; without it they come from OpenML"),
+        option("with --full: folder with the data files; by default they come from OpenML"),
     ] = None,
-    on: Annotated[
-        Path | None, option("a CSV file of your own in the place of the paper's data sets")
-    ] = None,
+    on: Annotated[Path | None, option("your own CSV file instead of the paper's data sets")] = None,
     target: Annotated[str | None, option("with --on: the column of the labels")] = None,
     output: Annotated[
         Path, option("folder of the results, one folder per experiment in it")
     ] = Path("results"),
     jobs: Jobs = None,
     redraw: Annotated[
-        bool, option("make figures and findings anew from saved tables", "--redraw")
+        bool, option("recreate figures and findings from saved tables", "--redraw")
     ] = False,
     *,
-    given: Given,
+    typed: TypedOptions,
 ) -> None:
     """Run an experiment of the paper; write its tables, figures and findings."""
     from gpcert.study.experiments import experiment_named, names, reads_files, variant_names
@@ -60,7 +56,7 @@ def reproduce(
     from gpcert.study.experiments import reproduce as run
 
     if listed:
-        given.only(["listed"], "beside --list")
+        typed.only(["listed"], "beside --list")
         rows = table("Experiments", ["name"])
         rows.columns[0].justify = "left"
         rows.add_column("what it does", justify="left")
@@ -70,25 +66,25 @@ def reproduce(
         return
     if name is None:
         raise InputError(f"NAME: expected one of {', '.join(names())} or all, got none")
-    asked = {"quick": quick, "full": full, "smallest": smallest}
-    scales = [scale for scale, chosen in asked.items() if chosen]
+    flags = {"quick": quick, "full": full, "smallest": smallest}
+    scales = [scale for scale, chosen in flags.items() if chosen]
     if len(scales) > 1:
         raise InputError(f"expected one of --quick, --full and --smallest, got {scales}")
     if redraw:
-        given.only(["name", "output", "redraw"], "with --redraw, which computes nothing")
+        typed.only(["name", "output", "redraw"], "with --redraw, which computes nothing")
     if on is not None and scales:
-        raise InputError(f"--on: has sizes of its own; leave out --{scales[0]}")
+        raise InputError(f"--on: chooses its own sizes; leave out --{scales[0]}")
     check_jobs(jobs)
-    scale, wanted = scales[0] if scales else "quick", names() if name == "all" else (name,)
-    # of all experiments those that read files take the folder; one that does not refuses it
-    takes = [each for each in wanted if reads_files(each, scale)] or wanted
+    scale, experiments = scales[0] if scales else "quick", names() if name == "all" else (name,)
+    # only experiments that read files accept the folder
+    readers = [each for each in experiments if reads_files(each, scale)] or experiments
     if output.exists() and not output.is_dir():
         raise InputError(f"--output: expected a folder, got the file {str(output)!r}")
-    for each in wanted:
+    for each in experiments:
         if redraw:
             result = drawn_anew(each, output)
         else:
-            folder = data if each in takes else None
+            folder = data if each in readers else None
             result = run(
                 each, scale=scale, data=folder, on=on, target=target, output=output, n_jobs=jobs
             )
@@ -109,11 +105,11 @@ def reproduce(
 )
 def report(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="where `gpcert reproduce --output DIR` wrote")
+        Path, typer.Argument(metavar="DIR", help="output folder of `gpcert reproduce --output DIR`")
     ],
     format: Annotated[
         Literal["html", "markdown"],
-        option("html: one file that needs no other; markdown: with links"),
+        option("html: one self-contained file; markdown: with links"),
     ] = "html",
     output: Annotated[
         Path | None, option("file to write; by default report.html or report.md in DIR")

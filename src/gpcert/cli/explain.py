@@ -1,4 +1,4 @@
-"""`gpcert explain`: what moves the predictions at the points, and which features decide."""
+"""`gpcert explain`: effects of features on predictions, and features that decide."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ USED = {
     "pixels": f"{_REGION} {_SEARCH} norm ranking betas tol rtol",
     "lime": "mean label background samples shape seed",
 }
-"""Further parameters of each kind; others have no effect on it."""
+"""Further parameters of each kind; others do not apply to it."""
 
 What = Literal["effects", "sufficient", "contrastive", "pixels", "lime"]
 """Kinds of explanation."""
@@ -60,7 +60,7 @@ What = Literal["effects", "sufficient", "contrastive", "pixels", "lime"]
 
 @dataclass(frozen=True)
 class ExplainQuestion:
-    """What is explained, and how it is drawn."""
+    """The kind of explanation, and options for its plot."""
 
     what: Annotated[
         What,
@@ -79,10 +79,8 @@ class ExplainQuestion:
             metavar="LABEL",
         ),
     ] = None
-    tol: Annotated[float | None, option("effects and pixels: width at which an interval ends")] = (
-        None
-    )
-    rtol: Annotated[float | None, option("effects and pixels: the same, as a part of the size")] = (
+    tol: Annotated[float | None, option("effects and pixels: largest width of an interval")] = None
+    rtol: Annotated[float | None, option("effects and pixels: the same, relative to the size")] = (
         None
     )
     ranking: Annotated[Ranking, option("pixels: which are the most important")] = "effects"
@@ -112,7 +110,7 @@ class ExplainQuestion:
 
     @property
     def image(self) -> tuple[int, int] | None:
-        """Rows and columns."""
+        """Rows and columns of the image."""
         if self.shape is None:
             return None
         try:
@@ -125,7 +123,7 @@ class ExplainQuestion:
 
     @property
     def reasons(self) -> bool:
-        """Whether a reason is asked for."""
+        """Whether the explanation is a reason."""
         return self.what in {"sufficient", "contrastive"}
 
 
@@ -137,73 +135,77 @@ class ExplainQuestion:
     "gpcert explain model.npz point.csv --what sufficient --radius 0.3 --output reason.json",
     "gpcert explain digits.joblib image.csv --what pixels --radius 1 --domain 0,1 "
     "--ranking gradient",
-    "Exit code: 0 all steps decided or within the tolerance; 2 some not (bounds hold all the "
-    "same); 3 bad input; 4 a defect.",
+    "Exit code: 0 all steps decided or within the tolerance; 2 some not (bounds are still "
+    "valid); 3 bad input; 4 a defect.",
 )
 def explain(
     inputs: options.Inputs,
-    reach: options.Reach,
-    asked: ExplainQuestion,
+    ball_radius: options.BallRadius,
+    question: ExplainQuestion,
     ball: options.Ball,
     decision: options.Decision,
     search: options.Search,
     files: Files,
     picture: Picture,
-    given: options.Given,
+    typed: options.TypedOptions,
 ) -> None:
     """Explain predictions with proof: effects as intervals, smallest reasons, pixel budgets."""
-    given.only(ALWAYS | set(USED[asked.what].split()), f"on --what {asked.what}")
+    typed.only(ALWAYS | set(USED[question.what].split()), f"on --what {question.what}")
     if picture.plot is None:
-        given.without(["shape"], "without --plot")
-    if asked.what != "lime":
-        reach.required()
-    if asked.reasons and picture.plot is not None and asked.image is None:
+        typed.without(["shape"], "without --plot")
+    if question.what != "lime":
+        ball_radius.required()
+    if question.reasons and picture.plot is not None and question.image is None:
         raise InputError("--plot: a reason is drawn on an image; say --shape rows,columns")
     verbs = gpcert.explain
-    model, points, words = inputs.read(reach, ball, search)
-    if asked.what == "lime":
-        how: Any = {"n_samples": asked.samples, "random_state": search.seed}
-        if asked.background is not None:
-            about = (model.dim, model.feature_names, model.levels)
-            spread = read_points(asked.background, None, *about)
-            how["background"] = spread.X
-        _features(verbs.lime(model, points.X, **how), points, asked, files, picture)
-    near = {"tol": asked.tol, "rtol": asked.rtol}
-    if asked.what == "effects":
-        del words["norm"]
-        words |= {"quantity": quantity_of(asked.quantity), "beta": asked.beta, **near}
-        found = verbs.effects(model, points.X, **words)
-        _features(found, points, asked, files, picture)
-    words["progress"] = False  # of each point; that of all is shown
-    del words["n_jobs"]
-    if asked.what == "pixels":
-        words["ranking"] = asked.ranking
-        words["betas"] = None if asked.betas is None else _counts(asked.betas)
-        words |= near
+    model, points, arguments = inputs.read(ball_radius, ball, search)
+    if question.what == "lime":
+        lime_options: Any = {"n_samples": question.samples, "random_state": search.seed}
+        if question.background is not None:
+            layout = (model.dim, model.feature_names, model.levels)
+            background = read_points(question.background, None, *layout)
+            lime_options["background"] = background.X
+        _features(verbs.lime(model, points.X, **lime_options), points, question, files, picture)
+    tolerances = {"tol": question.tol, "rtol": question.rtol}
+    if question.what == "effects":
+        del arguments["norm"]
+        arguments |= {
+            "quantity": quantity_of(question.quantity),
+            "beta": question.beta,
+            **tolerances,
+        }
+        result = verbs.effects(model, points.X, **arguments)
+        _features(result, points, question, files, picture)
+    arguments["progress"] = False  # only the progress over all points is shown
+    del arguments["n_jobs"]
+    if question.what == "pixels":
+        arguments["ranking"] = question.ranking
+        arguments["betas"] = None if question.betas is None else _counts(question.betas)
+        arguments |= tolerances
         verb, kind = verbs.pixel_budget, verbs.PixelBudgetTable
     else:
-        words |= decision.arguments(model)
-        words |= options.Compared(
-            asked.quantity, asked.label, asked.beta, asked.best_f, asked.maximize
+        arguments |= decision.arguments(model)
+        arguments |= options.Compared(
+            question.quantity, question.label, question.beta, question.best_f, question.maximize
         ).arguments(model)
-        if asked.order is not None:
-            words["order"] = features_of(asked.order, model, "--order")
-        verb = verbs.sufficient if asked.what == "sufficient" else verbs.contrastive
+        if question.order is not None:
+            arguments["order"] = features_of(question.order, model, "--order")
+        verb = verbs.sufficient if question.what == "sufficient" else verbs.contrastive
         kind = verbs.ReasonTable
 
     def ask(x: np.ndarray, radius: Any) -> Any:
-        return verb(model, x, radius=radius, **words)
+        return verb(model, x, radius=radius, **arguments)
 
     from gpcert.api.many import collect
 
-    radius = words.pop("radius")
+    radius = arguments.pop("radius")
     X = model.check_inputs(points.X)
-    own = getattr(radius, "ndim", 0) == 2  # a row for each point
-    work = [(x, radius[k] if own else radius) for k, x in enumerate(X)]
+    per_point = getattr(radius, "ndim", 0) == 2  # a row for each point
+    work = [(x, radius[k] if per_point else radius) for k, x in enumerate(X)]
     effort = {"n_jobs": search.jobs, "progress": search.progress}
-    found, complete = collect(model, ask, work, effort)
-    labels = tuple(points.labels[row] for row in found)
-    _rows(kind(tuple(found.values()), complete, labels), asked, files, picture)
+    result, complete = collect(model, ask, work, effort)
+    labels = tuple(points.labels[row] for row in result)
+    _rows(kind(tuple(result.values()), complete, labels), question, files, picture)
 
 
 def _counts(text: str) -> list[int]:
@@ -214,35 +216,37 @@ def _counts(text: str) -> list[int]:
 
 
 def _features(
-    answer: Any, points: Points, asked: ExplainQuestion, files: Files, picture: Picture
+    record: Any, points: Points, question: ExplainQuestion, files: Files, picture: Picture
 ) -> NoReturn:
     """Effects, or LIME's weights, of all points at once."""
-    found = replace(answer, labels=points.labels)
-    label = found.outputs[-1]
-    if asked.label is not None:
-        label = named("--class", asked.label, [each for each in found.outputs if each is not None])
-    found = found.mean() if asked.mean else found
-    files.report(found, lambda files: _show(found, label, files))
-    drawn = found.plot if asked.image is None else partial(found.heat_map, asked.image)
+    result = replace(record, labels=points.labels)
+    label = result.outputs[-1]
+    if question.label is not None:
+        label = named(
+            "--class", question.label, [each for each in result.outputs if each is not None]
+        )
+    result = result.mean() if question.mean else result
+    files.report(result, lambda files: _show(result, label, files))
+    drawn = result.plot if question.image is None else partial(result.heat_map, question.image)
     picture.draw(lambda ax: drawn(ax, output=label), files.place)
-    settled = asked.what == "lime" or found.converged
+    settled = question.what == "lime" or result.converged
     raise typer.Exit(ExitCode.PROVED if settled else ExitCode.UNDECIDED)
 
 
-def _rows(result: Any, asked: ExplainQuestion, files: Files, picture: Picture) -> NoReturn:
+def _rows(result: Any, question: ExplainQuestion, files: Files, picture: Picture) -> NoReturn:
     """A record for every point, in a table."""
-    good = sum(map(_settled, result))
-    summary = f"{len(result)} points: {good} decided, {len(result) - good} not"
-    title = f"{asked.what.capitalize()}, the others fixed at the point"
-    if asked.what == "pixels":
-        title = f"Pixels that flip the decision, by {asked.ranking}"
-    columns = REASON_COLUMNS if asked.reasons else PIXEL_COLUMNS
+    settled = sum(map(_settled, result))
+    summary = f"{len(result)} points: {settled} decided, {len(result) - settled} not"
+    title = f"{question.what.capitalize()}, the others fixed at the point"
+    if question.what == "pixels":
+        title = f"Pixels that flip the decision, by {question.ranking}"
+    columns = REASON_COLUMNS if question.reasons else PIXEL_COLUMNS
     files.report(result, lambda files: files.show(result, title, columns, _cells, summary))
     if len(result):
-        shape = {"shape": asked.image} if asked.reasons else {}
+        shape = {"shape": question.image} if question.reasons else {}
         picture.draw(lambda ax: result[0].plot(ax, **shape), files.place)
-    settled = result.complete and good == len(result)
-    raise typer.Exit(ExitCode.PROVED if settled else ExitCode.UNDECIDED)
+    all_settled = result.complete and settled == len(result)
+    raise typer.Exit(ExitCode.PROVED if all_settled else ExitCode.UNDECIDED)
 
 
 def _settled(answer: Any) -> bool:
@@ -254,14 +258,14 @@ def _cells(answer: Any) -> list[RenderableType]:
         from gpcert.explain.arguments import shown
 
         names = shown(answer.feature_names) if answer.found else "no reason"
-        found = [names, str(len(answer.undecided)), str(len(answer.steps))]
-    elif not answer.betas:  # not even the decision at x is proved
-        found = ["not known", "not known", "", ""]
+        details = [names, str(len(answer.undecided)), str(len(answer.steps))]
+    elif not answer.betas:  # the decision at x is not proved
+        details = ["not known", "not known", "", ""]
     else:
         betas = (answer.least_beta, answer.safe_beta)
-        found = ["none" if beta is None else str(beta) for beta in betas]
-        found += [below(float(answer.lower[-1])), above(float(answer.upper[-1]))]
-    return [*cells(answer, "decision"), *found, *cells(answer, "boxes ms")]
+        details = ["none" if beta is None else str(beta) for beta in betas]
+        details += [below(float(answer.lower[-1])), above(float(answer.upper[-1]))]
+    return [*cells(answer, "decision"), *details, *cells(answer, "boxes ms")]
 
 
 def _show(answer: Any, label: Any, files: Files) -> None:
@@ -272,11 +276,11 @@ def _show(answer: Any, label: Any, files: Files) -> None:
         rows = table(f"Point {name}" + ("" if label is None else f", {label}"), heads)
         for feature, low, high in answer.largest(LARGEST_TABLE, point=point, output=label):
             texts = [below(low), above(high)] if proved else [f"{low:.4g}"]
-            rows.add_row(*map(Text, (feature, *texts)))  # names are not read as markup
+            rows.add_row(*map(Text, (feature, *texts)))  # names are not markup
         files.place.print(rows)
     if len(answer.labels) > MAX_POINTS:
         more = len(answer.labels) - MAX_POINTS
         say(f"... and {more} more points; --output and --csv write all", files.place)
     if proved and not answer.converged:
-        say(f"some intervals are wider than was asked for: {answer.reason.value}", files.place)
+        say(f"some intervals are wider than the tolerance: {answer.reason.value}", files.place)
     say_written(*files.written, place=files.place)

@@ -30,12 +30,12 @@ LABEL_NAMES = {"", "id", "index", "unnamed: 0"}
 """Names, in small letters, of a column that names the rows; pandas writes "" for its index."""
 
 DELIMITERS = ",;\t"
-"""What may part the columns of a CSV file."""
+"""Delimiters of the columns of a CSV file."""
 
-PARTED = "columns are parted by commas, semicolons or tabs, numbers have a decimal point"
+FORMAT_HINT = "columns are separated by commas, semicolons or tabs, numbers have a decimal point"
 
 _NEARLY_A_NUMBER = re.compile(r"[+-]?[.,]?[0-9]")
-"""How a mistyped number begins: the point it stands for must not be dropped as a header."""
+"""The beginning of a mistyped number: a row with one is not a header."""
 
 Row = tuple[int, list[str]]
 """A line's number and its cells."""
@@ -48,9 +48,9 @@ class Points:
     X: np.ndarray
     labels: tuple[Any, ...]
 
-    def named(self, table: T) -> T:
-        """The table of results with the labels of the points; its own are the rows' numbers, those
-        that were finished where it was interrupted."""
+    def labelled(self, table: T) -> T:
+        """The table of results with the labels of the points. The labels of `table` are row
+        numbers, after an interrupt those of the finished rows."""
         return replace(table, labels=tuple(self.labels[row] for row in table.labels))
 
 
@@ -62,112 +62,114 @@ def read_points(
     levels: Levels | None = None,
 ) -> Points:
     """One row per point, one column per feature, every cell a number, or a category of a feature
-    that has `levels`; "-" is standard input. Columns are parted by commas, semicolons or tabs.
+    that has `levels`; "-" is standard input. Columns are separated by commas, semicolons or tabs.
 
-    `header` says whether the first row holds names; None finds out: a header is a row in which no
-    cell is a number, or begins as one does. Names are matched with `features`, if the model knows
-    them: columns may come in any order, and none may be missing. One more column is taken as the
-    rows' labels if it is named id, index, "" or "Unnamed: 0", or if it is the first and the
-    features are all there. Without a header, or without names in the model, columns are in the
-    model's order, and a column of labels is known by those names only.
+    `header` says whether the first row holds names; by default (None) it is a header if no cell is
+    a number or begins like one. Names are matched with `features`, if the model has any: columns
+    may have any order, and none may be missing. One additional column holds row labels if its name
+    is id, index, "" or "Unnamed: 0", or if it is the first one and no feature is missing. Without a
+    header, or without names in the model, columns are in the model's order, and a column of labels
+    is recognised by these names only.
     """
-    where = "standard input" if str(path) == "-" else str(path)
+    source = "standard input" if str(path) == "-" else str(path)
     import numpy as np
 
-    rows = _rows(where, _text("POINTS", path, where), "point")
+    rows = _rows(source, _text("POINTS", path, source), "point")
     if header is None:
-        header = _is_header(where, rows[0], features)
+        header = _is_header(source, rows[0], features)
     names = [cell.strip() for cell in rows[0][1]] if header else None
     rows = rows[1:] if header else rows
     if not rows:
-        raise InputError(f"{where}: expected at least one point below the header")
+        raise InputError(f"{source}: expected at least one point below the header")
     width = len(rows[0][1]) if names is None else len(names)
     for line, cells in rows:
         if len(cells) != width:
             raise InputError(
-                f"{where}, line {line}: expected {width} columns as in the first line, "
+                f"{source}, line {line}: expected {width} columns as in the first line, "
                 f"got {len(cells)}"
             )
-    order, label = _columns(where, names, width, dim, features)
+    order, label = _columns(source, names, width, dim, features)
     X, known = np.empty((len(rows), dim)), levels or {}
     for index, (line, cells) in enumerate(rows):
         for j, column in enumerate(order):
-            X[index, j] = _cell(where, line, column, cells[column], known.get(j, ()))
+            X[index, j] = _cell(source, line, column, cells[column], known.get(j, ()))
     if label is None:
         return Points(X, tuple(range(len(rows))))
     return Points(X, _labels([cells[label].strip() for _, cells in rows]))
 
 
 def read_labels(path: Path, points: Points, known: Sequence[str]) -> list[str]:
-    """A label for each point, as text: one a line, where one line more is a header; or two columns
-    of which the header calls one id or index, matched with the labels of the points. Labels that
-    are `known` may hold commas."""
-    where, count = str(path), len(points.X)
-    text = _text("--labels", path, where)
+    """A label for each point, as text: one per line (one additional line is a header); or two
+    columns, one of them with the name id or index, matched with the labels of the points. `known`
+    labels may contain commas."""
+    source, count = str(path), len(points.X)
+    text = _text("--labels", path, source)
     lines = [line.strip().strip('"') for line in text.split("\n") if line.strip()]
-    rows = [[cell.strip() for cell in cells] for _, cells in _rows(where, text, "label")]
+    rows = [[cell.strip() for cell in cells] for _, cells in _rows(source, text, "label")]
     single = all(len(cells) == 1 for cells in rows)
     if single or set(lines[-count:]) <= set(known):
-        found = [cells[0] for cells in rows] if single else lines
-        found = found[len(found) == count + 1 :]
-        if len(found) != count:
-            raise InputError(f"{where}: expected {count} labels, one per point, got {len(found)}")
-        return found
+        labels = [cells[0] for cells in rows] if single else lines
+        labels = labels[len(labels) == count + 1 :]
+        if len(labels) != count:
+            raise InputError(f"{source}: expected {count} labels, one per point, got {len(labels)}")
+        return labels
     ids = [k for k, name in enumerate(rows[0]) if name.lower() in LABEL_NAMES]
     if len(ids) != 1 or any(len(cells) != 2 for cells in rows):
         raise InputError(
-            f"{where}: expected one label a line, or two columns with a header that calls one of "
-            f"them id or index, got the columns {', '.join(rows[0])}"
+            f"{source}: expected one label per line, or two columns with a header that names one "
+            f"of them id or index, got the columns {', '.join(rows[0])}"
         )
     pairs = [(cells[ids[0]], cells[1 - ids[0]]) for cells in rows[1:]]
-    wanted, by_id = [str(label) for label in points.labels], dict(pairs)
-    missing = [label for label in wanted if label not in by_id]
+    expected, by_id = [str(label) for label in points.labels], dict(pairs)
+    missing = [label for label in expected if label not in by_id]
     if missing or len(pairs) != count or len(by_id) != count:
         raise InputError(
-            f"{where}: expected each of the ids of the {count} points once (their column id, or 0, "
-            f"1, ...), got {len(pairs)} ids"
+            f"{source}: expected each of the ids of the {count} points once (their column id, or "
+            f"0, 1, ...), got {len(pairs)} ids"
             + (f"; missing: {', '.join(missing[:5])}" if missing else "")
         )
-    return [by_id[label] for label in wanted]
+    return [by_id[label] for label in expected]
 
 
-def _text(name: str, path: Path, where: str) -> str:
-    if where != "standard input" and not path.is_file():
-        raise InputError(f"{name}: expected a CSV file, or - for standard input, got {where!r}")
-    content = sys.stdin.buffer.read() if where == "standard input" else path.read_bytes()
+def _text(name: str, path: Path, source: str) -> str:
+    if source != "standard input" and not path.is_file():
+        raise InputError(f"{name}: expected a CSV file, or - for standard input, got {source!r}")
+    content = sys.stdin.buffer.read() if source == "standard input" else path.read_bytes()
     try:
-        return content.decode("utf-8-sig")  # spreadsheets write a byte order mark
+        return content.decode("utf-8-sig")  # with the byte order mark of spreadsheets
     except UnicodeDecodeError as error:
-        raise InputError(f"{where}: expected a CSV file in UTF-8 ({error})") from error
+        raise InputError(f"{source}: expected a CSV file in UTF-8 ({error})") from error
 
 
-def _rows(where: str, text: str, what: str) -> list[Row]:
-    """Lines that are not blank, with their numbers, parted by the one of `DELIMITERS` that gives
-    most rows as many columns as the first one has, and most numbers in the last row."""
-    found: list[tuple[tuple[bool, float], list[Row]]] = []
+def _rows(source: str, text: str, what: str) -> list[Row]:
+    """Non-blank lines with their numbers, split by one of `DELIMITERS`: the one for which most rows
+    have as many columns as the first one, and the last row has the most numbers."""
+    candidates: list[tuple[tuple[bool, float], list[Row]]] = []
     first, reasons = text.lstrip("\r\n").partition("\n")[0], []
-    for mark in [mark for mark in DELIMITERS if mark in first] or DELIMITERS[:1]:
+    for delimiter in [delimiter for delimiter in DELIMITERS if delimiter in first] or DELIMITERS[
+        :1
+    ]:
         stream = io.StringIO(text, newline="")
-        reader = csv.reader(stream, delimiter=mark, skipinitialspace=True, strict=True)
+        reader = csv.reader(stream, delimiter=delimiter, skipinitialspace=True, strict=True)
         try:
             rows = [(reader.line_num, cells) for cells in reader if any(map(str.strip, cells))]
         except csv.Error as error:
             reasons.append(str(error))
             continue
         if not rows:
-            raise InputError(f"{where}: expected at least one {what}, got an empty file")
+            raise InputError(f"{source}: expected at least one {what}, got an empty file")
         width, last = len(rows[0][1]), rows[-1][1]
         alike = sum(len(cells) == width for _, cells in rows) > 0.5 * len(rows)
-        # with decimal commas too, which are an error that names them
+        # decimal commas count here; they raise an error later
         plain = [_number(cell.strip().replace(",", ".")) for cell in last]
         numbers = sum(value is not None for value in plain) / len(last)
-        found.append(((alike and width > 1, numbers), rows))
-    if not found:
-        raise InputError(f"{where}: expected a CSV file in UTF-8 ({reasons[0]})")
-    return max(found, key=lambda each: each[0])[1]
+        candidates.append(((alike and width > 1, numbers), rows))
+    if not candidates:
+        raise InputError(f"{source}: expected a CSV file in UTF-8 ({reasons[0]})")
+    return max(candidates, key=lambda each: each[0])[1]
 
 
-def _is_header(where: str, row: Row, features: Sequence[str] | None) -> bool:
+def _is_header(source: str, row: Row, features: Sequence[str] | None) -> bool:
     line, cells = row[0], [cell.strip() for cell in row[1]]
     if features is not None and set(features) <= set(cells):
         return True
@@ -175,31 +177,31 @@ def _is_header(where: str, row: Row, features: Sequence[str] | None) -> bool:
         for cell in cells:
             if _NEARLY_A_NUMBER.match(cell):
                 raise InputError(
-                    f"{where}, line {line}: expected numbers, or names of columns, got {cell!r}; "
-                    f"{PARTED}; say --header if it is a name"
+                    f"{source}, line {line}: expected numbers, or names of columns, got {cell!r}; "
+                    f"{FORMAT_HINT}; say --header if it is a name"
                 )
         return True
     if len(cells) > 1 and cells == [str(k) for k in range(len(cells))]:
         raise InputError(
-            f"{where}: the first line counts 0, 1, ... as the column names of a data frame do, but "
-            "could be a point; say --header or --no-header"
+            f"{source}: the first line counts 0, 1, ... as the column names of a data frame do, "
+            "but could be a point; say --header or --no-header"
         )
     return False
 
 
 def _columns(
-    where: str, names: list[str] | None, width: int, dim: int, features: Sequence[str] | None
+    source: str, names: list[str] | None, width: int, dim: int, features: Sequence[str] | None
 ) -> tuple[list[int], int | None]:
-    """Which columns are the features, in the model's order, and which one holds labels."""
+    """Indices of the feature columns, in the model's order, and of the column of labels, if any."""
     if names is None or features is None:
         if width == dim:
             return list(range(dim)), None
-        named = [k for k, name in enumerate(names or []) if name.lower() in LABEL_NAMES]
-        if width == dim + 1 and len(named) == 1:
-            return [k for k in range(width) if k != named[0]], named[0]
+        label_columns = [k for k, name in enumerate(names or []) if name.lower() in LABEL_NAMES]
+        if width == dim + 1 and len(label_columns) == 1:
+            return [k for k in range(width) if k != label_columns[0]], label_columns[0]
         raise InputError(
-            f"{where}: expected {dim} features, one per column, got {width} columns; one more is "
-            "taken as the rows' labels if the header calls it id or index"
+            f"{source}: expected {dim} features, one per column, got {width} columns; an "
+            "additional column with row labels must have the name id or index"
         )
     twice = sorted({name for name in names if names.count(name) > 1})
     missing = [name for name in features if name not in names]
@@ -209,38 +211,38 @@ def _columns(
         label = others.pop()
     if twice or missing or others:
         problems = {"missing": missing, "unknown": [names[k] for k in others], "duplicate": twice}
-        words = "; ".join(f"{key}: {', '.join(map(repr, v))}" for key, v in problems.items() if v)
+        text = "; ".join(f"{key}: {', '.join(map(repr, v))}" for key, v in problems.items() if v)
         raise InputError(
-            f"{where}: expected columns named as the model's features, {', '.join(features)}, in "
-            f"any order, and at most one of labels; {words}"
+            f"{source}: expected columns named as the model's features, {', '.join(features)}, in "
+            f"any order, and at most one of labels; {text}"
         )
     return [names.index(name) for name in features], label
 
 
 def _labels(cells: list[str]) -> tuple[Any, ...]:
-    """Labels as whole numbers where all are, else as text."""
+    """Labels as integers if all of them are, else as text."""
     whole = all(cell.isascii() and cell.isdigit() and str(int(cell)) == cell for cell in cells)
     return tuple(int(cell) for cell in cells) if whole else tuple(cells)
 
 
-def _cell(where: str, line: int, column: int, cell: str, labels: tuple[Any, ...]) -> float:
+def _cell(source: str, line: int, column: int, cell: str, labels: tuple[Any, ...]) -> float:
     text = isinstance(labels and labels[0], str)
     if text and cell.strip() in labels:
         return float(labels.index(cell.strip()))
-    found = None if text else _number(cell)
-    if found is None:
+    value = None if text else _number(cell)
+    if value is None:
         from gpcert.inputs.categories import listed
 
-        wanted = f"one of {listed(labels)}" if text else "a number"
+        expected = f"one of {listed(labels)}" if text else "a number"
         raise InputError(
-            f"{where}, line {line}, column {column + 1}: expected {wanted}, got {cell!r}; "
-            f"{PARTED}, and a first line with names holds no numbers"
+            f"{source}, line {line}, column {column + 1}: expected {expected}, got {cell!r}; "
+            f"{FORMAT_HINT}, and a first line with names holds no numbers"
         )
-    return found
+    return value
 
 
 def _number(cell: str) -> float | None:
-    if not cell.isascii() or "_" in cell:  # Python reads 1_000 and digits of any script
+    if not cell.isascii() or "_" in cell:  # `float` accepts 1_000 and digits of any script
         return None
     try:
         return float(cell)
@@ -249,9 +251,9 @@ def _number(cell: str) -> float | None:
 
 
 def load_model(path: Path) -> Model:
-    """The model in a file; says on stderr when opening the file runs code from it."""
+    """The model in a file; warns on stderr if loading the file can run code."""
     if not path.is_file():
-        raise InputError(f"MODEL: expected a file, but {str(path)!r} is none")
+        raise InputError(f"MODEL: expected a file, but {str(path)!r} is not one")
     if path.suffix == ".npz":
         return gpcert.load_model(path)
     if path.suffix in {".joblib", ".pkl", ".pickle"}:
@@ -265,7 +267,7 @@ def _load_trusted(path: Path) -> object:
     import joblib
 
     console(stderr=True).print(
-        f"warning: {path} is a joblib file, and joblib files are code: opening it runs what is in "
+        f"warning: {path} is a joblib file, and joblib files are code: opening it runs the code in "
         "it. Open only files that you trust; gpcert.as_posterior(model).save('model.npz') writes "
         "a file without code.",
         style="yellow",

@@ -1,4 +1,4 @@
-"""Options that several commands share, in groups, and what was typed of them."""
+"""Groups of options that several commands share, and the options that were typed."""
 
 from __future__ import annotations
 
@@ -72,25 +72,25 @@ class Inputs:
     ] = None
 
     def read(self, *groups: Group) -> tuple[Model, Points, dict[str, Any]]:
-        """Both, from their files, and the words of the verbs that groups of options stand for."""
+        """Model and points from their files, and keyword arguments from groups of options."""
         model = load_model(self.model)
-        about = (model.dim, model.feature_names, model.levels)
-        points = read_points(self.points, self.header, *about)
-        words = [group.arguments(model, points) for group in groups]
-        return model, points, {name: value for each in words for name, value in each.items()}
+        layout = (model.dim, model.feature_names, model.levels)
+        points = read_points(self.points, self.header, *layout)
+        arguments = [group.arguments(model, points) for group in groups]
+        return model, points, {name: value for each in arguments for name, value in each.items()}
 
 
 class Group(Protocol):
-    """Options that stand for words of the verbs."""
+    """Options that translate to keyword arguments of the verbs."""
 
     def arguments(self, model: Model, points: Points) -> dict[str, Any]:
-        """The words, as the model and the points have them read."""
+        """The keyword arguments, for this model and these points."""
         ...
 
 
 @dataclass(frozen=True)
-class Reach:
-    """How far the balls around the points reach."""
+class BallRadius:
+    """The radius of the balls around the points."""
 
     radius: Annotated[
         str | None,
@@ -103,7 +103,7 @@ class Reach:
     relative: Annotated[
         str | None,
         option(
-            "instead of --radius: in parts of each value, 0.05 for 5 % (zeros stay fixed); also "
+            "instead of --radius: a fraction of each value, 0.05 for 5 % (zeros stay fixed); also "
             "one per feature or by name"
         ),
     ] = None
@@ -117,15 +117,15 @@ class Reach:
         }
 
     def required(self) -> None:
-        """An `InputError` unless one of both is given."""
-        given = (self.radius, self.relative)
-        if (given[0] is None) == (given[1] is None):
-            got = "neither" if given[0] is None else "both"
+        """An `InputError` unless exactly one of them is given."""
+        values = (self.radius, self.relative)
+        if (values[0] is None) == (values[1] is None):
+            got = "neither" if values[0] is None else "both"
             raise InputError(f"--radius: expected either --radius or --relative, got {got}")
 
     @property
-    def told(self) -> str:
-        """In words, for titles."""
+    def title(self) -> str:
+        """The radius as text, for titles."""
         if self.relative is not None:
             return f"radius {self.relative} of each value"
         file = self.radius is not None and self.radius.lower().endswith(".csv")
@@ -162,27 +162,31 @@ class Ball:
     def arguments(self, model: Model, points: Points | None = None) -> dict[str, Any]:
         """`norm`, `features`, `domain` and `scale` of the verbs."""
         readers = {"features": features_of, "domain": domain_of, "scale": scale_of}
-        given = {name: text for name, text in vars(self).items() if text is not None}
-        read = {name: readers[name](text, model) for name, text in given.items() if name in readers}
-        return {**vars(self), **read}
+        texts = {name: text for name, text in vars(self).items() if text is not None}
+        parsed = {
+            name: readers[name](text, model) for name, text in texts.items() if name in readers
+        }
+        return {**vars(self), **parsed}
 
-    def told(self, reach: Reach | None = None) -> str:
+    def title(self, ball_radius: BallRadius | None = None) -> str:
         """Norm, radius and its unit, for titles.
 
-        >>> Ball(scale="std").told(Reach("0.1")), Ball(scale="1,20").told(), Ball(norm="2").told()
-        ('l_inf radius 0.1 standard deviations', 'l_inf radius in units of scale', 'l_2 balls')
-        >>> Ball().told(Reach(relative="0.05"))
+        >>> Ball(scale="std").title(BallRadius("0.1"))
+        'l_inf radius 0.1 standard deviations'
+        >>> Ball(scale="1,20").title(), Ball(norm="2").title()
+        ('l_inf radius in units of scale', 'l_2 balls')
+        >>> Ball().title(BallRadius(relative="0.05"))
         'l_inf radius 0.05 of each value'
         """
         if self.scale is None:
-            return f"l_{self.norm} {'balls' if reach is None else reach.told}"
+            return f"l_{self.norm} {'balls' if ball_radius is None else ball_radius.title}"
         unit = "standard deviations" if parts_of(self.scale) == ["std"] else "units of scale"
-        return f"l_{self.norm} {'radius in' if reach is None else reach.told} {unit}"
+        return f"l_{self.norm} {'radius in' if ball_radius is None else ball_radius.title} {unit}"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What "the same decision" means."""
+    """The definition of "the same decision"."""
 
     threshold: Annotated[
         float | None,
@@ -196,7 +200,7 @@ class Decision:
     output_norm: Annotated[str, option("regression: norm in which delta is measured")] = "inf"
 
     def arguments(self, model: Model, points: Points | None = None) -> dict[str, Any]:
-        """The arguments of the verbs that decide."""
+        """Arguments of the verbs that certify decisions."""
         if self.class_weight is None:
             return dict(vars(self))
 
@@ -208,17 +212,17 @@ class Decision:
 
 
 BestValue = Annotated[
-    float | None, option("what ei and pi improve on; by default the best mean at the points")
+    float | None, option("reference value of ei and pi; by default the best mean at the points")
 ]
 
 LargeValues = Annotated[
-    bool | None, option("ei, pi: whether large values are sought", "--maximize/--minimize")
+    bool | None, option("ei, pi: whether large values are better", "--maximize/--minimize")
 ]
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Which value is compared with the threshold."""
+    """The value that is compared with the threshold."""
 
     quantity: Annotated[
         str | None,
@@ -235,24 +239,24 @@ class Compared:
     maximize: LargeValues = None
 
     def arguments(self, model: Model, points: Points | None = None) -> dict[str, Any]:
-        """`quantity`, `output` and the quantity's parameters, of the verbs that decide."""
+        """`quantity`, `output` and the quantity's parameters, for verbs that certify decisions."""
         quantity = quantity_of(self.quantity)
-        more = {"beta": self.beta, "best_f": self.best_f, "maximize": self.maximize}
-        return {"quantity": quantity, "output": label_of(self.label, model, quantity), **more}
+        parameters = {"beta": self.beta, "best_f": self.best_f, "maximize": self.maximize}
+        return {"quantity": quantity, "output": label_of(self.label, model, quantity), **parameters}
 
 
 @dataclass(frozen=True)
 class Search:
-    """How the search is done, and what it may cost."""
+    """Search options and cost limits."""
 
     seconds: Annotated[
-        float | None, option("time for one point; bounds are valid when it ends")
+        float | None, option("time for one point; bounds are valid when it is used up")
     ] = SECONDS
-    boxes: Annotated[int | None, option("most boxes for one point")] = None
+    boxes: Annotated[int | None, option("largest number of boxes for one point")] = None
     memory: Annotated[float, option("gigabytes that the boxes of one point may hold")] = 2.0
     jobs: Jobs = None
     backend: BackendName = "numpy"
-    seed: Annotated[int, option("of the local search's starting points")] = 0
+    seed: Annotated[int, option("seed of the starting points of local search")] = 0
     method: Annotated[MethodName, option("family of bounds")] = "taylor"
     variance_bound: Annotated[
         VarianceBound | None,
@@ -260,11 +264,11 @@ class Search:
     ] = None
     progress: Annotated[
         bool | None,
-        option("show what is known so far; by default on a terminal", "--progress/--no-progress"),
+        option("show intermediate bounds; by default on a terminal", "--progress/--no-progress"),
     ] = None
 
     def arguments(self, model: Model | None = None, points: Points | None = None) -> dict[str, Any]:
-        """The effort words of the verbs of many points, whatever the model."""
+        """Search arguments of the verbs of many points; they do not depend on the model."""
         return {
             "budget": gpcert.Budget(self.seconds, self.boxes, 1e9 * self.memory),
             "backend": self.backend,
@@ -276,7 +280,7 @@ class Search:
         }
 
     def check(self) -> None:
-        """Find out before files are read that limits make no sense."""
+        """Check the limits before files are read."""
         check_jobs(self.jobs)
         self.arguments()
 
@@ -291,20 +295,20 @@ Command = Callable[..., None]
 
 
 @dataclass(frozen=True)
-class Given:
-    """What was typed: the option, or the argument, of every parameter that was given."""
+class TypedOptions:
+    """The options and arguments that were typed, by parameter."""
 
     typed: Mapping[str, str]
 
     @staticmethod
-    def of(context: typer.Context) -> Given:
-        """What the command line says, defaults left out."""
+    def of(context: typer.Context) -> TypedOptions:
+        """The options of the command line, without defaults."""
         typed = {}
         for each in context.command.params:
             source = context.get_parameter_source(str(each.name))
             if source is not None and source.name == "COMMANDLINE":
                 typed[str(each.name)] = each.opts[0]
-        return Given(typed)
+        return TypedOptions(typed)
 
     def only(self, used: Iterable[str], why: str) -> None:
         """An `InputError` for options that have no effect here."""
@@ -314,38 +318,40 @@ class Given:
             raise InputError(f"{', '.join(others)}: no effect {why}; leave it out")
 
     def without(self, unused: Iterable[str], why: str) -> None:
-        """The same, by what has no effect."""
+        """An `InputError` for any of the `unused` options."""
         self.only(set(self.typed) - set(unused), why)
 
 
 def command(name: str, *epilog: str) -> Callable[[Command], Command]:
-    """A command, with the paragraphs below its help (examples, exit codes). Its parameters that are
-    groups of options are spread into these options, each group checked before the work begins."""
+    """A decorator for commands, with paragraphs below the help (examples, exit codes). Parameters
+    that are groups of options become these options; groups are checked before the computation."""
 
     def decorated(function: Command) -> Command:
         hints = typing.get_type_hints(function, include_extras=True)
         spread: list[inspect.Parameter] = []
         groups: dict[str, Any] = {}
-        given_to: str | None = None
-        for own, parameter in inspect.signature(function).parameters.items():
-            if hints[own] is Given:
-                given_to = own
-            elif is_dataclass(hints[own]):
-                groups[own] = hints[own]
-                spread += inspect.signature(hints[own], eval_str=True).parameters.values()
+        typed_name: str | None = None
+        for parameter_name, parameter in inspect.signature(function).parameters.items():
+            if hints[parameter_name] is TypedOptions:
+                typed_name = parameter_name
+            elif is_dataclass(hints[parameter_name]):
+                groups[parameter_name] = hints[parameter_name]
+                spread += inspect.signature(
+                    hints[parameter_name], eval_str=True
+                ).parameters.values()
             else:
-                spread.append(parameter.replace(annotation=hints[own]))
+                spread.append(parameter.replace(annotation=hints[parameter_name]))
         spread = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in spread]
 
-        def called(context: typer.Context, **given: Any) -> None:
-            if given_to is not None:
-                given[given_to] = Given.of(context)
-            for own, kind in groups.items():
-                group = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
-                if hasattr(group, "check"):  # before the work, not after it
+        def called(context: typer.Context, **values: Any) -> None:
+            if typed_name is not None:
+                values[typed_name] = TypedOptions.of(context)
+            for parameter_name, kind in groups.items():
+                group = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+                if hasattr(group, "check"):  # before the computation
                     group.check()
-                given[own] = group
-            function(**given)
+                values[parameter_name] = group
+            function(**values)
 
         called.__doc__ = function.__doc__
         context = inspect.Parameter(
@@ -363,6 +369,6 @@ def command(name: str, *epilog: str) -> Callable[[Command], Command]:
 def exits_within(what: str, bounds: str = "they") -> str:
     """The exit codes of a command whose searches end within a tolerance."""
     return (
-        f"Exit code: 0 all {what} within the tolerance; 2 some not ({bounds} hold all the same); 3 "
+        f"Exit code: 0 all {what} within the tolerance; 2 some not ({bounds} are still valid); 3 "
         "bad input; 4 a defect."
     )

@@ -1,4 +1,4 @@
-"""What the text of options means: numbers, by feature or by name, labels, radii, valid inputs."""
+"""Parsers of options: numbers, by feature or by name, labels, radii, valid inputs."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 
 def radius_of(text: str, model: Model, points: Points | None = None) -> Any:
-    """A number, or a list with one per feature, also from numbers by feature; or a row of them for
-    each point, from a file."""
+    """A number, or a list with one per feature, also from numbers by feature; or a row of numbers
+    per point, from a file."""
     if points is None or not text.lower().endswith(".csv"):
         return per_feature("--radius", text, model)
     path = Path(text)
     if not path.is_file():
         raise InputError(f"--radius: expected a CSV file, got {text!r}")
-    found = read_points(path, None, model.dim, model.feature_names)
-    counted = tuple(range(len(found.labels)))
-    if len(found.labels) != len(points.labels):
+    rows = read_points(path, None, model.dim, model.feature_names)
+    row_numbers = tuple(range(len(rows.labels)))
+    if len(rows.labels) != len(points.labels):
         raise InputError(
             f"--radius: expected a row for each of {len(points.labels)} points, got "
-            f"{len(found.labels)} in {text}"
+            f"{len(rows.labels)} in {text}"
         )
-    unnamed = found.labels == counted and set(points.labels) != set(counted)
-    if found.labels != points.labels and not unnamed:  # rows may belong to other points
+    unnamed = rows.labels == row_numbers and set(points.labels) != set(row_numbers)
+    if rows.labels != points.labels and not unnamed:  # the rows may belong to other points
         raise InputError(
             f"--radius: expected the ids of POINTS in the same order, got others in {text}"
         )
-    return found.X
+    return rows.X
 
 
 def per_feature(option: str, text: str, model: Model) -> Any:
@@ -52,12 +52,12 @@ def per_feature(option: str, text: str, model: Model) -> Any:
     >>> [per_feature("--radius", text, model) for text in ("0.5", "0.5,1", "b=2")]
     [0.5, [0.5, 1.0], {1: 2.0}]
     """
-    found = _by_feature(option, text, model)
-    return found[0] if isinstance(found, list) and len(found) == 1 else found
+    numbers = _by_feature(option, text, model)
+    return numbers[0] if isinstance(numbers, list) and len(numbers) == 1 else numbers
 
 
 def scale_of(text: str, model: Model) -> Any:
-    """The word std, a list with one number per feature, or a mapping from features."""
+    """The text "std", a list with one number per feature, or a mapping from features."""
     return "std" if parts_of(text) == ["std"] else _by_feature("--scale", text, model)
 
 
@@ -80,7 +80,7 @@ def domain_of(text: str, model: Model) -> tuple[Any, Any]:
 
 
 def radii_of(text: str) -> list[float]:
-    """Numbers between commas, or `first:last:count`.
+    """Comma-separated numbers, or `first:last:count`.
 
     >>> radii_of("0.1,0.2"), radii_of("0:1:3")
     ([0.1, 0.2], [0.0, 0.5, 1.0])
@@ -101,8 +101,8 @@ def radii_of(text: str) -> list[float]:
 
 
 def quantity_of(text: str | None) -> Any:
-    """What `--quantity` means: a name, or a `Quantity` object of a user's module, `module:NAME`,
-    which is imported from the current folder or from where Python finds it."""
+    """The value of `--quantity`: a name, or a `Quantity` object of a user's module, `module:NAME`,
+    which is imported from the current folder or from Python's path."""
     if text is None or text in get_args(QuantityName):
         return text
     if ":" not in text:
@@ -114,24 +114,24 @@ def quantity_of(text: str | None) -> Any:
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        found = attrgetter(name)(importlib.import_module(module))
+        quantity = attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(f"--quantity: expected module:NAME, got {text!r} ({error})") from error
-    if not isinstance(found, Quantity):
-        wanted = f"a gpcert.quantities.Quantity object as {name} of {module}"
+    if not isinstance(quantity, Quantity):
+        expected = f"a gpcert.quantities.Quantity object as {name} of {module}"
         advice = "; name an object, such as LOSS = Loss(output=0, sign=1)"
-        raise InputError(f"--quantity: expected {wanted}, got {found!r}{advice}")
-    return found
+        raise InputError(f"--quantity: expected {expected}, got {quantity!r}{advice}")
+    return quantity
 
 
 def label_of(text: str | None, model: Model, quantity: Any = None) -> Any:
-    """What `--class` means: the label of a class, or the number of a target."""
+    """The value of `--class`: the label of a class, or the number of a target."""
     if text is None:
         return None
     from gpcert.api.options import QuantityRequest
     from gpcert.api.questions import range_question
 
-    # None is the one latent function of two classes, which no label means
+    # None is the one latent function of two classes, which has no label
     labels = [
         label
         for label in range_question(model, QuantityRequest(quantity)).labels
@@ -141,21 +141,21 @@ def label_of(text: str | None, model: Model, quantity: Any = None) -> Any:
 
 
 def named(option: str, text: str, labels: Any) -> Any:
-    """The label that prints as this text."""
-    same = [label for label in labels if str(label) == text]
-    if len(same) != 1:
+    """The label with this text."""
+    matches = [label for label in labels if str(label) == text]
+    if len(matches) != 1:
         names = f"one of {', '.join(map(str, labels))}" if labels else "none"
         raise InputError(f"{option}: expected {names}; got {text!r}")
-    return same[0]
+    return matches[0]
 
 
 def parts_of(text: str) -> list[str]:
-    """The parts between commas; quotes protect commas in names."""
+    """Comma-separated parts; names with commas may be quoted."""
     return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), None) or [""]]
 
 
 def numbers_of(option: str, text: str, key: Callable[[str], Any]) -> list[float] | dict[Any, float]:
-    """Numbers between commas: a list, or by what their names mean where there are names."""
+    """Comma-separated numbers: a list, or a mapping from the keys of their names."""
     parts = parts_of(text)
     if not any("=" in part for part in parts):
         return [_number(option, part) for part in parts]
@@ -168,12 +168,12 @@ def _by_feature(option: str, text: str, model: Model) -> list[float] | dict[int,
 
 
 def _pairs(option: str, parts: list[str], key: Callable[[str], Any]) -> dict[Any, tuple[str, str]]:
-    """Names and values by what the names mean, each once."""
+    """Names and values by key; each key must occur once."""
     pairs = [_pair(option, part) for part in parts]
-    found = {key(pair[0]): pair for pair in pairs}
-    if len(found) < len(pairs):
+    pairs_by_key = {key(pair[0]): pair for pair in pairs}
+    if len(pairs_by_key) < len(pairs):
         raise InputError(f"{option}: expected every name once, got {', '.join(parts)}")
-    return found
+    return pairs_by_key
 
 
 def _pair(option: str, part: str) -> tuple[str, str]:
@@ -191,12 +191,12 @@ def _number(option: str, text: str) -> float:
 
 
 def features_of(text: str, model: Model, option: str = "--features") -> list[int]:
-    """The numbers of features, from names or numbers between commas."""
+    """The indices of features, from comma-separated names or indices."""
     return [feature_of(option, part, model) for part in parts_of(text)]
 
 
 def feature_of(option: str, text: str, model: Model) -> int:
-    """The number of a feature, from its name or its number; a name comes first."""
+    """The index of a feature, from its name or its index; names take precedence."""
     names = model.feature_names or ()
     if text in names:
         return names.index(text)

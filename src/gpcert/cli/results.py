@@ -1,4 +1,4 @@
-"""Where results go: files and pictures first, then what the console can show."""
+"""Output of results: files and pictures first, then the console."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from gpcert.certificates.record import RecordTable
 
 Fields = str | Callable[[Any], Sequence[RenderableType]]
-"""Names of a row's fields, or a function that gives its cells."""
+"""Names of a row's fields, or a function that returns its cells."""
 
 ENDS = ("minimum >=", "attained", "attained", "maximum <=")
 """Columns of a range."""
 
 LARGEST_TABLE = 50
-"""Rows printed; more scroll past unread, and files hold them all."""
+"""Largest number of printed rows; files hold all rows."""
 
 KINDS = {".png", ".svg", ".pdf"}
 PIXELS_AN_INCH = 130
@@ -51,7 +51,7 @@ class Picture:
     plot: Annotated[Path | None, option("draw the result here, a .png, .svg or .pdf file")] = None
 
     def check(self) -> None:
-        """Find out before the work that the picture cannot be written."""
+        """Check before the computation that the picture can be written."""
         if self.plot is None:
             return
         if self.plot.suffix.lower() not in KINDS:
@@ -63,7 +63,7 @@ class Picture:
         optional("matplotlib", "--plot")
 
     def draw(self, draw: Callable[[Axes], Any], place: Console) -> None:
-        """Draw on a figure of its own, and say where it is."""
+        """Draw on a new figure, and print its path."""
         if self.plot is not None:
             from gpcert.plots.axes import new_figure
 
@@ -75,7 +75,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Files:
-    """Files for the results; "-" is standard output, which then holds nothing else."""
+    """Files for the results; "-" is standard output, which then contains nothing else."""
 
     output: Annotated[
         Path | None, option("write the results here as JSON; - for standard output")
@@ -83,13 +83,13 @@ class Files:
     csv: Annotated[Path | None, option("write the table here as CSV; - for standard output")] = None
 
     def check(self) -> None:
-        """Find out before the work, not after it, that results cannot be written."""
+        """Check before the computation that results can be written."""
         if self._streamed(self.output) and self._streamed(self.csv):
             raise InputError("--output and --csv: expected at most one of them to be -")
         for path in self.written:
             check_folder("output", path)
             if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-                raise InputError(f"output: expected a place that may be written, got {str(path)!r}")
+                raise InputError(f"output: expected a writable path, got {str(path)!r}")
             if path.is_dir():
                 raise InputError(
                     f"output: expected the name of a file, got the folder {str(path)!r}"
@@ -98,7 +98,7 @@ class Files:
             optional("pandas", "--csv")
 
     def save(self, result: Any) -> None:
-        """Write all that was asked for."""
+        """Write all requested files."""
         if self.output is not None:
             _write(self.output, result.to_json())
         if self.csv is not None:
@@ -115,7 +115,7 @@ class Files:
         *,
         code: Callable[[Any], ExitCode] = settled,
     ) -> NoReturn:
-        """Draw, write and show the result, and end the command with the code that it has."""
+        """Draw, write and show the result, and end the command with its exit code."""
         if picture is not None and len(result):
             picture.draw(result.plot, self.place)
         elif picture is not None and picture.plot is not None:
@@ -124,7 +124,7 @@ class Files:
         raise typer.Exit(code(result))
 
     def report(self, result: Any, show: Callable[[Files], None]) -> None:
-        """Write the files, then show the result; also where the files cannot be written."""
+        """Write the files, then show the result, even if the files cannot be written."""
         try:
             self.save(result)
         except OSError:
@@ -140,11 +140,11 @@ class Files:
         fields: Fields,
         summary: str,
     ) -> None:
-        """The table, cut where it is long, one line of summary, and where the files are."""
+        """Print the table, cut if it is long, one line of summary, and the paths of the files."""
         place = self.place
         rows = table(title, ["point", *columns])
         for label, row in list(zip(result.labels, result, strict=True))[:LARGEST_TABLE]:
-            # text of users, such as labels, is not read as markup
+            # text of users, such as labels, is not markup
             shown = cells(row, fields) if isinstance(fields, str) else fields(row)
             rows.add_row(*(Text(c) if isinstance(c, str) else c for c in (str(label), *shown)))
         place.print(rows)
@@ -152,19 +152,19 @@ class Files:
             say(f"... and {len(result) - LARGEST_TABLE} more; --output and --csv write all", place)
         say(summary, place)
         if not result.complete:
-            say("interrupted: the points that follow were not tried", place, style="yellow")
+            say("interrupted: the remaining points were not computed", place, style="yellow")
         say_written(*self.written, place=place)
 
     @property
     def place(self) -> Console:
-        """Where people read: standard error while standard output holds results."""
+        """The console for messages: standard error if standard output holds results."""
         return console(stderr=self._streamed(self.output) or self._streamed(self.csv))
 
     @property
     def written(self) -> list[Path]:
         """Files, not standard output."""
-        given = (self.output, self.csv)
-        return [path for path in given if path is not None and not self._streamed(path)]
+        paths = (self.output, self.csv)
+        return [path for path in paths if path is not None and not self._streamed(path)]
 
     @staticmethod
     def _streamed(path: Path | None) -> bool:
@@ -177,5 +177,5 @@ def _write(path: Path, text: str) -> None:
         path.write_bytes(content)
         return
     sys.stdout.flush()
-    sys.stdout.buffer.write(content)  # results are UTF-8, whatever the console is
+    sys.stdout.buffer.write(content)  # results are UTF-8, whatever the encoding of the console
     sys.stdout.buffer.flush()

@@ -1,5 +1,5 @@
-"""The terminal: streams of any encoding, consoles, numbers that do not round a proof away, tables;
-exit codes, and the one place where errors become messages."""
+"""The terminal: streams of any encoding, consoles, numbers rounded outward, tables, exit codes;
+errors become messages here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from typer.core import TyperGroup
 import gpcert
 from gpcert.errors import InputError, MissingExtraError, ModelWarning, RegionWarning
 
-if TYPE_CHECKING:  # what verbs need is loaded by them, not with every command's help
+if TYPE_CHECKING:  # not imported for the help of a command
     from gpcert.certificates.record import RecordTable
 
 HANDLER = "gpcert.spelled"
@@ -33,7 +33,7 @@ SPELLED = {"≥": ">=", "≤": "<=", "…": "...", "±": "+-", "×": "x", "–":
 
 
 def spelled(text: str) -> str:
-    """ASCII that reads much like the text.
+    """An ASCII approximation of the text.
 
     >>> spelled("Matérn ≥ 1 … ✓")
     'Matern >= 1 ... ?'
@@ -43,9 +43,9 @@ def spelled(text: str) -> str:
 
 
 def prepare_streams() -> None:
-    """Let standard output and error replace what their encoding lacks, instead of raising.
+    """Let standard output and error replace characters that their encoding lacks.
 
-    So it is on every redirect on Windows (cp1252), and with PYTHONIOENCODING or LC_ALL set so.
+    This happens with redirects on Windows (cp1252), or by PYTHONIOENCODING or LC_ALL.
     """
     codecs.register_error(HANDLER, _replaced)
     for stream in (sys.stdout, sys.stderr):
@@ -54,11 +54,11 @@ def prepare_streams() -> None:
 
 
 def flush() -> None:
-    """Write what is left; if the reader of a pipe went away, that is no error."""
+    """Flush standard output; a closed pipe is not an error."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes once more when it ends, and would end with another code
+        # Python flushes again at exit, and would exit with another code
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -69,7 +69,7 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
 
 
 PIPE_WIDTH = 120
-"""Columns where no terminal says how many there are, so that tables are whole in a file."""
+"""Columns if there is no terminal, so that tables in files are not cut."""
 
 VERDICT_STYLES = {
     "ROBUST": "bold green",
@@ -79,22 +79,22 @@ VERDICT_STYLES = {
 
 
 class _Console(Console):
-    """A console that leaves it to the command how to end when the reader of a pipe went away."""
+    """A console that lets the command handle a closed pipe."""
 
     def on_broken_pipe(self) -> None:
-        """Rich would exit with 1, which here means "refuted"."""
+        """Raise an error: Rich would exit with 1, which means "refuted" here."""
         raise BrokenPipeError
 
 
 def console(stderr: bool = False) -> Console:
     """Standard output, or standard error."""
-    found = _Console(stderr=stderr, highlight=False)
-    width = None if found.is_terminal else PIPE_WIDTH
+    terminal = _Console(stderr=stderr, highlight=False)
+    width = None if terminal.is_terminal else PIPE_WIDTH
     return _Console(stderr=stderr, highlight=False, width=width)
 
 
 def say(message: str, place: Console | None = None, style: str = "") -> None:
-    """One line, to standard output by default; file names in it are not read as markup."""
+    """Print one line, to standard output by default; file names in it are not markup."""
     (place or console()).print(Text(message, style=style), soft_wrap=True)
 
 
@@ -117,57 +117,57 @@ LABELS = {"label", "decision", "new_decision"}
 
 
 def cells(row: Any, names: str) -> list[str | Text]:
-    """Fields of a record by name, in few digits, proved ends rounded outwards; `ms` is its time."""
-    found: list[str | Text] = []
+    """Fields of a record by name, in few digits, proved ends rounded outward; `ms` is its time."""
+    texts: list[str | Text] = []
     for name in names.split():
         value = 1e3 * row.seconds if name == "ms" else getattr(row, name)
         if name in LABELS and value is not None:  # a truth value is a label like others
-            found.append(str(value))
+            texts.append(str(value))
             continue
         match value:
             case None | False:
-                found.append("")
+                texts.append("")
             case True:
-                found.append("yes")
+                texts.append("yes")
             case gpcert.Interval():
-                found += [below(value.lower), above(value.upper)]
+                texts += [below(value.lower), above(value.upper)]
             case gpcert.Status():
-                found.append(Text(value.name, style=VERDICT_STYLES[value.name]))
+                texts.append(Text(value.name, style=VERDICT_STYLES[value.name]))
             case float():
-                found.append(f"{value:.1f}" if name == "ms" else f"{value:.4g}")
+                texts.append(f"{value:.1f}" if name == "ms" else f"{value:.4g}")
             case _:
-                found.append(str(value))
-    return found
+                texts.append(str(value))
+    return texts
 
 
 def option(help: str, *names: str, **more: Any) -> Any:
-    """An option of a command: what it says, and its names where they are not the parameter's."""
+    """An option of a command: its help, and its names if they differ from the parameter's."""
     return typer.Option(*names, help=help, **more)
 
 
 def table(title: str, columns: Sequence[str]) -> Table:
-    """An empty table; its columns are set right, as numbers are."""
-    made = Table(title=Text(title), title_justify="left")
+    """An empty table with right-aligned columns."""
+    result = Table(title=Text(title), title_justify="left")
     for column in columns:
-        made.add_column(column, justify="right", no_wrap=True)
-    return made
+        result.add_column(column, justify="right", no_wrap=True)
+    return result
 
 
 def say_written(*paths: Path | None, place: Console | None = None) -> None:
-    """Where the results are."""
+    """Print the paths of the results."""
     for path in paths:
         if path is not None:
             say(f"written: {path}", place)
 
 
 def check_folder(name: str, path: Path | None) -> None:
-    """An `InputError` for a file, or a folder, whose own folder is not there."""
+    """An `InputError` if the folder of the file (or folder) does not exist."""
     if path is not None and not path.absolute().parent.is_dir():
         raise InputError(f"{name}: expected an existing folder, got {str(path.parent)!r}")
 
 
 class ExitCode(IntEnum):
-    """What the shell is told."""
+    """Exit codes."""
 
     PROVED = 0
     REFUTED = 1
@@ -176,11 +176,11 @@ class ExitCode(IntEnum):
     DEFECT = 4
     INTERRUPTED = 130
     PIPE = 141
-    """The reader of standard output went away."""
+    """The pipe of standard output was closed."""
 
 
 def exit_code(table: gpcert.CertificateTable) -> ExitCode:
-    """0 if all points are proved, 1 if some are refuted, 2 if some are undecided (or not tried)."""
+    """0 if all points are proved, 1 if some are refuted, 2 if some are undecided (or missing)."""
     if table.count(gpcert.Status.NOT_ROBUST):
         return ExitCode.REFUTED
     proved = table.complete and table.count(gpcert.Status.ROBUST) == len(table)
@@ -188,13 +188,13 @@ def exit_code(table: gpcert.CertificateTable) -> ExitCode:
 
 
 def settled(table: RecordTable[Any]) -> ExitCode:
-    """0 if every search ended within its tolerance, 2 if some did not (or were not tried)."""
+    """0 if every search ended within its tolerance, 2 if some did not (or are missing)."""
     good = table.complete and all(row.reason is gpcert.StopReason.CONVERGED for row in table)
     return ExitCode.PROVED if good else ExitCode.UNDECIDED
 
 
 class Commands(TyperGroup):
-    """Commands whose errors end in one line on stderr and a code that no verdict has."""
+    """Commands whose errors end with one line on stderr and an exit code that no verdict has."""
 
     def make_context(self, *args: Any, **options: Any) -> Any:
         with _reported():
@@ -207,13 +207,13 @@ class Commands(TyperGroup):
 
 @contextmanager
 def _warned() -> Iterator[None]:
-    """Warnings of ours as lines on stderr; those of others as Python shows them."""
+    """Warnings of gpcert as lines on stderr; other warnings as usual."""
     with warnings.catch_warnings():
         others = warnings.showwarning
 
-        def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
+        def show(message: Any, category: Any, *location: Any, **more: Any) -> None:
             if not issubclass(category, RegionWarning | ModelWarning):
-                others(message, category, *where, **more)
+                others(message, category, *location, **more)
                 return
             line = Text("warning: ", style="bold yellow") + Text(str(message))
             console(stderr=True).print(line, soft_wrap=True)
@@ -224,8 +224,8 @@ def _warned() -> Iterator[None]:
 
 @contextmanager
 def _reported() -> Iterator[None]:
-    """Whatever is raised becomes a message and an exit code; left alone, Python would end with 1,
-    which here means "refuted"."""
+    """Turn any exception into a message and an exit code; by default Python would exit with 1,
+    which means "refuted" here."""
     try:
         yield
     except (typer.Exit, typer.Abort):
@@ -240,11 +240,11 @@ def _reported() -> Iterator[None]:
     except OSError as error:
         _end(ExitCode.BAD_INPUT, str(error))
     except MemoryError:
-        _end(ExitCode.DEFECT, "out of memory; a smaller --memory or fewer --jobs need less")
+        _end(ExitCode.DEFECT, "out of memory; use a smaller --memory or fewer --jobs")
     except RecursionError as error:
-        _end(ExitCode.DEFECT, f"{error}; a kernel nested less deeply needs less")
+        _end(ExitCode.DEFECT, f"{error}; use a kernel that is nested less deeply")
     except Exception as error:
-        if hasattr(error, "format_message"):  # a usage error; its class moved over time
+        if hasattr(error, "format_message"):  # a usage error; its module depends on the version
             error.__dict__["exit_code"] = int(ExitCode.BAD_INPUT)
             raise
         console(stderr=True).print_exception()

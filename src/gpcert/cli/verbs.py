@@ -1,4 +1,4 @@
-"""`gpcert certify`, `range` and `radius`: what is proved around each point; `attack`, `safety`,
+"""`gpcert certify`, `range` and `radius`: proofs around each point; `attack`, `safety`,
 `robustness`, `accuracy` and `worst-case`: analyses of a model."""
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from gpcert.model.committee import Model
 
 Radii = Annotated[str, option("radii, as in 0.1,0.2 or first:last:count as in 0:0.5:11")]
-Tolerance = Annotated[float | None, option("how near both ends of a bound must be")]
-Relative = Annotated[float | None, option("the same, as a part of what is bounded")]
+Tolerance = Annotated[float | None, option("largest distance between both ends of a bound")]
+Relative = Annotated[float | None, option("the same, relative to the size of the bound")]
 
 
 @options.command(
@@ -42,7 +42,7 @@ Relative = Annotated[float | None, option("the same, as a part of what is bounde
 )
 def certify(
     inputs: options.Inputs,
-    reach: options.Reach,
+    ball_radius: options.BallRadius,
     ball: options.Ball,
     decision: options.Decision,
     compared: options.Compared,
@@ -50,13 +50,13 @@ def certify(
     files: Files,
 ) -> None:
     """Prove or refute that the decision at each point holds in a whole ball around it."""
-    reach.required()
-    model, points, words = inputs.read(reach, ball, decision, compared, search)
-    found = gpcert.certify_many(model, points.X, **words)
+    ball_radius.required()
+    model, points, arguments = inputs.read(ball_radius, ball, decision, compared, search)
+    certificates = gpcert.certify_many(model, points.X, **arguments)
     columns = ["decision", "status", "margin >=", "margin <=", "moved by", "boxes", "ms"]
-    summary = f"{len(found)} points: {found.summary}"
-    title = f"Certificates, {ball.told(reach)}"
-    files.end(points.named(found), title, columns, _certificate, summary, code=exit_code)
+    summary = f"{len(certificates)} points: {certificates.summary}"
+    title = f"Certificates, {ball.title(ball_radius)}"
+    files.end(points.labelled(certificates), title, columns, _certificate, summary, code=exit_code)
 
 
 def _certificate(c: gpcert.Certificate) -> list[RenderableType]:
@@ -75,7 +75,7 @@ def _certificate(c: gpcert.Certificate) -> list[RenderableType]:
 )
 def ranges(
     inputs: options.Inputs,
-    reach: options.Reach,
+    ball_radius: options.BallRadius,
     ball: options.Ball,
     quantity: Annotated[
         str | None,
@@ -101,29 +101,29 @@ def ranges(
     files: Files,
 ) -> None:
     """Bound the smallest and the largest prediction in a ball around each point."""
-    reach.required()
-    model, points, words = inputs.read(reach, ball, search)
-    asked = quantity_of(quantity)
-    found = gpcert.prediction_range_many(
+    ball_radius.required()
+    model, points, arguments = inputs.read(ball_radius, ball, search)
+    parsed = quantity_of(quantity)
+    results = gpcert.prediction_range_many(
         model,
         points.X,
         tol=tol,
         rtol=rtol,
-        quantity=asked,
+        quantity=parsed,
         beta=beta,
         best_f=best_f,
         maximize=maximize,
-        output=label_of(label, model, asked),
+        output=label_of(label, model, parsed),
         sides=sides,
         all_outputs=label is None and sides == "both",
-        **words,
+        **arguments,
     )
-    met = sum(item.converged for item in found)
-    summary = f"{len(found)} ranges: {met} within the tolerance, {len(found) - met} wider"
-    title = f"Prediction ranges, {ball.told(reach)}"
+    within = sum(item.converged for item in results)
+    summary = f"{len(results)} ranges: {within} within the tolerance, {len(results) - within} wider"
+    title = f"Prediction ranges, {ball.title(ball_radius)}"
     columns = ["output", "quantity", *ENDS, "boxes", "ms"]
     shown = "output quantity minimum maximum boxes ms"
-    files.end(points.named(found), title, columns, shown, summary)
+    files.end(points.labelled(results), title, columns, shown, summary)
 
 
 @options.command(
@@ -148,12 +148,17 @@ def radius(
     files: Files,
 ) -> None:
     """Bracket the radius up to which the decision at each point is proved robust."""
-    model, points, words = inputs.read(ball, decision, compared, search)
-    found = gpcert.certified_radius_many(model, points.X, rtol=rtol, max_radius=max_radius, **words)
-    met = sum(item.reason is gpcert.StopReason.CONVERGED for item in found)
-    summary = f"{len(found)} radii: {met} within the tolerance {rtol:g}, {len(found) - met} wider"
-    title = f"Certified radii, {ball.told()}"
-    files.end(points.named(found), title, RADIUS_COLUMNS, radius_cells, summary)
+    model, points, arguments = inputs.read(ball, decision, compared, search)
+    results = gpcert.certified_radius_many(
+        model, points.X, rtol=rtol, max_radius=max_radius, **arguments
+    )
+    within = sum(item.reason is gpcert.StopReason.CONVERGED for item in results)
+    summary = (
+        f"{len(results)} radii: {within} within the tolerance {rtol:g}, "
+        f"{len(results) - within} wider"
+    )
+    title = f"Certified radii, {ball.title()}"
+    files.end(points.labelled(results), title, RADIUS_COLUMNS, radius_cells, summary)
 
 
 RADIUS_COLUMNS = ["decision", "proved up to", "refuted at", "ratio", "boxes", "ms"]
@@ -182,23 +187,23 @@ def radius_cells(item: gpcert.Radius) -> list[RenderableType]:
 )
 def attack(
     inputs: options.Inputs,
-    reach: options.Reach,
+    ball_radius: options.BallRadius,
     ball: options.Ball,
     decision: options.Decision,
     compared: options.Compared,
     method: Annotated[AttackName, option("which attack")] = "best",
     restarts: Annotated[int, option("random starts of projected gradient")] = 3,
     iterations: Annotated[int, option("steps from each start")] = 40,
-    confirm: Annotated[bool, option("prove the other decision at the points found")] = True,
-    seed: Annotated[int, option("of the random starts")] = 0,
+    confirm: Annotated[bool, option("prove the other decision at the resulting points")] = True,
+    seed: Annotated[int, option("seed of the random starts")] = 0,
     *,
     files: Files,
     picture: Picture,
 ) -> None:
-    """Look for another decision in a ball around each point, in plain floating point."""
-    reach.required()
-    model, points, words = inputs.read(reach, ball, decision, compared)
-    found = gpcert.attack(
+    """Search for another decision in a ball around each point, in plain floating point."""
+    ball_radius.required()
+    model, points, arguments = inputs.read(ball_radius, ball, decision, compared)
+    attacks = gpcert.attack(
         model,
         points.X,
         method=method,
@@ -206,15 +211,18 @@ def attack(
         iterations=iterations,
         confirm=confirm,
         random_state=seed,
-        **words,
+        **arguments,
     )
-    result = replace(found, labels=points.labels)
-    won, sure = int(result.success.sum()), int(result.confirmed.sum())
-    summary = f"{len(result)} points: {won} successes, {sure} confirmed; a failure proves nothing"
-    title = f"Attacks ({method}), {ball.told(reach)}"
+    result = replace(attacks, labels=points.labels)
+    successes, confirmed = int(result.success.sum()), int(result.confirmed.sum())
+    summary = (
+        f"{len(result)} points: {successes} successes, {confirmed} confirmed; "
+        "a failure proves nothing"
+    )
+    title = f"Attacks ({method}), {ball.title(ball_radius)}"
     columns = ["decision", "found", "before", "after", "success", "confirmed", "distance"]
     shown = "decision new_decision before after success confirmed distance"
-    code = ExitCode.REFUTED if sure else ExitCode.UNDECIDED
+    code = ExitCode.REFUTED if confirmed else ExitCode.UNDECIDED
     files.end(result, title, columns, shown, summary, picture, code=lambda table: code)
 
 
@@ -231,7 +239,7 @@ def safety(
     radii: Radii,
     ball: options.Ball,
     decision: options.Decision,
-    point: Annotated[str | None, option("which point, by its label; the first by default")] = None,
+    point: Annotated[str | None, option("label of the point; the first one by default")] = None,
     label: options.Label = None,
     attack: Annotated[AttackName, option("which attack is shown")] = "gpfgs",
     tol: Tolerance = None,
@@ -240,15 +248,15 @@ def safety(
     search: options.Search,
     files: Files,
     picture: Picture,
-    given: options.Given,
+    typed: options.TypedOptions,
 ) -> None:
-    """Bound a prediction in growing balls around one point, beside an attack."""
-    given.without(["jobs"], "on one point")
-    model, points, words = inputs.read(ball, decision, search)
+    """Bound a prediction in growing balls around one point, and attack it."""
+    typed.without(["jobs"], "on one point")
+    model, points, arguments = inputs.read(ball, decision, search)
     row = 0
     if point is not None:
         row = points.labels.index(named("--point", point, points.labels))
-    del words["n_jobs"]
+    del arguments["n_jobs"]
     result = gpcert.safety_curve(
         model,
         model.check_inputs(points.X)[row],
@@ -257,7 +265,7 @@ def safety(
         attack=attack,
         tol=tol,
         rtol=rtol,
-        **words,
+        **arguments,
     )
     safe, broken = (
         "none of the radii" if radius is None else radius
@@ -271,7 +279,7 @@ def safety(
     def shown(step: SafetyStep) -> list[RenderableType]:
         return [f"{step.radius:g}", *cells(step, "minimum maximum attack status")]
 
-    files.end(result, f"Safety, {ball.told()}", columns, shown, summary, picture)
+    files.end(result, f"Safety, {ball.title()}", columns, shown, summary, picture)
 
 
 @options.command(
@@ -283,7 +291,7 @@ def safety(
 )
 def robustness(
     inputs: options.Inputs,
-    reach: options.Reach,
+    ball_radius: options.BallRadius,
     ball: options.Ball,
     radii: Annotated[
         str | None, option("several radii, as in 0.1,0.2 or first:last:count as in 0:0.5:11")
@@ -299,19 +307,19 @@ def robustness(
     files: Files,
     picture: Picture,
 ) -> None:
-    """Bound how far the prediction can move in a ball around each point."""
-    model, points, words = inputs.read(reach, ball, search)
+    """Bound the change of the prediction in a ball around each point."""
+    model, points, arguments = inputs.read(ball_radius, ball, search)
     names = [path.stem for path in (inputs.model, *(compare or []))]
     if len(set(names)) < len(names):
         raise InputError(f"--compare: expected files of different names, got {names}")
     others = {path.stem: load_model(path) for path in compare or []}
-    for name, other in others.items():  # the points are in the first model's order
+    for name, other in others.items():  # points have the feature order of the first model
         if other.feature_names not in (None, model.feature_names):
             raise InputError(
                 f"--compare: expected the features of {inputs.model.stem} in the same order, "
                 f"{model.feature_names}, got {other.feature_names} of {name}"
             )
-    found = gpcert.robustness(
+    deltas = gpcert.robustness(
         None if others else model,
         points.X,
         radii=None if radii is None else radii_of(radii),
@@ -319,16 +327,16 @@ def robustness(
         output=label_of(label, model),
         tol=tol,
         rtol=rtol,
-        **words,
+        **arguments,
     )
     import numpy as np
 
-    median = float(np.median(found.deltas())) if len(found) else 0.0
-    summary = f"{len(found)} ranges: median delta at most {above(median)}"
-    title = f"Robustness, {ball.told()}"
+    median = float(np.median(deltas.deltas())) if len(deltas) else 0.0
+    summary = f"{len(deltas)} ranges: median delta at most {above(median)}"
+    title = f"Robustness, {ball.title()}"
     columns = ["model", "radius", "delta >=", "delta <=", "boxes", "ms"]
     shown = "group setting delta boxes ms"
-    files.end(points.named(found), title, columns, shown, summary, picture)
+    files.end(points.labelled(deltas), title, columns, shown, summary, picture)
 
 
 @options.command(
@@ -347,8 +355,8 @@ def accuracy(
     labels: Annotated[
         Path | None,
         option(
-            "a file with one label a line, or a CSV of id,label, whose ids are those of the points "
-            "(regression: the target, may be left out)"
+            "a file with one label per line, or a CSV of id,label with the ids of the points "
+            "(regression: the target, optional)"
         ),
     ] = None,
     rtol: Annotated[float, option("relative accuracy of the radii")] = 0.01,
@@ -358,25 +366,25 @@ def accuracy(
     picture: Picture,
 ) -> None:
     """Find the share of the points that are right and proved robust, for every radius."""
-    model, points, words = inputs.read(ball, decision, search)
-    given = None if labels is None else _labels(labels, model, points)
-    words |= {"radii": radii_of(radii), "rtol": rtol}
-    found = gpcert.certified_accuracy(model, points.X, given, **words)
-    summary = f"{len(found)} points: {found.shares() or 'none was reached'}"
-    title = f"Certified accuracy, {ball.told()}"
+    model, points, arguments = inputs.read(ball, decision, search)
+    y = None if labels is None else _labels(labels, model, points)
+    arguments |= {"radii": radii_of(radii), "rtol": rtol}
+    result = gpcert.certified_accuracy(model, points.X, y, **arguments)
+    summary = f"{len(result)} points: {result.shares() or 'none was computed'}"
+    title = f"Certified accuracy, {ball.title()}"
     columns = ["label", "decision", "right", "proved up to", "refuted at", "boxes", "ms"]
-    files.end(points.named(found), title, columns, _test_point, summary, picture)
+    files.end(points.labelled(result), title, columns, _test_point, summary, picture)
 
 
 def _labels(path: Path, model: Model, points: Points) -> list[Any]:
-    """The labels of a file as those of the model; numbers of a regression."""
-    found = read_labels(path, points, list(map(str, model.labels)))
+    """Labels of the model from a file; numbers for a regression."""
+    texts = read_labels(path, points, list(map(str, model.labels)))
     if not isinstance(model, gpcert.Committee) and not model.likelihood.classifies:
         try:
-            return [float(label) for label in found]
+            return [float(label) for label in texts]
         except ValueError as error:
             raise InputError(f"{path}: expected numbers, one per line ({error})") from error
-    return [named("--labels", label, model.labels) for label in found]
+    return [named("--labels", label, model.labels) for label in texts]
 
 
 def _test_point(row: TestPoint) -> list[RenderableType]:
@@ -394,7 +402,7 @@ def _test_point(row: TestPoint) -> list[RenderableType]:
 )
 def worst_case(
     inputs: options.Inputs,
-    reach: options.Reach,
+    ball_radius: options.BallRadius,
     ball: options.Ball,
     beta: Annotated[float, option("standard deviations that the band reaches")] = 2.0,
     label: options.Label = None,
@@ -406,12 +414,12 @@ def worst_case(
     picture: Picture,
 ) -> None:
     """Bound a regression's least and greatest mean, and its credible band, around each point."""
-    reach.required()
-    model, points, words = inputs.read(reach, ball, search)
-    words["output"] = label_of(label, model, "mean")
-    found = gpcert.worst_case(model, points.X, beta=beta, tol=tol, rtol=rtol, **words)
-    summary = f"{len(found)} points: a mean moves by at most {above(found.widest)}"
-    title = f"Worst predictions, {ball.told(reach)}"
+    ball_radius.required()
+    model, points, arguments = inputs.read(ball_radius, ball, search)
+    arguments["output"] = label_of(label, model, "mean")
+    result = gpcert.worst_case(model, points.X, beta=beta, tol=tol, rtol=rtol, **arguments)
+    summary = f"{len(result)} points: a mean moves by at most {above(result.widest)}"
+    title = f"Worst predictions, {ball.title(ball_radius)}"
     columns = ["mean", *ENDS, "band from", "band to"]
     shown = "mean minimum maximum band"
-    files.end(points.named(found), title, columns, shown, summary, picture)
+    files.end(points.labelled(result), title, columns, shown, summary, picture)

@@ -1,6 +1,6 @@
-"""Pictures of what is proved: each function draws on the Axes that it is given and returns it.
+"""Plots of results: each function draws on the given Axes and returns them.
 
-matplotlib is imported by the functions that need it, not with the package.
+Functions import matplotlib when they need it; the package does not.
 """
 
 from gpcert.plots.answers import (

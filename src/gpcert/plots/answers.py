@@ -1,5 +1,5 @@
-"""The answers as rows of bars: ranges, certificates, radii; an image and its counter-example; and
-which record has which picture."""
+"""Results as rows of bars: ranges, certificates, radii; an image and its counter-example; and the
+plot of each kind of record."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from gpcert.utils.optional_imports import Axes
 HEIGHT = 0.56
 
 MARKED: dict[str, Any] = {"s": 60, "edgecolors": "black", "linewidths": 0.7, "zorder": 3}
-"""Outlines of what is known to be attained."""
+"""Style of attained values."""
 
 NOMINAL: dict[str, Any] = {"marker": "D", "s": 34, "color": "white", "edgecolors": "black"}
 NOMINAL |= {"linewidths": 1.1, "zorder": 4}
-"""How the plain prediction at the point itself is marked, in every picture."""
+"""Style of the prediction at the point itself, in all plots."""
 
 
 def plot_range(
@@ -41,19 +41,19 @@ def plot_range(
     labels: Sequence[Any] | None = None,
     threshold: float | None = None,
 ) -> Axes:
-    """One bar a range, from the top: `[minimum.lower, maximum.upper]`, which holds every value.
+    """One bar per range, from the top: `[minimum.lower, maximum.upper]`, which contains all values.
 
-    Triangles are values that points of the region attain, the least and the largest that are known:
-    the truth's ends lie between them and those of the bar. The diamond is the prediction at the
-    centre of the region. An infinite end is an arrow. `labels` name the bars; by default the
-    ranges' outputs (the classes of `prediction_ranges`) where they differ, else numbers.
+    Triangles are the least and the largest known values that points of the region attain: the true
+    minimum and maximum lie between them and the ends of the bar. The diamond is the prediction at
+    the centre of the region. An infinite end is an arrow. `labels` name the bars; by default the
+    ranges' outputs (the classes of `prediction_ranges`) if they differ, else numbers.
     """
     ax = axes_or_current(ax)
     ranges = list(ranges)
     if labels is None:
         outputs = [str(r.output) for r in ranges]
-        several = len(set(outputs)) == len(ranges)
-        labels = outputs if several else list(map(str, range(len(ranges))))
+        distinct = len(set(outputs)) == len(ranges)
+        labels = outputs if distinct else list(map(str, range(len(ranges))))
         if len(ranges) == 1 and ranges[0].output is None:
             labels = [""]
     _checked("ranges", ranges, labels)
@@ -94,14 +94,14 @@ def _checked(what: str, rows: Sequence[Any], labels: Sequence[Any]) -> None:
         )
 
 
-FOUND = {Status.ROBUST: "v", Status.NOT_ROBUST: "X", Status.UNKNOWN: "v"}
-"""Markers of the least margin that is known to be attained."""
+ATTAINED_MARKERS = {Status.ROBUST: "v", Status.NOT_ROBUST: "X", Status.UNKNOWN: "v"}
+"""Markers of the least attained margin."""
 
 
 def plot_certificate(
     ax: Axes | None, certificate: Certificate, *, shape: tuple[int, int] | None = None
 ) -> Axes:
-    """One row of `plot_certificates`; above it, of images of a `shape`, x and what refutes."""
+    """One row of `plot_certificates`; for images of a `shape`, also x and the counter-example."""
     ax = axes_or_current(ax)
     if shape is None:
         return _row(ax, certificate)
@@ -136,9 +136,9 @@ def plot_certificates(
     *,
     title: str | None = None,
 ) -> Axes:
-    """One bar a certificate, from the top: margins of the region lie on it, proved; it has no end
-    on the right. A triangle is the least margin that is attained, a cross that of the
-    counter-example, the diamond that at x. Left of the dashed line the decision is another one.
+    """One bar per certificate, from the top: it contains all margins of the region (proved), and is
+    open on the right. A triangle is the least attained margin, a cross that of the counter-example,
+    the diamond that at x. Left of the dashed line the decision is different.
     """
     ax = axes_or_current(ax)
     rows = list(certificates)
@@ -149,15 +149,19 @@ def plot_certificates(
     low, high = room_around([0.0, *lower, *upper, *at_x])
     start = np.clip(lower, low, high)
     for status, look in LOOKS.items():
-        mine = np.array([k for k, c in enumerate(rows) if c.status is status], dtype=int)
-        if not mine.size:
+        positions = np.array([k for k, c in enumerate(rows) if c.status is status], dtype=int)
+        if not positions.size:
             continue
-        own, colour = start[mine], look.colour
-        ax.barh(mine, high - own, 0.5, own, color=colour, alpha=0.3, label=look.label)
-        ax.vlines(own, mine - 0.32, mine + 0.32, color=colour, linestyle=look.line, lw=2.4)
-        known = mine[np.isfinite(upper[mine])]
+        starts, colour = start[positions], look.colour
+        ax.barh(positions, high - starts, 0.5, starts, color=colour, alpha=0.3, label=look.label)
+        ax.vlines(
+            starts, positions - 0.32, positions + 0.32, color=colour, linestyle=look.line, lw=2.4
+        )
+        known = positions[np.isfinite(upper[positions])]
         text = "counter-example" if status is Status.NOT_ROBUST else "least attained"
-        ax.scatter(upper[known], known, marker=FOUND[status], color=colour, label=text, **MARKED)
+        ax.scatter(
+            upper[known], known, marker=ATTAINED_MARKERS[status], color=colour, label=text, **MARKED
+        )
     if np.isfinite(at_x).any():
         ax.scatter(at_x, np.arange(len(rows)), **NOMINAL, label="at x")
     ax.axvline(0.0, color="black", linestyle="--", linewidth=1.2, label="decision changes")
@@ -171,8 +175,8 @@ def plot_certificates(
 
 
 def plot_radii(ax: Axes | None, radii: Sequence[Radius], labels: Sequence[Any]) -> Axes:
-    """One row per point, from the top: green up to the proved radius, hatched what is open, a cross
-    where a counter-example is known; an arrow where none is."""
+    """One row per point, from the top: green up to the proved radius, hatched where undecided, a
+    cross at a known counter-example, or an arrow if there is none."""
     ax = axes_or_current(ax)
     rows = list(radii)
     _checked("radii", rows, labels)
@@ -235,9 +239,9 @@ def plot_image_counterexample(
 
 
 def _ranges(ax: Axes | None, table: RangeTable) -> Axes:
-    several = len(set(table.labels)) < len(table)  # outputs of the same points
+    repeated = len(set(table.labels)) < len(table)  # outputs of the same points
     pairs = zip(table.labels, table, strict=True)
-    names = [f"{label}: {row.output}" if several else label for label, row in pairs]
+    names = [f"{label}: {row.output}" if repeated else label for label, row in pairs]
     return plot_range(ax, table, labels=names)
 
 
@@ -251,4 +255,4 @@ PICTURES: dict[str, Callable[..., Any]] = {
     "regret_bound": plot_regret,
     "radii": lambda ax, table: plot_radii(ax, table.rows, table.labels),
 }
-"""Which picture is that of which kind of record: `Record.plot` looks here."""
+"""Plots by kind of record, for `Record.plot`."""

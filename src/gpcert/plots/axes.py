@@ -1,4 +1,4 @@
-"""The Axes that a picture is drawn on, the names of its rows, its legend."""
+"""The Axes of a plot, the names of its rows, its legend."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from gpcert.errors import InputError
 from gpcert.utils.optional_imports import Axes, Figure, optional
 
 MAX_NAMES, LONGEST_NAME = 25, 28
-"""Rows that have a name each; of more, about so many have one. Characters of a name."""
+"""Largest number of named rows (of more rows about as many have names), and length of a name."""
 
 MIN_ROWS = 3
-"""Rows whose height a picture has room for, so that a single bar does not fill it."""
+"""Least number of rows that a plot has space for, so that a single bar does not fill it."""
 
 ROOM = 0.08
-"""Part of a picture's width that is left on either side, so that marks are not cut."""
+"""Margin on both sides as a fraction of the width, so that marks are not cut."""
 
 
 def axes_or_current(ax: Axes | None) -> Axes:
@@ -26,7 +26,7 @@ def axes_or_current(ax: Axes | None) -> Axes:
 
 
 def titled(ax: Axes, x: str, y: str, legend: bool = True) -> Axes:
-    """The Axes with names of its axes, and a small legend within; the last line of a picture."""
+    """The Axes with axis labels and a small legend inside."""
     ax.set(xlabel=x, ylabel=y)
     if legend:
         ax.legend(fontsize="small", framealpha=0.9)
@@ -34,35 +34,35 @@ def titled(ax: Axes, x: str, y: str, legend: bool = True) -> Axes:
 
 
 def blank(ax: Axes, title: str = "") -> Axes:
-    """An image's Axes: without ticks, with a small title."""
+    """The Axes of an image: without ticks, with a small title."""
     ax.set_title(title, fontsize="small")
     ax.set(xticks=[], yticks=[])
     return ax
 
 
 def image_shape(shape: Any, pixels: int) -> tuple[int, int]:
-    """Rows and columns of an image of so many pixels, or an `InputError`.
+    """Rows and columns of an image with this number of pixels, or an `InputError`.
 
     >>> image_shape([2, 3], 6)
     (2, 3)
     """
-    given = np.asarray(shape)
-    if given.shape != (2,) or given.dtype.kind not in "iu" or np.any(given < 1):
+    sizes = np.asarray(shape)
+    if sizes.shape != (2,) or sizes.dtype.kind not in "iu" or np.any(sizes < 1):
         raise InputError(f"shape: expected (rows, columns) of the image, got {shape!r}")
-    rows, columns = map(int, given)
+    rows, columns = map(int, sizes)
     if rows * columns != pixels:
         raise InputError(f"shape: expected {pixels} pixels, got {rows} * {columns}")
     return rows, columns
 
 
 def new_figure(width: float, height: float, layout: str = "constrained") -> Figure:
-    """A figure of its own, in inches; without pyplot, so that no window system is asked for."""
+    """A new figure, size in inches; without pyplot, so that no window system is needed."""
     figure = optional("matplotlib.figure", "a picture")
     return figure.Figure(figsize=(width, height), layout=layout)
 
 
 def short_name(name: Any) -> str:
-    """A name that does not fill the picture.
+    """The name, shortened if it is long.
 
     >>> short_name("a"), short_name("a name that goes on and on and on and on")
     ('a', 'a name that g…and on and on')
@@ -75,7 +75,7 @@ def short_name(name: Any) -> str:
 
 
 def name_rows(ax: Axes, names: Sequence[Any]) -> None:
-    """Names of rows 0, 1, ... from the top; of many rows only some, so that none overlap."""
+    """Set the names of rows 0, 1, ... from the top; of many rows only some, to avoid overlap."""
     step = -(-len(names) // MAX_NAMES)
     rows = np.arange(len(names))[::step]
     ax.set_yticks(rows, [short_name(names[row]) for row in rows])
@@ -86,10 +86,10 @@ def name_rows(ax: Axes, names: Sequence[Any]) -> None:
 def legend_above(
     ax: Axes, *, title: str | None = None, handles: Any = None, columns: int = 2
 ) -> None:
-    """The legend over the Axes: it hides nothing, and in two columns small pictures hold it."""
-    given = {} if handles is None else {"handles": handles}
+    """Put the legend above the Axes, where it hides nothing, in two columns by default."""
+    handle_argument = {} if handles is None else {"handles": handles}
     ax.legend(
-        **given,
+        **handle_argument,
         title=title,
         fontsize="small",
         title_fontsize="medium",
@@ -105,13 +105,13 @@ def legend_above(
 
 
 def room_around(values: Iterable[float]) -> tuple[float, float]:
-    """Limits of an axis that shows all finite values with some room, also of a single one.
+    """Limits of an axis that shows all finite values with a margin, also for a single value.
 
     >>> room_around([0.0, 1.0, float("inf")])
     (-0.08, 1.08)
     """
-    given = np.array([value for value in values if np.isfinite(value)])
-    low, high = (given.min(), given.max()) if given.size else (0.0, 1.0)
+    finite = np.array([value for value in values if np.isfinite(value)])
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
     size = max(abs(low), abs(high)) or 1.0
     room = max(ROOM * (high - low), 0.02 * size)
     return float(low - room), float(high + room)

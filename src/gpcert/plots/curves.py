@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def step_radii(jumps: Sequence[float], end: float) -> np.ndarray:
     """Radii up to the end between which shares that jump at some are drawn by straight lines.
 
-    A share changes just after a proved radius, and just before a counter-example: a line from one
-    jump to the next would lie above what is proved between them, or below what is not refuted.
+    A share changes just after a proved radius, and just before a counter-example: a line between
+    two jumps would be above the proved share, or below the share that is not refuted.
 
     >>> step_radii([0.5], 1.0).round(3).tolist()
     [0.0, 0.0, 0.5, 0.5, 0.5, 1.0, 1.0]
@@ -40,8 +40,9 @@ def plot_accuracy(
     label: str = "",
     unit: str = "",
 ) -> Axes:
-    """Solid: right and proved robust. Dashed: right and not known to break; shaded between them is
-    what is undecided. `label` is put before the names in the legend, `unit` behind "radius"."""
+    """Solid: right and proved robust. Dashed: right without a known counter-example; the shaded
+    band between them is undecided. `label` is the prefix of names in the legend, `unit` follows
+    "radius"."""
     ax = axes_or_current(ax)
     start = f"{label}: " if label else ""
     proved = LOOKS[Status.ROBUST]
@@ -49,7 +50,7 @@ def plot_accuracy(
     ax.fill_between(radii, certified, attacked, **area)
     look = {"color": proved.colour, "linestyle": "-", "linewidth": 3.0}
     ax.plot(radii, certified, **look, label=f"{start}proved robust")
-    # thin and on top: where the two agree both are seen
+    # thin and on top: both are visible where they agree
     above = {"color": ACCENT, "linestyle": "--", "linewidth": 1.2}
     ax.plot(radii, attacked, **above, label=f"{start}no attack known")
     ax.set_ylim(-0.02, 1.02)
@@ -74,8 +75,8 @@ def plot_safety(
     """Against the radius: bounds of the maximum (blue) and of the minimum (green).
 
     Solid lines are proved for the whole ball, dashed ones attained at a point of it; the truth lies
-    between a pair of them. Between two radii they are steps: what is proved of a ball holds in the
-    smaller ones, what is attained in it in the larger ones. Pink with crosses: the attack.
+    between a pair of them. Between two radii they are steps: a bound for a ball holds in smaller
+    ones, a value attained in it is attained in larger ones. Pink with crosses: the attack.
     Horizontal: the threshold; vertical: the first radius at which a counter-example is known.
     Infinite bounds are left out.
     """
@@ -104,13 +105,13 @@ def plot_safety(
 
 
 LINES = ((DARK, "o", "-"), (ACCENT, "s", "--"), ("#009E73", "^", "-."), ("#777777", "D", ":"))
-"""Colour, marker and line of each ranking: any one of them tells them apart."""
+"""Colour, marker and line of each ranking; each of them alone distinguishes rankings."""
 
 Gaps = tuple[str, Sequence[int], np.ndarray, np.ndarray]
 
 
 def plot_gaps(ax: Axes | None, rows: Sequence[Gaps]) -> Axes:
-    """For each ranking the smallest gap that is attained, above the band of what is proved.
+    """For each ranking the attained gap, and the band down to the proved lower bound.
 
     Below the dashed grey line, 0, an adversarial image is known.
     """
@@ -126,10 +127,10 @@ def plot_gaps(ax: Axes | None, rows: Sequence[Gaps]) -> Axes:
 
 
 def plot_training(ax: Axes, trace: Trace) -> Axes:
-    """A dot for each evaluation of the evidence, and the best so far as a line.
+    """A dot for each evaluation of the evidence, and a line for the best one so far.
 
-    `trace` is `model.trace_`. Restarts are divided by thin lines; parameters at which inference
-    failed are crosses on the lower rim.
+    `trace` is `model.trace_`. Thin lines separate restarts; crosses at the bottom are parameters at
+    which inference failed.
     """
     if len(trace) == 0:
         raise InputError("trace: expected at least one evaluation, got none")
@@ -149,8 +150,8 @@ def plot_training(ax: Axes, trace: Trace) -> Axes:
 
 
 def plot_worst_cases(ax: Axes | None, frame: DataFrame) -> Axes:
-    """Thin and light: the band that holds mean +- beta std of the whole region; thick and dark: the
-    proved range of the mean; the diamond is the prediction at the point itself."""
+    """Thin and light: the band that contains mean +- beta std in the whole region; thick and dark:
+    the proved range of the mean; the diamond is the prediction at the point."""
     ax = axes_or_current(ax)
     order = np.argsort(frame["mean"].to_numpy(), kind="stable")
     rows = frame.iloc[order]
@@ -171,8 +172,8 @@ def plot_attacks(
 ) -> Axes:
     """One vertical line per point, the points in the order of their values before the attack.
 
-    Circles are the values before, triangles those after that left the decision as it was, crosses
-    those that changed it.
+    Circles are the values before, triangles those after an attack without a change of the decision,
+    crosses those with a change.
     """
     ax = axes_or_current(ax)
     order = np.argsort(before, kind="stable")
@@ -188,7 +189,7 @@ def plot_attacks(
 
 
 HATCHES = ("", "//", "..", "xx", "--", "oo")
-"""Repeat what the colours of the groups say."""
+"""Repeat the information of the groups' colours."""
 
 
 def plot_boxes(
@@ -202,7 +203,7 @@ def plot_boxes(
     """Settings (radii) along the axis, the groups (models) beside each other at each of them.
 
     Boxes are quartiles with the median, whiskers reach to the farthest value within 1.5 times the
-    box's height, circles are what lies beyond.
+    box's height, circles are values beyond.
     """
     ax = axes_or_current(ax)
     width = 0.8 / len(groups)

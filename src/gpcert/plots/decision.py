@@ -1,4 +1,4 @@
-"""The decision of a model in the plane, with the regions that were certified."""
+"""The decision of a model with two features, with certified regions."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def plot_decision_regions(
     y: Any = None,
     threshold: float | None = None,
 ) -> Axes:
-    """A two-feature model's prediction, and certified regions upon it.
+    """The prediction of a model with two features, and certified regions.
 
-    Two classes or a regression are drawn as contours of the probability or the mean, several
-    classes as areas of one colour each, the deeper the further the class leads. Regions are green
-    with a solid line where proved robust, red and dashed where refuted, with a line from the centre
-    to the counter-example, grey and dotted where undecided. `X`, `y` are points to show, marked by
-    label; `threshold` is the level that decides (of two classes: 1/2). The contours and areas are
-    plain floating point on a grid: only the regions are proved.
+    Two classes or a regression are drawn as contours of the probability or the mean; several
+    classes as areas of one colour each, darker where the class has a larger lead. Regions are green
+    with a solid line if proved robust; red and dashed if refuted, with a line from the centre to
+    the counter-example; grey and dotted if undecided. `X`, `y` are points to draw, marked by label;
+    `threshold` is the level that decides (two classes: 1/2). The contours and areas are plain
+    floating point on a grid: only the regions are proved.
     """
     posterior = as_posterior(model)
     areas = areas_of(posterior, threshold)
@@ -44,22 +44,22 @@ def plot_decision_regions(
     outlines = [outline(certificate.region) for certificate in certificates]
     points = posterior.places if X is None else posterior.check_inputs(X)
     _draw_surface(ax, posterior, areas, np.concatenate([points, *outlines]), threshold)
-    named = [] if X is None or y is None else np.unique(y).tolist()
+    class_labels = [] if X is None or y is None else np.unique(y).tolist()
     if X is not None and y is None:
         ax.scatter(*points.T, s=10, color="#444444", linewidths=0, label="points")
     elif X is not None:
-        _draw_points(ax, points, np.asarray(y), named, areas)
+        _draw_points(ax, points, np.asarray(y), class_labels, areas)
     for certificate, corners in zip(certificates, outlines, strict=True):
         _draw_region(ax, certificate, corners)
-    unnamed = {label: colour for label, colour in areas.items() if label not in named}
-    _add_legend(ax, {certificate.status for certificate in certificates}, unnamed)
+    other_areas = {label: colour for label, colour in areas.items() if label not in class_labels}
+    _add_legend(ax, {certificate.status for certificate in certificates}, other_areas)
     return titled(ax, "feature 1", "feature 2", legend=False)
 
 
 def _draw_points(
     ax: Axes, X: np.ndarray, y: np.ndarray, labels: Sequence[Any], areas: Mapping[Any, str]
 ) -> None:
-    """Every label in the colour of its area, or in white and black in turn."""
+    """Draw each label in the colour of its area, or alternately in white and black."""
     for k, label in enumerate(labels):
         face, edge = CLASS_COLOURS if k % 2 == 0 else CLASS_COLOURS[::-1]
         if areas:
@@ -108,7 +108,7 @@ CLASS_COLOURS = ("#FFFFFF", "#222222")
 """Two classes: white and black markers on the colours of the probability."""
 
 CLASS_MARKERS = "o^sDvP*<>h"
-"""Shapes repeat what colours say; the X is kept for counter-examples."""
+"""Markers repeat the information of the colours; X is reserved for counter-examples."""
 
 CORNERS = 128
 """Points of the outline of a round ball; a multiple of 8, so that corners are met exactly."""
@@ -152,35 +152,35 @@ def _pair(name: str, values: Any) -> np.ndarray:
 
 
 GRID, CLASS_GRID = 120, 60
-"""Points a side of the grid that contours are drawn from; the probabilities of several classes are
-integrals, milliseconds each."""
+"""Grid points per axis for contours; a probability of several classes is an integral, which takes
+milliseconds."""
 
 SHADES = 5
-"""Steps of a class's colour, from a tie to the largest lead."""
+"""Number of shades of a class's colour, from a tie to the largest lead."""
 
 PALEST = 0.35
-"""How much of its colour a class keeps where it barely leads."""
+"""Strength of a class's colour at the smallest lead."""
 
 
 def areas_of(model: Model, threshold: float | None) -> dict[Any, str]:
-    """The colours of the classes, each of which has an area: none where one number, of a regression
-    or of two classes, is shown by a colour bar. An `InputError` for what cannot be drawn."""
-    several = is_model_collection(model)
+    """The colours of the areas of several classes; empty for a regression or two classes, which
+    have a colour bar. An `InputError` if the model cannot be drawn."""
+    multiclass = is_model_collection(model)
     if model.dim != 2:
         raise InputError(
             f"model: expected two features to draw in the plane, got {model.dim} features"
         )
-    if several and threshold is not None:
+    if multiclass and threshold is not None:
         raise InputError(
-            "threshold: expected two classes or a regression; of several classes the most probable "
-            "one is drawn, drop threshold="
+            "threshold: expected two classes or a regression; with several classes the most "
+            "probable one is drawn; drop threshold="
         )
-    if not several and not isinstance(model, Committee) and model.outputs != 1:
+    if not multiclass and not isinstance(model, Committee) and model.outputs != 1:
         raise InputError(
             f"model: expected a classifier or a regression with one output, got {model.outputs} "
             "outputs"
         )
-    return dict(zip(model.labels, cycle(CLASS_PALETTE), strict=False)) if several else {}
+    return dict(zip(model.labels, cycle(CLASS_PALETTE), strict=False)) if multiclass else {}
 
 
 def _draw_surface(
@@ -223,7 +223,7 @@ def _draw_number(
 
 
 def _draw_classes(ax: Axes, axes: np.ndarray, scores: np.ndarray, areas: Sequence[str]) -> None:
-    """Every class where it leads, the deeper the further it is ahead of the next one.
+    """Draw every class where it leads, darker for a larger lead.
 
     Areas are level sets of the lead `score_c - max_{k != c} score_k`, which are as smooth as the
     scores; those of the arg-max on a grid would have steps.

@@ -21,11 +21,12 @@ from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.utils.optional_imports import Axes
 
 EFFECT_COLOURS = "RdBu_r"
-"""Blue lowers, red raises, as in the paper; light in the middle, so grey print shows the size."""
+"""Blue lowers, red raises, as in the paper; light in the middle, so that grey print shows the
+size."""
 
 
 VISIBLE = 0.1
-"""Part of the largest effect from which on a pixel's colour is seen."""
+"""Least effect with a visible colour, as a fraction of the largest one."""
 
 
 def plot_effects(
@@ -42,7 +43,7 @@ def plot_effects(
 
     Bars to the right raise the output, hatched bars to the left lower it. `beside` is a second set
     of values with its name (LIME's, the gradient's), drawn as diamonds scaled to the same largest
-    size: such numbers have units of their own.
+    size, because their units differ.
     """
     ax = axes_or_current(ax)
     middle = 0.5 * (lower + upper)
@@ -77,8 +78,8 @@ def plot_heat_map(
     label: str = "effect",
     image: Any = None,
 ) -> Axes:
-    """Values of pixels: red raises, blue with a dash lowers (in grey print the dash tells them
-    apart); the image's outline is drawn over them."""
+    """Values of pixels: red raises, blue with a dash lowers (the dash distinguishes them in grey
+    print); the image's outline is drawn on top."""
     ax = axes_or_current(ax)
     shape = image_shape(shape, values.size)
     largest = float(np.abs(values).max()) or 1.0
@@ -101,13 +102,13 @@ LOOKS = (
     ("white", "", "cannot move"),
     ("#DDDDDD", "", "not in the reason"),
     (DARK, "", "in the reason"),
-    (LIGHT, "////", "in it, perhaps superfluous"),
+    (LIGHT, "////", "in the reason, possibly superfluous"),
 )
-"""Colour, hatch and name of a feature's part in a reason, by the numbers of `plot_kept_features`;
-light, dark and hatched, so that grey print tells them apart."""
+"""Colour, hatch and name for each number in the marks of `plot_kept_features`; light, dark and
+hatched, to be distinguishable in grey print."""
 
 MAX_COLUMNS = 30
-"""Features whose names are shown."""
+"""Largest number of feature names."""
 
 
 def plot_kept_pixels(
@@ -142,7 +143,7 @@ def plot_kept_features(
     *,
     title: str = "",
 ) -> Axes:
-    """One row per point, one column per feature; `marks` (points, features) place in `LOOKS`."""
+    """One row per point, one column per feature; `marks` (points, features) index `LOOKS`."""
     ax = axes_or_current(ax)
     from matplotlib.patches import Patch
 

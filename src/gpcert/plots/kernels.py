@@ -1,4 +1,4 @@
-"""A kernel in one dimension, with what the engine knows of it over an interval."""
+"""A kernel in one dimension, with the engine's bounds of it over an interval."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from gpcert.regions.scaled import ScaledCells
 from gpcert.utils.optional_imports import Axes
 
 GRID = 241
-"""Places of the interval at which curves are drawn."""
+"""Number of points of the interval at which curves are evaluated."""
 
 MARGIN = 0.3
-"""Of the interval's width: how far the kernel alone is drawn beyond it on both sides."""
+"""Margin on both sides in which only the kernel is drawn, as a fraction of the width."""
 
 
 @dataclass(frozen=True, eq=False)
 class KernelLines:
-    """k(., z) at the places x (n,), and the curves that the engine proves to be on either side.
+    """k(., z) at the points x (n,), and proved lower and upper curves.
 
     `under` and `over` are the paper's: affine in the kernel's carriers phi, so they need not be
     straight in x; infinite for a kernel without lines. `taylor_under` and `taylor_over` are the
-    second-order enclosure of the function k(., z); infinite where it has none. The curves are
+    second-order enclosure of the function k(., z); infinite if there is none. The curves are
     certified for the whole interval; their values at x are computed in plain floating point, up to
     a few roundings.
     """
@@ -47,9 +47,9 @@ class KernelLines:
 
 
 def kernel_lines(kernel: Kernel, interval: Any, point: Any, count: int = GRID) -> KernelLines:
-    """The curves of k(., point) over `interval = (low, high)` at so many places.
+    """The curves of k(., point) over `interval = (low, high)` at `count` points.
 
-    The interval is of the first input; a point with several inputs holds the others at its own.
+    The interval is that of the first input; other inputs are fixed at those of `point`.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> lines = kernel_lines(SquaredExponential(1.0), (0.5, 1.5), 0.0, count=5)
@@ -77,7 +77,7 @@ def kernel_lines(kernel: Kernel, interval: Any, point: Any, count: int = GRID) -
 def _paper_curves(
     kernel: Kernel, region: Box, z: np.ndarray, x: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The lines of the whole interval, evaluated at x by the carriers of the cells {x}.
+    """The lines of the whole interval, evaluated at x with the carriers of the cells {x}.
 
     The minimum of `slope phi` over a cell that is one point is its value there.
     """
@@ -127,7 +127,7 @@ def plot_kernel_lines(
     """Draw k(., point), the paper's lines under and over it on the interval and its Taylor band.
 
     See `kernel_lines`. Black: the kernel; dashed: the paper's lines; the light band with dotted
-    rims: the second-order enclosure, whatever degree it takes there. A dot marks the point z.
+    edges: the second-order enclosure, of any degree. A dot marks the point z.
     """
     lines = kernel_lines(kernel, interval, point)
     ax = axes_or_current(ax)
@@ -153,6 +153,6 @@ def plot_kernel_lines(
         ax.plot([z[0]], [height], color="#222222", marker="o", markersize=4, linestyle="none")
     ax.set_xlim(wide[0], wide[-1])
     size = float(np.abs(lines.value).max())
-    if np.ptp(ax.get_ylim()) < 1e-6 * size:  # it does not vary: not an axis of its roundings
+    if np.ptp(ax.get_ylim()) < 1e-6 * size:  # constant: do not scale the axis to rounding errors
         ax.set_ylim(float(lines.value[0]) - size, float(lines.value[0]) + size)
     return titled(ax, "x", "", legend)

@@ -1,4 +1,4 @@
-"""An optimum in its domain, and the regret that is left."""
+"""An optimum in its domain, and the remaining regret."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gpcert.regions import region_from_dict
 from gpcert.utils.optional_imports import Axes
 
 MAX_FEATURES = 40
-"""Features that are drawn, the first ones of more."""
+"""Largest number of features; of more the first ones are drawn."""
 
 POINT: dict[str, Any] = {"marker": "D", "s": 46, "color": ACCENT, "edgecolors": "black"}
 
 
 def plot_optimum(ax: Axes | None, optimum: Optimum) -> Axes:
-    """One row per feature that is free: where the best point lies between the ends of the domain,
-    and where kept boxes do; the title says the value at it and the proved bound."""
+    """One row per free feature: the positions of the best point and of the remaining boxes in the
+    domain; the title gives the value and the proved bound."""
     ax = axes_or_current(ax)
     if optimum.x is None:
         raise InputError("plot: no point was evaluated before the budget ended")
@@ -49,7 +49,7 @@ def plot_optimum(ax: Axes | None, optimum: Optimum) -> Axes:
 
 
 def plot_regret(ax: Axes | None, regret: RegretBound) -> Axes:
-    """The best observed bound and what the domain may hold beyond it."""
+    """The best observed bound, and the proved bound over the domain."""
     ax = axes_or_current(ax)
     ends = [regret.observed, regret.domain]
     low, high = room_around(ends)

@@ -1,4 +1,4 @@
-"""Colours and line styles: told apart by colour-blind readers and in black and white print."""
+"""Colours and line styles, distinguishable for colour-blind readers and in black and white."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpcert.certificates import Status
 
 @dataclass(frozen=True)
 class Look:
-    """How a region of one status is drawn; the line style repeats what the colour says."""
+    """The style of a status; the line style repeats the information of the colour."""
 
     colour: str
     line: Literal["-", "--", ":"]
@@ -29,8 +29,8 @@ CLASS_PALETTE = (
     *("#77AADD", "#EEDD88", "#FFAABB", "#BBCC33", "#99DDFF"),
     *("#AAAA00", "#44BB99", "#EE8866", "#DDDDDD"),
 )
-"""Several classes: "light" of Tol (2021), *Colour schemes*, for areas; the first ones are those
-that are farthest from the colours of a status. Classes beyond the ninth share colours."""
+"""Several classes: "light" of Tol (2021), *Colour schemes*, for areas; the first ones
+differ most from the colours of a status. Classes beyond the ninth share colours."""
 
 PROBABILITY_COLOURS = "PuOr"
 """Purple to orange: diverging, and safe for red-green blindness."""
