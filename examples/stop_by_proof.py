@@ -8,10 +8,10 @@ from gpcert.kernels import SquaredExponential
 from gpcert.models import GPRegressor
 
 
-def objective(X):
+def objective(X: np.ndarray) -> np.ndarray:
     """Two hills; the higher one, of height 1, lies at (0.7, 0.6)."""
     hills = [((0.7, 0.6), 1.0), ((0.25, 0.3), 0.8)]
-    return sum(h * np.exp(-30.0 * np.sum((X - c) ** 2, axis=-1)) for c, h in hills)
+    return np.sum([h * np.exp(-30.0 * np.sum((X - c) ** 2, axis=-1)) for c, h in hills], axis=0)
 
 
 SQUARE, WANTED = [(0.0, 1.0), (0.0, 1.0)], 0.02
