@@ -174,10 +174,10 @@ USES: Mapping[str, tuple[str, ...]] = {
 """Options that each method uses."""
 
 
-def _refuse_unused(method: AttackName, given: Mapping[str, Any]) -> None:
+def _refuse_unused(method: AttackName, values: Mapping[str, Any]) -> None:
     """An `InputError` for an option that the method does not use."""
     defaults = {"restarts": Effort().restarts, "iterations": Effort().iterations, "random_state": 0}
-    for name, value in given.items():
+    for name, value in values.items():
         if name not in USES[method] and value != defaults[name]:
             others = ", ".join(repr(other) for other in USES if name in USES[other])
             raise InputError(

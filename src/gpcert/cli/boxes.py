@@ -90,8 +90,8 @@ class BoxQuestion:
     rtol: Annotated[float | None, option("the same, relative to the size of the bound")] = None
 
     @property
-    def near(self) -> bool:
-        """Whether boxes are split."""
+    def has_tolerance(self) -> bool:
+        """Whether boxes are split, down to a tolerance."""
         return self.tol is not None or self.rtol is not None
 
 
@@ -114,10 +114,10 @@ class EffortOptions:
         """Check the number of processes before files are read."""
         options.check_jobs(self.jobs)
 
-    def budget(self, near: bool) -> gpcert.Budget:
+    def budget(self, has_tolerance: bool) -> gpcert.Budget:
         """The limits; without a tolerance there is no time limit by default."""
-        usual = gpcert.Budget().seconds if near else None
-        seconds = usual if self.seconds is None else self.seconds
+        default = gpcert.Budget().seconds if has_tolerance else None
+        seconds = default if self.seconds is None else self.seconds
         return gpcert.Budget(seconds, self.boxes, 1e9 * self.memory)
 
 
@@ -184,7 +184,7 @@ def boxes(
         affine=question.affine,
         tol=question.tol,
         rtol=question.rtol,
-        budget=effort.budget(question.near),
+        budget=effort.budget(question.has_tolerance),
         backend=effort.backend,
         out=paths.streamed(names),
         n_jobs=effort.jobs,
@@ -192,7 +192,7 @@ def boxes(
     )
     _show(bounds)
     paths.write(bounds)
-    within = bounds.complete and (bounds.converged or not question.near)
+    within = bounds.complete and (bounds.converged or not question.has_tolerance)
     raise typer.Exit(ExitCode.PROVED if within else ExitCode.UNDECIDED)
 
 

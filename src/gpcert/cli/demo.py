@@ -176,7 +176,7 @@ def _spread(posterior: gpcert.Posterior, X: np.ndarray, count: int) -> list[int]
 
 
 IMAGE_SHAPE = (8, 8)
-PIXELS_AN_INCH = 110
+PIXELS_PER_INCH = 110
 
 
 def draw(
@@ -199,7 +199,7 @@ def draw(
     )
     if shown:
         _draw_digits(right, digits, shown)
-    figure.savefig(path, dpi=PIXELS_AN_INCH)
+    figure.savefig(path, dpi=PIXELS_PER_INCH)
 
 
 def _draw_digits(figure: Any, digits: Study, shown: Sequence[tuple[int, gpcert.Radius]]) -> None:

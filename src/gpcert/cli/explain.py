@@ -14,7 +14,7 @@ from rich.text import Text
 import gpcert
 from gpcert.cli import options
 from gpcert.cli.files import Points, read_points
-from gpcert.cli.reading import features_of, named, parts_of, quantity_of
+from gpcert.cli.reading import features_of, label_from_text, parts_of, quantity_of
 from gpcert.cli.results import Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, option, say, say_written, table
 from gpcert.errors import InputError
@@ -222,7 +222,7 @@ def _features(
     result = replace(record, labels=points.labels)
     label = result.outputs[-1]
     if question.label is not None:
-        label = named(
+        label = label_from_text(
             "--class", question.label, [each for each in result.outputs if each is not None]
         )
     result = result.mean() if question.mean else result
@@ -255,9 +255,9 @@ def _settled(answer: Any) -> bool:
 
 def _cells(answer: Any) -> list[RenderableType]:
     if isinstance(answer, gpcert.explain.Reason):
-        from gpcert.explain.arguments import shown
+        from gpcert.explain.arguments import listed_names
 
-        names = shown(answer.feature_names) if answer.found else "no reason"
+        names = listed_names(answer.feature_names) if answer.found else "no reason"
         details = [names, str(len(answer.undecided)), str(len(answer.steps))]
     elif not answer.betas:  # the decision at x is not proved
         details = ["not known", "not known", "", ""]

@@ -16,8 +16,8 @@ from gpcert.cli.files import Points, load_model, read_points
 from gpcert.cli.reading import (
     domain_of,
     features_of,
+    label_from_text,
     label_of,
-    named,
     numbers_of,
     parts_of,
     per_feature,
@@ -205,7 +205,7 @@ class Decision:
             return dict(vars(self))
 
         def label(name: str) -> Any:
-            return named("--class-weight", name, model.labels)
+            return label_from_text("--class-weight", name, model.labels)
 
         weights = numbers_of("--class-weight", self.class_weight, label)
         return {**vars(self), "class_weight": weights}

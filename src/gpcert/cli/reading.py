@@ -137,10 +137,10 @@ def label_of(text: str | None, model: Model, quantity: Any = None) -> Any:
         for label in range_question(model, QuantityRequest(quantity)).labels
         if label is not None
     ]
-    return named("--class", text, labels)
+    return label_from_text("--class", text, labels)
 
 
-def named(option: str, text: str, labels: Any) -> Any:
+def label_from_text(option: str, text: str, labels: Any) -> Any:
     """The label with this text."""
     matches = [label for label in labels if str(label) == text]
     if len(matches) != 1:

@@ -40,7 +40,7 @@ LARGEST_TABLE = 50
 """Largest number of printed rows; files hold all rows."""
 
 KINDS = {".png", ".svg", ".pdf"}
-PIXELS_AN_INCH = 130
+PIXELS_PER_INCH = 130
 WIDTH, HEIGHT = 6.4, 4.4
 
 
@@ -69,7 +69,7 @@ class Picture:
 
             figure = new_figure(WIDTH, HEIGHT)
             draw(figure.subplots())
-            figure.savefig(self.plot, dpi=PIXELS_AN_INCH)
+            figure.savefig(self.plot, dpi=PIXELS_PER_INCH)
             say_written(self.plot, place=place)
 
 

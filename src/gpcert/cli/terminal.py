@@ -189,8 +189,8 @@ def exit_code(table: gpcert.CertificateTable) -> ExitCode:
 
 def settled(table: RecordTable[Any]) -> ExitCode:
     """0 if every search ended within its tolerance, 2 if some did not (or are missing)."""
-    good = table.complete and all(row.reason is gpcert.StopReason.CONVERGED for row in table)
-    return ExitCode.PROVED if good else ExitCode.UNDECIDED
+    converged = table.complete and all(row.reason is gpcert.StopReason.CONVERGED for row in table)
+    return ExitCode.PROVED if converged else ExitCode.UNDECIDED
 
 
 class Commands(TyperGroup):

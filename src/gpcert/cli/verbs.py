@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import gpcert
 from gpcert.cli import options
 from gpcert.cli.files import Points, load_model, read_labels
-from gpcert.cli.reading import label_of, named, quantity_of, radii_of
+from gpcert.cli.reading import label_from_text, label_of, quantity_of, radii_of
 from gpcert.cli.results import ENDS, Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, exit_code, option
 from gpcert.errors import InputError
@@ -255,7 +255,7 @@ def safety(
     model, points, arguments = inputs.read(ball, decision, search)
     row = 0
     if point is not None:
-        row = points.labels.index(named("--point", point, points.labels))
+        row = points.labels.index(label_from_text("--point", point, points.labels))
     del arguments["n_jobs"]
     result = gpcert.safety_curve(
         model,
@@ -384,7 +384,7 @@ def _labels(path: Path, model: Model, points: Points) -> list[Any]:
             return [float(label) for label in texts]
         except ValueError as error:
             raise InputError(f"{path}: expected numbers, one per line ({error})") from error
-    return [named("--labels", label, model.labels) for label in texts]
+    return [label_from_text("--labels", label, model.labels) for label in texts]
 
 
 def _test_point(row: TestPoint) -> list[RenderableType]:

@@ -27,19 +27,19 @@ MAX_SHOWN = 8
 """Largest number of features that a text names; of more it gives the first ones and the number."""
 
 
-def named(names: tuple[str, ...] | None, dim: int) -> tuple[str, ...]:
+def feature_labels(names: tuple[str, ...] | None, dim: int) -> tuple[str, ...]:
     """The model's names of its features, or x0, x1, ...
 
-    >>> named(None, 2), named(("age", "bmi"), 2)
+    >>> feature_labels(None, 2), feature_labels(("age", "bmi"), 2)
     (('x0', 'x1'), ('age', 'bmi'))
     """
     return tuple(f"x{j}" for j in range(dim)) if names is None else tuple(map(str, names))
 
 
-def shown(names: tuple[str, ...]) -> str:
+def listed_names(names: tuple[str, ...]) -> str:
     """The first few names, and the number of all if there are more.
 
-    >>> shown(("a", "b")), shown(())
+    >>> listed_names(("a", "b")), listed_names(())
     ('a, b', 'none')
     """
     if not names:
@@ -68,7 +68,7 @@ Moves = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]
 """Features that move (F,), their radii (F,) or (n, F), and the bounds of the valid inputs."""
 
 
-def read_some(model: Model, X: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
+def read_labelled_points(model: Model, X: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     """One point or several as (n, d), and their labels: the index of a data frame, or 0, 1, ..."""
     try:
         single = isinstance(X, Mapping) or np.ndim(X) == 1

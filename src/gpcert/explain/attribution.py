@@ -14,7 +14,13 @@ from gpcert.api.options import read_seed, verb
 from gpcert.certificates import Record
 from gpcert.certificates.text import MAX_ROWS, TextTable
 from gpcert.errors import InputError
-from gpcert.explain.arguments import named, output_index, output_labels, predictions, read_some
+from gpcert.explain.arguments import (
+    feature_labels,
+    output_index,
+    output_labels,
+    predictions,
+    read_labelled_points,
+)
 from gpcert.numerics.arrays import whole_number
 from gpcert.plots.explanations import plot_effects, plot_heat_map
 from gpcert.utils.optional_imports import Axes, DataFrame, optional
@@ -169,7 +175,7 @@ def lime(
     """
     tabular = optional("lime.lime_tabular", "LIME")
     posterior = as_posterior(model)
-    points, rows = read_some(posterior, X)
+    points, rows = read_labelled_points(posterior, X)
     seed = read_seed(random_state)
     whole_number("n_samples", n_samples, 2)
     data = (
@@ -177,7 +183,7 @@ def lime(
     )
     labels = output_labels(posterior)
     regression = predictions(posterior, points[:1]).shape[1] == 1
-    names = named(posterior.feature_names, posterior.dim)
+    names = feature_labels(posterior.feature_names, posterior.dim)
     values = np.zeros((len(points), len(labels), posterior.dim))
     for k in range(len(labels)):
         explainer = tabular.LimeTabularExplainer(
@@ -189,15 +195,15 @@ def lime(
             random_state=seed,
         )
         for i, x in enumerate(points):
-            found = explainer.explain_instance(
+            explanation = explainer.explain_instance(
                 x,
                 lambda Z, k=k: predictions(posterior, Z)[:, k],
                 num_features=posterior.dim,
                 num_samples=n_samples,
             )
-            for feature, weight in found.as_map()[1]:
+            for feature, weight in explanation.as_map()[1]:
                 values[i, k, feature] = weight
-        if not regression and len(labels) == 2:  # of two classes one says all
+        if not regression and len(labels) == 2:  # of two classes, the values differ in sign only
             values[:, 1] = -values[:, 0]
             break
     return Attribution("LIME weight", points, values, labels, names, rows)

@@ -23,7 +23,7 @@ from gpcert.certificates import Interval
 from gpcert.certificates.record import Searched
 from gpcert.certificates.text import MAX_ROWS, TextTable, above, interval_text
 from gpcert.errors import InputError
-from gpcert.explain.arguments import features_seen, named, read_moves, read_some
+from gpcert.explain.arguments import feature_labels, features_seen, read_labelled_points, read_moves
 from gpcert.explain.attribution import PerFeature
 from gpcert.explain.sides import Effort, Intervals, Sides, one_sided_ranges
 from gpcert.model.committee import Model
@@ -212,7 +212,7 @@ def effects(
     """
     start = time.perf_counter()
     posterior = as_posterior(model)
-    points, labels = read_some(posterior, X)
+    points, labels = read_labelled_points(posterior, X)
     specification = RegionSpecification(
         radius, relative, features=features, domain=domain, scale=scale
     )
@@ -237,7 +237,7 @@ def effects(
     least, most = np.zeros(shape), np.zeros(shape)
     for target, values in zip((least, most), bounds, strict=True):
         target[:, :, moving] = np.where(fixed[:, None], 0.0, np.moveaxis(values, 2, 1))
-    names = named(posterior.feature_names, posterior.dim)
+    names = feature_labels(posterior.feature_names, posterior.dim)
     return Effects(
         X=points,
         lower=least,

@@ -162,16 +162,18 @@ def pixel_budget(
     started = time.perf_counter()
     posterior = as_posterior(model)
     point = read_x(posterior, x, "ask for one point at a time")
-    whole = region_around(posterior, point, RegionSpecification.read(options, radius, region))
+    full_region = region_around(posterior, point, RegionSpecification.read(options, radius, region))
     accuracy, settings = Accuracy.read(tol, rtol), SearchSettings.read(options)
-    gap, counts = _gap(posterior, point), _betas(betas, len(whole.free))
+    gap, counts = _gap(posterior, point), _betas(betas, len(full_region.free))
     order = np.zeros(0, dtype=int)
     if gap.undecided is None:
-        order = ranked_features(posterior, point, whole, ranking, gap.label, settings.random_state)
+        order = ranked_features(
+            posterior, point, full_region, ranking, gap.label, settings.random_state
+        )
     else:
         counts = []  # there is no decision to flip
     with progress_line(options.get("progress")) as line:
-        search = _Search(gap, point, whole, order, gap.tolerance(accuracy), settings, line)
+        search = _Search(gap, point, full_region, order, gap.tolerance(accuracy), settings, line)
         least = search.run(counts)
     rows = {beta: search.known[beta] for beta in counts if beta in search.known}
     safe = [beta for beta, row in search.known.items() if gap.lower(row) > 0]
@@ -191,7 +193,7 @@ def pixel_budget(
         reason=gap.undecided or (early[-1] if early else StopReason.CONVERGED),
         boxes=sum(row.boxes for row in search.known.values()),
         seconds=time.perf_counter() - started,
-        region=whole.describe(),
+        region=full_region.describe(),
         method=settings.method.name,
         model=posterior.fingerprint,
     )

@@ -25,11 +25,11 @@ from gpcert.certificates.schema import like
 from gpcert.certificates.text import TextTable, region_text
 from gpcert.errors import InputError
 from gpcert.explain.arguments import (
+    feature_labels,
     importance_by_gradient,
-    named,
+    listed_names,
     read_order,
     region_around,
-    shown,
     with_free,
 )
 from gpcert.model.committee import Model
@@ -136,7 +136,7 @@ class Reason(Searched, kind="reason"):
                 return "none: all points of the region have one decision (proved)"
             return f"none known: {only.reason.value}"
         what = "fixed at x, prove" if self.what == "sufficient" else "changed alone, flip"
-        return f"{shown(self.feature_names)}: {what} the decision {self.decision}"
+        return f"{listed_names(self.feature_names)}: {what} the decision {self.decision}"
 
     def check(self) -> None:
         super().check()
@@ -319,9 +319,9 @@ def contrastive(
     with progress_line(options.get("progress")) as line:
         search = _Search(model, x, RegionSpecification.read(options, radius, region), options, line)
         items = search.ordered(order)
-        whole = search.status(items)
-        if whole is not Status.NOT_ROBUST:
-            nothing = MinimalSubset([], [], [] if whole is Status.ROBUST else list(items))
+        verdict = search.status(items)
+        if verdict is not Status.NOT_ROBUST:
+            nothing = MinimalSubset([], [], [] if verdict is Status.ROBUST else list(items))
             return search.reason("contrastive", nothing, items)
         # features that the first counter-example does not change are not needed
         changed, _ = search.known[-1]
@@ -403,7 +403,7 @@ class _Search:
 
     def reason(self, kind: str, subset: MinimalSubset, items: list[int]) -> Reason:
         """The record of the result."""
-        names = named(self.model.feature_names, self.model.dim)
+        names = feature_labels(self.model.feature_names, self.model.dim)
         chosen = tuple(sorted(subset.kept))
         reason = StopReason.DECIDED
         if self.ended is StopReason.INTERRUPTED or (self.ended and subset.undecided):

@@ -78,10 +78,10 @@ class Effort:
         """End time of the call: threads do not see the deadline of the thread that starts them."""
         return min(self.settings.budget.ends(self.start), deadline())
 
-    def share(self, part: int, whole: int) -> Budget:
-        """The budget of boxes for `part` of `whole` questions; the time limit is `end`."""
+    def share(self, part: int, total: int) -> Budget:
+        """The budget of boxes for `part` of `total` questions; the time limit is `end`."""
         boxes = self.settings.budget.boxes
-        box_limit = None if boxes is None else max(1, boxes * part // whole)
+        box_limit = None if boxes is None else max(1, boxes * part // total)
         return replace(self.settings.budget, seconds=None, boxes=box_limit)
 
 

@@ -18,7 +18,7 @@ from gpcert.plots.axes import (
     image_shape,
     legend_above,
     name_rows,
-    room_around,
+    padded_limits,
 )
 from gpcert.plots.optima import plot_optimum, plot_regret
 from gpcert.plots.style import ACCENT, DARK, LIGHT, LOOKS, PROBABILITY_COLOURS
@@ -61,7 +61,7 @@ def plot_range(
     inner = np.array([[r.minimum.upper, r.maximum.lower] for r in ranges])
     nominal = np.array([np.nan if r.nominal is None else r.nominal for r in ranges])
     level = np.nan if threshold is None else threshold
-    low, high = room_around([*outer.ravel(), *inner.ravel(), *nominal, level])
+    low, high = padded_limits([*outer.ravel(), *inner.ravel(), *nominal, level])
     shown, rows = np.clip(outer, low, high), np.arange(len(ranges))
     bar: Any = {"color": LIGHT, "edgecolor": DARK, "linewidth": 1.2}  # one of no width is a line
     ax.barh(rows, shown[:, 1] - shown[:, 0], HEIGHT, shown[:, 0], **bar, label="proved: all values")
@@ -146,7 +146,7 @@ def plot_certificates(
     lower = np.array([c.margin.lower for c in rows])
     upper = np.array([c.margin.upper for c in rows])
     at_x = np.array([np.nan if c.margin_at_x is None else c.margin_at_x for c in rows])
-    low, high = room_around([0.0, *lower, *upper, *at_x])
+    low, high = padded_limits([0.0, *lower, *upper, *at_x])
     start = np.clip(lower, low, high)
     for status, look in LOOKS.items():
         positions = np.array([k for k, c in enumerate(rows) if c.status is status], dtype=int)
@@ -181,7 +181,7 @@ def plot_radii(ax: Axes | None, radii: Sequence[Radius], labels: Sequence[Any]) 
     rows = list(radii)
     _checked("radii", rows, labels)
     lower, upper = np.array([r.lower for r in rows]), np.array([r.upper for r in rows])
-    _, high = room_around([0.0, *lower, *upper])
+    _, high = padded_limits([0.0, *lower, *upper])
     rank, known = np.arange(len(rows)), np.isfinite(upper)
     end, start = np.where(known, upper, high), np.minimum(lower, high)
     proved, refuted = LOOKS[Status.ROBUST], LOOKS[Status.NOT_ROBUST]
@@ -248,9 +248,9 @@ def _ranges(ax: Axes | None, table: RangeTable) -> Axes:
 PICTURES: dict[str, Callable[..., Any]] = {
     "certificate": plot_certificate,
     "certificates": lambda ax, table: plot_certificates(ax, table.rows, table.labels),
-    "prediction_range": lambda ax, found: plot_range(ax, [found]),
+    "prediction_range": lambda ax, record: plot_range(ax, [record]),
     "prediction_ranges": _ranges,
-    "radius": lambda ax, found: plot_radii(ax, [found], [""]),
+    "radius": lambda ax, record: plot_radii(ax, [record], [""]),
     "optimum": plot_optimum,
     "regret_bound": plot_regret,
     "radii": lambda ax, table: plot_radii(ax, table.rows, table.labels),

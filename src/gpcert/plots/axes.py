@@ -16,7 +16,7 @@ MAX_NAMES, LONGEST_NAME = 25, 28
 MIN_ROWS = 3
 """Least number of rows that a plot has space for, so that a single bar does not fill it."""
 
-ROOM = 0.08
+MARGIN_FRACTION = 0.08
 """Margin on both sides as a fraction of the width, so that marks are not cut."""
 
 
@@ -104,14 +104,14 @@ def legend_above(
     )
 
 
-def room_around(values: Iterable[float]) -> tuple[float, float]:
+def padded_limits(values: Iterable[float]) -> tuple[float, float]:
     """Limits of an axis that shows all finite values with a margin, also for a single value.
 
-    >>> room_around([0.0, 1.0, float("inf")])
+    >>> padded_limits([0.0, 1.0, float("inf")])
     (-0.08, 1.08)
     """
     finite = np.array([value for value in values if np.isfinite(value)])
     low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
     size = max(abs(low), abs(high)) or 1.0
-    room = max(ROOM * (high - low), 0.02 * size)
-    return float(low - room), float(high + room)
+    margin = max(MARGIN_FRACTION * (high - low), 0.02 * size)
+    return float(low - margin), float(high + margin)

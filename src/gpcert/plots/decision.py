@@ -192,9 +192,9 @@ def _draw_surface(
 ) -> None:
     """Fill the rectangle around the points (n, 2)."""
     low, high = points.min(0), points.max(0)
-    room = 0.06 * np.maximum(high - low, 1e-9)  # a margin around what is drawn; never empty
+    margin = 0.06 * np.maximum(high - low, 1e-9)  # a margin around what is drawn; never empty
     side = CLASS_GRID if areas else GRID
-    axes = np.linspace(low - room, high + room, side).T
+    axes = np.linspace(low - margin, high + margin, side).T
     grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
     scores = model.scores(grid) if isinstance(model, Committee) else model.prediction(grid)
     values = scores.reshape(side, side, -1)

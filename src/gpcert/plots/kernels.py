@@ -133,8 +133,8 @@ def plot_kernel_lines(
     ax = axes_or_current(ax)
     z = np.atleast_1d(np.asarray(point, dtype=np.float64))
     low, high = lines.x[0], lines.x[-1]
-    room = MARGIN * (high - low)
-    wide = np.linspace(low - room, high + room, GRID)
+    margin = MARGIN * (high - low)
+    wide = np.linspace(low - margin, high + margin, GRID)
     places = np.concatenate([wide[:, None], np.tile(z[1:], (GRID, 1))], axis=1)
     ax.plot(wide, kernel.value(places, z[None, :])[:, 0], color="#999999", linewidth=1.0)
     taylor = (lines.taylor_under, lines.taylor_over)

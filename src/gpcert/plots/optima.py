@@ -8,7 +8,7 @@ import numpy as np
 
 from gpcert.certificates import Optimum, RegretBound
 from gpcert.errors import InputError
-from gpcert.plots.axes import axes_or_current, legend_above, name_rows, room_around
+from gpcert.plots.axes import axes_or_current, legend_above, name_rows, padded_limits
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.regions import region_from_dict
 from gpcert.utils.optional_imports import Axes
@@ -52,7 +52,7 @@ def plot_regret(ax: Axes | None, regret: RegretBound) -> Axes:
     """The best observed bound, and the proved bound over the domain."""
     ax = axes_or_current(ax)
     ends = [regret.observed, regret.domain]
-    low, high = room_around(ends)
+    low, high = padded_limits(ends)
     shown = np.clip(ends, low, high)
     ax.barh([0], [shown[1] - shown[0]], 0.4, [shown[0]], color=LIGHT, edgecolor=DARK)
     first, second = ("LCB", "UCB") if regret.side == "maximum" else ("UCB", "LCB")

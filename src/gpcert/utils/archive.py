@@ -38,12 +38,12 @@ _UNREADABLE = (
     TypeError,
     AttributeError,
     ArithmeticError,
-    RuntimeError,  # encrypted; NotImplementedError: a method that zipfile does not know
+    RuntimeError,  # encrypted; NotImplementedError: an unsupported compression method
     struct.error,
     zlib.error,
     zipfile.BadZipFile,
 )
-"""What the standard library raises on broken archives (found by flipping bytes)."""
+"""Exceptions of the standard library for corrupt archives (determined by flipping bytes)."""
 
 _NPY = re.compile(
     r"\{'descr': '([<>|][a-zA-Z][0-9]{1,9})', 'fortran_order': (True|False), "
@@ -62,12 +62,13 @@ PIECE = 2**20
 """Bytes unpacked at a time."""
 
 DEEPEST = 200
-"""Nesting of lists and objects: a kernel inside a kernel takes three levels, a record six."""
+"""Deepest nesting of lists and objects: a kernel inside a kernel needs three levels, a record
+six."""
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """Where an array is and what it claims to be; its size has been checked."""
+    """Position and declared type of an array; its size is checked."""
 
     info: zipfile.ZipInfo
     dtype: np.dtype
@@ -81,13 +82,13 @@ class _Entry:
 
 
 class Archive:
-    """An open `.npz`: its directory has been read and checked, its arrays have not."""
+    """An open `.npz`: its directory is read and checked, its arrays are not."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._zip = zipfile.ZipFile(stream)
         length = stream.seek(0, 2)
         infos = self._zip.infolist()
-        # members that share their bytes are how small files unpack to huge ones
+        # members that share bytes would let a small file unpack to a huge one
         if sum(info.compress_size for info in infos) > length:
             raise InputError("expected arrays that are all in the file")
         self._members: dict[str, zipfile.ZipInfo] = {}
@@ -104,9 +105,9 @@ class Archive:
         return list(self._members)
 
     def shapes(self, names: Collection[str], kinds: Collection[str]) -> dict[str, Shape]:
-        """Shapes of the arrays with these names, of which only the first bytes are read.
+        """Shapes of the arrays with these names, from their first bytes.
 
-        `kinds` are the types that they may have, as in "f8" or "u1".
+        `kinds` are the allowed types, as in "f8" or "u1".
         """
         return {name: self._entry(name, kinds).shape for name in names}
 
@@ -117,7 +118,7 @@ class Archive:
         return flat.reshape(entry.shape, order="F" if entry.fortran else "C")
 
     def text(self, name: str) -> str:
-        """Unpack an array that is one text of bounded length."""
+        """Unpack an array that holds one text of bounded length."""
         entry = self._entry(name, ("U",))
         if entry.shape != () or entry.dtype.itemsize > 4 * LARGEST_HEADER:
             raise InputError(f"{name}: expected one text of at most {LARGEST_HEADER} characters")
@@ -146,7 +147,7 @@ class Archive:
         return entry
 
     def _bytes(self, entry: _Entry) -> bytearray:
-        """The array's bytes; the checksum is compared when the last one has been read."""
+        """The array's bytes; reading the last one checks the checksum."""
         data = bytearray()
         with self._zip.open(entry.info) as stream:
             stream.read(entry.start)
@@ -161,9 +162,9 @@ class Archive:
 
 @contextmanager
 def open_archive(path: str | Path, what: str) -> Iterator[Archive]:
-    """Read an archive; whatever is wrong with the file becomes an `InputError` that names it.
+    """Open an archive; any problem with the file becomes an `InputError` that names it.
 
-    `what` was expected, as in "a file of Posterior.save".
+    `what` is the expected content, as in "a file of Posterior.save".
     """
     try:
         with Path(path).open("rb") as stream:
@@ -176,7 +177,7 @@ def open_archive(path: str | Path, what: str) -> Iterator[Archive]:
 
 
 def write_arrays(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Write the header, which names its "format", and the arrays."""
+    """Write the header, which contains its "format", and the arrays."""
     text = to_json(header)
     with Path(path).open("wb") as stream:
         np.savez_compressed(stream, header=np.array(text), **dict(arrays))
@@ -187,7 +188,7 @@ def read_arrays(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read what `write_arrays` wrote with one of the formats; never executes code from the file.
 
-    `checks`, by format, see names and shapes before any array is unpacked.
+    `checks`, by format, verify names and shapes before any array is unpacked.
     """
     with open_archive(path, "a file of Posterior.save") as archive:
         header = from_json(archive.text("header"))
@@ -207,7 +208,7 @@ def fingerprint(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> 
     >>> fingerprint({"format": "x"}, {"points": np.zeros((1, 1))})
     'a1453cf889dc529a'
     """
-    # labels that files cannot hold, such as dates, still tell models apart
+    # labels that files cannot hold, such as dates, still distinguish models
     text = json.dumps(header, sort_keys=True, default=repr)
     digest = hashlib.sha256(text.encode())
     for name in sorted(arrays):
@@ -233,7 +234,7 @@ def _check_packing(info: zipfile.ZipInfo) -> None:
 
 
 def _npy_header(stream: IO[bytes]) -> tuple[str, int]:
-    """The text that describes an array, and where its numbers start."""
+    """The header text of an array, and the offset of its numbers."""
     magic = stream.read(8)
     size = {b"\x01\x00": 2, b"\x02\x00": 4, b"\x03\x00": 4}.get(magic[6:])
     if magic[:6] != b"\x93NUMPY" or size is None:
@@ -261,7 +262,7 @@ def from_json(text: str) -> Any:
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """The JSON text that `from_json` reads, floats exact; in ASCII, so that any console shows it.
+    """The JSON text that `from_json` reads, floats exact; in ASCII, for any console.
 
     >>> to_json({"a": 0.1})
     '{"a": 0.1}'
@@ -279,7 +280,7 @@ def _check(value: Any, depth: int) -> None:
         for item in value.values() if isinstance(value, dict) else value:
             _check(item, depth - 1)
     elif isinstance(value, float):
-        if not math.isfinite(value):  # a literal such as 1e999, or a number that was not spelled
+        if not math.isfinite(value):  # a literal such as 1e999, or NaN
             raise InputError(f"expected numbers of float64, got {value!r}")
     elif not (value is None or isinstance(value, str | int)):
         raise InputError(
