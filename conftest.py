@@ -23,7 +23,6 @@ NEEDED = {
     "adapters/jax_*": ("jax",),
     "adapters/gpjax_*": ("gpjax", "jax"),
     "adapters/tinygp_*": ("tinygp", "jax"),
-    "optuna": ("optuna",),
 }
 """Modules that cannot be imported without these libraries."""
 

@@ -23,11 +23,11 @@ from gpcert.kernels import Matern
 from gpcert.models import GPRegressor
 from gpcert.utils.optional_imports import library
 
-terminator: Any = library("optuna.terminator")
 
-
-class CertifiedRegretBound(terminator.BaseImprovementEvaluator):
+class CertifiedRegretBound:
     """`max UCB over the search space - max LCB over the trials`, proved, in units of the objective.
+
+    It counts as an `optuna.terminator.BaseImprovementEvaluator` once the first one is made.
 
     Parameters
     ----------
@@ -48,6 +48,8 @@ class CertifiedRegretBound(terminator.BaseImprovementEvaluator):
         budget: Any = 10.0,
         tol: float = 0.01,
     ) -> None:
+        terminator: Any = library("optuna.terminator")
+        terminator.BaseImprovementEvaluator.register(CertifiedRegretBound)
         self.beta = beta
         self.top_trials_ratio = top_trials_ratio
         self.min_n_trials = min_n_trials

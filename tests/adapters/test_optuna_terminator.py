@@ -36,6 +36,7 @@ def test_the_bound_covers_what_is_left(direction):
     bound = CertifiedRegretBound().evaluate(study.trials, study.direction)
     best = sign * study.best_value
     assert bound >= 0.0 - best  # the optimum is 0
+    assert isinstance(CertifiedRegretBound(), optuna.terminator.BaseImprovementEvaluator)
     assert bound < 3.0
 
 
