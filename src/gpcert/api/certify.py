@@ -13,7 +13,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.compared import read_decision
-from gpcert.api.options import DecisionOptions, SearchSettings, read_x, verb
+from gpcert.api.options import DecisionTableOptions, SearchSettings, read_x, verb
 from gpcert.api.regions import RegionSpecification
 from gpcert.api.rules import Rule, decision_candidates, margin_of
 from gpcert.api.running import margin_text, progress_line
@@ -33,7 +33,7 @@ def certify(
     *,
     region: Region | None = None,
     proof: bool = False,
-    **options: Unpack[DecisionOptions],
+    **options: Unpack[DecisionTableOptions],
 ) -> Certificate:
     """Prove or refute that the decision at x is the decision for every point of a region.
 
@@ -66,7 +66,7 @@ def certify(
     delta, output_norm : regression, the paper's delta-robustness: `||mu(x') - mu(x)||_p <= delta`.
     proof : prepare a proof, which `save("name.cert")` writes and the separate program
         `gpcert-check` checks (docs/certificates.md).
-    budget : 60 seconds by default, as everywhere; see `prediction_range`, also for the others.
+    budget, n_jobs, ... : 60 seconds and one process by default; see `prediction_range`.
 
     The search stops as soon as the property is decided. The decision at x is itself proved; where
     x is too near to a tie for that, nothing is claimed: the status is UNKNOWN, the reason
@@ -90,7 +90,10 @@ def certify(
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certify_many")
     chosen = RegionSpecification.read(options, radius, region).around(posterior, point)
-    decision, settings = read_decision(options, posterior), SearchSettings.read(options, proof)
+    decision, settings = (
+        read_decision(options, posterior),
+        SearchSettings.of_one_search(options, proof),
+    )
     with progress_line(options.get("progress")) as line:
         progress = Progress(start, lambda state: line.show(margin_text(state)))
         return certify_region(posterior, point, chosen, decision, settings, progress)

@@ -19,8 +19,8 @@ from gpcert.api.domain import domain_of
 from gpcert.api.options import (
     QuantityLike,
     QuantityRequest,
-    SearchOptions,
     SearchSettings,
+    TableOptions,
     one_of,
     verb,
 )
@@ -55,7 +55,7 @@ def maximize(
     tol: float | None = None,
     rtol: float | None = None,
     keep: Literal["best", "all"] = "best",
-    **words: Unpack[SearchOptions],
+    **words: Unpack[TableOptions],
 ) -> Optimum:
     """The largest value of a quantity over a domain: a point, its certified value, and a proved
     bound that no point of the domain exceeds.
@@ -79,7 +79,8 @@ def maximize(
         by default as in `prediction_range`.
     keep : "all" also returns the boxes outside of which no point is as good as `value`:
         `Optimum.kept`. They surround every optimum, near-optimal places too while the gap is wide.
-    budget, backend, random_state, method, variance_bound, progress : as in `prediction_range`.
+    budget, backend, random_state, method, variance_bound, progress, n_jobs : as in
+        `prediction_range`.
 
     Only this side is searched. When the budget ends, or Ctrl-C, the record holds the best point
     and the bound so far, both proved.
@@ -117,7 +118,7 @@ def minimize(
     tol: float | None = None,
     rtol: float | None = None,
     keep: Literal["best", "all"] = "best",
-    **words: Unpack[SearchOptions],
+    **words: Unpack[TableOptions],
 ) -> Optimum:
     """The smallest value of a quantity over a domain; arguments as in `maximize`.
 
@@ -150,7 +151,7 @@ def regret_bound(
     fixed: Mapping[Any, Any] | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[SearchOptions],
+    **words: Unpack[TableOptions],
 ) -> RegretBound:
     """How much better than the best observed point any point of the domain can be, by this model:
     a proved upper bound of `max UCB over the domain - max LCB over the observed points`.
@@ -192,7 +193,7 @@ def recommend(
     fixed: Mapping[Any, Any] | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[SearchOptions],
+    **words: Unpack[TableOptions],
 ) -> RegretBound:
     """The point with the best posterior mean (to within the tolerance, by proof), and how much
     better any point of the domain can be, by this model: `regret_bound` with that point as the only
@@ -232,7 +233,7 @@ def _optimum(
     keep: bool = False,
 ) -> Optimum:
     start, posterior = time.perf_counter(), as_posterior(model)
-    region, settings = domain_of(posterior, bounds, fixed), SearchSettings.read(words)
+    region, settings = domain_of(posterior, bounds, fixed), SearchSettings.of_one_search(words)
     if request.quantity == "band":
         raise InputError("quantity: a band has two ends; maximise 'ucb' or minimise 'lcb'")
     goals = RangeGoals.of(posterior, request, output, side)

@@ -13,7 +13,7 @@ import inspect
 import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
@@ -81,7 +81,7 @@ class SearchOptions(TypedDict, total=False):
 
 
 class TableOptions(SearchOptions, total=False):
-    """Of many points; see `gpcert.certify_many`."""
+    """Of many points, see `gpcert.certify_many`, or of one long search."""
 
     n_jobs: int | None
 
@@ -95,7 +95,7 @@ class RangeOptions(NeighbourhoodOptions, SearchOptions, total=False):
 
 
 class RangeTableOptions(NeighbourhoodOptions, TableOptions, total=False):
-    """Of verbs that search around many points."""
+    """Of verbs that search in several processes."""
 
 
 class DecisionOptions(AttackOptions, SearchOptions, total=False):
@@ -103,7 +103,7 @@ class DecisionOptions(AttackOptions, SearchOptions, total=False):
 
 
 class DecisionTableOptions(AttackOptions, TableOptions, total=False):
-    """Of verbs that decide and search around many points."""
+    """Of verbs that decide and search in several processes."""
 
 
 class RadiusOptions(
@@ -234,6 +234,8 @@ class SearchSettings:
     random_state: int | None = 0
     method: Method = field(default_factory=Method)
     proof: bool = False
+    n_jobs: int | None = 1
+    """Processes of each search."""
 
     @staticmethod
     def read(options: Mapping[str, Any], proof: Any = False) -> SearchSettings:
@@ -243,13 +245,19 @@ class SearchSettings:
         seed, wanted = read_seed(options["random_state"]), bool(read_flag("proof", proof))
         return SearchSettings(budget, backend, seed, method, wanted)
 
+    @staticmethod
+    def of_one_search(options: Mapping[str, Any], proof: Any = False) -> SearchSettings:
+        """The same with `n_jobs`, which tables of many points have for themselves."""
+        jobs = read_jobs(options["n_jobs"])
+        return replace(SearchSettings.read(options, proof), n_jobs=jobs)
+
     def problem(
         self, model: Model, region: Region, quantities: Sequence[Quantity], **when: Any
     ) -> Problem:
         """What a search is asked: quantities, and `when` it may stop."""
         goals = self.method.goals(quantities, self.random_state, model)
         how = {"budget": self.budget, "backend": self.backend, "random_state": self.random_state}
-        when.setdefault("record", self.proof)
+        when = {"record": self.proof, "n_jobs": self.n_jobs} | when
         return Problem(model, region, goals, **how, **when)
 
 

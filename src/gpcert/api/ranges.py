@@ -16,7 +16,7 @@ from gpcert.api.accuracy import Accuracy
 from gpcert.api.options import (
     QuantityLike,
     QuantityRequest,
-    RangeOptions,
+    RangeTableOptions,
     SearchSettings,
     one_of,
     verb,
@@ -53,7 +53,7 @@ def prediction_range(
     output: Any = None,
     sides: Sides = "both",
     proof: bool = False,
-    **options: Unpack[RangeOptions],
+    **options: Unpack[RangeTableOptions],
 ) -> PredictionRange:
     """Proved bounds on the smallest and the largest prediction over a region.
 
@@ -101,6 +101,9 @@ def prediction_range(
     variance_bound : how the paper's variance programs are bounded: "solver" (default of "paper") or
         "analytic", in closed form (default of "both").
     progress : show the bounds so far while the call works; by default only on a terminal.
+    n_jobs : processes that search together once a search has lasted a second (-1: one per core;
+        None: what `joblib.parallel_config` says, a cluster of Dask's or Ray's included). Bounds
+        hold, and are as near, as with one; within the tolerance they differ from run to run.
 
     Ctrl-C ends the search and returns the bounds so far, with `StopReason.INTERRUPTED`; a second
     one is raised.
@@ -125,7 +128,7 @@ def prediction_range(
     place = region_of(posterior, x, where, "prediction_range_many")
     request = QuantityRequest(quantity, beta, best_f, maximize)
     asked = (request, output, one_of("sides", sides, get_args(Sides)))
-    settings = SearchSettings.read(options, proof)
+    settings = SearchSettings.of_one_search(options, proof)
     how = (Accuracy.read(tol, rtol), settings, start, options.get("progress"))
     return ranges_over(posterior, place, asked, *how)[0]
 
@@ -143,14 +146,19 @@ def prediction_ranges(
     beta: float | None = None,
     best_f: float | None = None,
     maximize: bool | None = None,
-    **options: Unpack[RangeOptions],
+    **options: Unpack[RangeTableOptions],
 ) -> tuple[PredictionRange, ...]:
     """`prediction_range` for every output or class of the model, in one search over one tree of
     boxes and with one budget, 60 seconds by default. Arguments as there."""
     start, posterior = time.perf_counter(), as_posterior(model)
     where = RegionSpecification.read(options, radius, region)
     place = region_of(posterior, x, where, "prediction_range_many(..., all_outputs=True)")
-    how = (Accuracy.read(tol, rtol), SearchSettings.read(options), start, options.get("progress"))
+    how = (
+        Accuracy.read(tol, rtol),
+        SearchSettings.of_one_search(options),
+        start,
+        options.get("progress"),
+    )
     return ranges_over(posterior, place, (QuantityRequest(quantity, beta, best_f, maximize),), *how)
 
 

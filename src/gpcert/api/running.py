@@ -3,18 +3,11 @@ result as soon as it is there."""
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from multiprocessing import resource_tracker
 from typing import Any
-
-import joblib
 
 from gpcert.api.options import read_flag
 from gpcert.errors import InputError
@@ -22,6 +15,7 @@ from gpcert.model.class_layout import searched
 from gpcert.model.committee import Model
 from gpcert.numerics.deadline import OutOfTime, until
 from gpcert.search import SearchState, StopReason
+from gpcert.utils.processes import Common, Pool, effective_jobs
 
 START_SECONDS = 4.0
 """What processes must save to be worth their start: each imports gpcert anew, and all at once."""
@@ -52,14 +46,11 @@ def numbered_results(
 ) -> Iterator[tuple[int, Any]]:
     """`(i, function(*arguments[i]))` in the order in which they are finished (one job: in order).
 
-    Ctrl-C goes to the whole process group, so to the workers as well. Only this process listens: it
-    raises `KeyboardInterrupt`, and the workers are ended with the iterator. Workers are started
-    with SIGINT blocked, and ignore it from their first piece of work on (they may have been started
-    by somebody else). `n_jobs=None` leaves the number to `joblib.parallel_config`, which also
-    chooses the backend. `at_once` starts the processes without a try here: for long work.
+    Ctrl-C ends the workers with the iterator: see `Pool`. `n_jobs=None` leaves the number to
+    `joblib.parallel_config`, which also chooses the backend. `at_once` starts the processes without
+    a try here: for long work.
     """
-    effective: Any = joblib.effective_n_jobs  # takes None, whatever its annotation says
-    jobs = min(effective(n_jobs), max(len(arguments), 1))
+    jobs = min(effective_jobs(n_jobs), max(len(arguments), 1))
     if jobs == 1:
         for index, own in enumerate(arguments):
             yield index, function(*own)
@@ -71,18 +62,8 @@ def numbered_results(
     if first == len(arguments):
         return
     same = int(all(own and own[0] is arguments[0][0] for own in arguments))
-    common = Common(arguments[0][:same])
-    with _deaf():
-        results: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-            joblib.delayed(_piece)(os.getpid(), index, function, common, arguments[index][same:])
-            for index in range(first, len(arguments))
-        )
-    try:
-        yield from results
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # joblib tells of work that is ended early
-            results.close()
+    work = [(index, arguments[index][same:]) for index in range(first, len(arguments))]
+    yield from Pool(n_jobs).results(function, Common(arguments[0][:same]), work)
 
 
 def begun_here(
@@ -128,46 +109,6 @@ def reason_of(found: Any) -> StopReason | None:
     """Why the search behind a result ended, or behind the first of several, if there was one."""
     first = found[0] if isinstance(found, tuple) and found else None
     return getattr(found, "reason", getattr(first, "reason", None))
-
-
-class Common:
-    """What all pieces of work have in common, their first argument if it is the same object, a
-    model mostly: passed by itself.
-
-    joblib's Dask backend sends such an argument once, not with every piece, if it is large by
-    `sys.getsizeof`, which does not look into models; its processes read large arrays from one file.
-    """
-
-    def __init__(self, values: tuple[Any, ...]) -> None:
-        self.values = values
-
-    def __sizeof__(self) -> int:
-        return 2**20
-
-
-def _piece(
-    parent: int, index: int, function: Callable[..., Any], common: Common, rest: tuple[Any, ...]
-) -> tuple[int, Any]:
-    # a worker of a Dask cluster does its work in threads, where no signal arrives
-    if os.getpid() != parent and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return index, function(*common.values, *rest)
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Block SIGINT, for this thread and for the processes and threads that it starts meanwhile; one
-    that arrives is delivered at the end. Nothing where there are no such masks (Windows)."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    # started by joblib if it is not there yet, and it would lift the block
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Line:

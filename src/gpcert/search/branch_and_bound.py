@@ -7,18 +7,19 @@ Proofs: docs/mathematics.md, statements 14.1 and 14.2.
 from __future__ import annotations
 
 import math
+import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Annotated
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
-from gpcert.numerics.arrays import Index, Rows
 from gpcert.numerics.deadline import OutOfTime, until
 from gpcert.search.bounding import Bounding
+from gpcert.search.branching import Branch, first_shrink
 from gpcert.search.local_search import Descent
 from gpcert.search.problem import (
+    Budget,
     Clock,
     GoalResult,
     Problem,
@@ -37,8 +38,11 @@ from gpcert.search.questions import (
     WithinTolerance,
 )
 from gpcert.search.region_evaluator import RegionEvaluator
-from gpcert.search.state import HALVINGS, Boxes, Incumbents, QuestionsAndGoals, State
+from gpcert.search.shares import Shares
+from gpcert.search.state import State
 from gpcert.search.tolerance import Tolerance
+from gpcert.search.workers import Workers
+from gpcert.utils.processes import effective_jobs
 
 FIRST_BOX_SECONDS = 0.5
 """Time that the first box of a region gets even where the budget has less left."""
@@ -50,19 +54,6 @@ FIRST_LOOK = 64
 """Boxes of a question after which it is first looked at what rounding alone leaves; the number
 doubles from look to look."""
 
-HOPELESS = 6.0
-"""Halves are halved at once where their gaps are expected to exceed so many times what is allowed:
-bounding them first would only add boxes."""
-
-SMALL_BATCH = 256
-"""That is done up to so many boxes at a time: of more, the bounds in between are worth knowing."""
-
-STEEPEST = 6.0
-"""Before anything is known, gaps are expected to fall like this power of the width."""
-
-SLOWEST = 0.99
-"""Gaps are expected to fall by a hundredth at least."""
-
 
 def solve(problem: Problem) -> SearchResult:
     """Minimise the problem's goals; always returns proved bounds, whatever ended the search.
@@ -70,31 +61,59 @@ def solve(problem: Problem) -> SearchResult:
     Correctness: see `solve_batch`, of which this is the case of one question. A second Ctrl-C,
     while the result of the first is put together, is raised.
     """
+    region, free = problem.region, problem.region.free
+    jobs, workers = effective_jobs(problem.n_jobs), None
+    if jobs > 1:
+        workers = Workers(search_share, problem, problem.n_jobs, jobs)
+    try:
+        result = solve_batch(replace(_with_one_question(problem), workers=workers))
+    finally:
+        if workers is not None:
+            workers.close()
+    # before any value is known every point of the region is as good as the other
+    points = np.where(np.isnan(result.points[0]), region.center[free], result.points[0])
+    ends = result.lower[0].tolist(), result.upper[0].tolist(), OneRegion(region).full(points)
+    goals = tuple(map(GoalResult, *ends))
+    return SearchResult(goals, result.reason, result.boxes, result.seconds, result.leaves)
+
+
+def _with_one_question(problem: Problem) -> BatchProblem:
     region, target = problem.region, problem.target
     question, free = OneRegion(region), region.free
     functions = [goal.function(problem.model) for goal in problem.goals]
     stop = WithinTolerance(Tolerance.of(problem.tol)) if target is None else DecidedLevel(target)
-    result = solve_batch(
-        BatchProblem(
-            RegionEvaluator(problem.model, region, problem.goals, problem.backend),
-            problem.goals,
-            question,
-            stop,
-            first_points=FirstPoints(region.center[None, free], np.zeros(1, dtype=int)),
-            local_search=Descent(question, functions),
-            passes=(True,),
-            first_seconds=FIRST_BOX_SECONDS,
-            record=problem.record,
-            budget=problem.budget,
-            progress=_of_one_question(problem.progress),
-            random_state=problem.random_state,
-        )
+    return BatchProblem(
+        RegionEvaluator(problem.model, region, problem.goals, problem.backend),
+        problem.goals,
+        question,
+        stop,
+        first_points=FirstPoints(region.center[None, free], np.zeros(1, dtype=int)),
+        local_search=Descent(question, functions),
+        passes=(True,),
+        first_seconds=FIRST_BOX_SECONDS,
+        record=problem.record,
+        budget=problem.budget,
+        progress=_of_one_question(problem.progress),
+        random_state=problem.random_state,
     )
-    # before any value is known every point of the region is as good as the other
-    points = np.where(np.isnan(result.points[0]), region.center[free], result.points[0])
-    ends = result.lower[0].tolist(), result.upper[0].tolist(), question.full(points)
-    goals = tuple(map(GoalResult, *ends))
-    return SearchResult(goals, result.reason, result.boxes, result.seconds, result.leaves)
+
+
+LAST = threading.local()
+"""In a worker: the last search's name and problem, so that its rounds share what is computed of
+the model."""
+
+
+def search_share(
+    name: str, problem: Problem, share: State | None, budget: Budget, seconds: float
+) -> State | None:
+    """The share of the search of this name after some more `seconds`; without one, the worker gets
+    ready."""
+    if getattr(LAST, "name", None) != name:
+        LAST.name, LAST.problem = name, _with_one_question(problem)
+    if share is None:
+        return None
+    search = _Search(replace(LAST.problem, budget=budget), share)
+    return search.continued(time.perf_counter() + seconds)
 
 
 def _of_one_question(progress: Progress) -> Progress:
@@ -133,12 +152,13 @@ def solve_batch(problem: BatchProblem) -> BatchResult:
 class _Search:
     """The driver: `work` holds the state and changes it, the problem's objects say how."""
 
-    def __init__(self, problem: BatchProblem) -> None:
+    def __init__(self, problem: BatchProblem, share: State | None = None) -> None:
         self.problem = problem
         self.clock = Clock(problem.budget, problem.progress.start)
+        self.whole = share is None
         ends = problem.questions.low, problem.questions.high
         how = first_shrink(ends[0].shape[1]), problem.random_state, problem.record
-        self.work = Bounding(problem, State.start(ends, problem.known, *how))
+        self.work = Bounding(problem, share or State.start(ends, problem.known, *how))
 
     @property
     def state(self) -> State:
@@ -167,9 +187,16 @@ class _Search:
             self.work.state = replace(self.state, next_look=self.state.boxes + FIRST_LOOK * rest)
             return self._branch()
 
-    def _branch(self) -> StopReason:
-        """Split open boxes, the most urgent first."""
+    def continued(self, end: float) -> State:
+        """The state about `end`, between two batches; a deadline drops the one that it meets."""
+        with suppress(OutOfTime), until(self.clock.end):
+            self._branch(end)
+        return self.state
+
+    def _branch(self, end: float = math.inf) -> StopReason:
+        """Split open boxes, the most urgent first, until about `end`."""
         while True:
+            start = time.perf_counter()
             needed = self._needed(report=True)
             if self.problem.split and self.state.boxes >= self.state.next_look:
                 self._look(needed)
@@ -181,7 +208,23 @@ class _Search:
             reason = self._exhausted()
             if reason is not None or not self.problem.split:
                 return reason or StopReason.BOXES
-            self._split(needed)
+            workers = self.problem.workers
+            if workers is not None and workers.ready(self.state, self.problem.budget):
+                self._deal(workers, needed)
+            else:
+                self._split(needed)
+            now = time.perf_counter()
+            if now + 0.5 * (now - start) >= end:
+                return StopReason.TIME
+
+    def _deal(self, workers: Workers, needed: np.ndarray) -> None:
+        """Let processes search shares of the most urgent boxes for a while."""
+        boxes, budget = self.state.frontier.boxes, self.problem.budget
+        index = Branch.most_urgent(boxes, self._open(needed), needed, workers.most).index
+        shares = Shares(self.state, index, workers.count)
+        for state in workers.round(shares, budget, self.clock):
+            self.work.state = state
+            self._needed(report=True)
 
     def result(self, reason: StopReason) -> BatchResult:
         """Bounds as they stand."""
@@ -195,6 +238,8 @@ class _Search:
         """(Q, G): bounds of boxes that answer the questions."""
         state, told = self.state, self.problem.progress.report
         lower, upper = state.frontier.bounds(), state.incumbents.values
+        if not self.whole:  # the best point may lie in another share
+            lower = np.minimum(lower, upper)
         check_bounds(lower, upper)
         if report and told is not None:
             told(SearchState(lower, upper, state.boxes, self.clock.seconds))
@@ -284,74 +329,3 @@ class _Search:
         self.work.state = replace(
             state, resolution=resolution, looks=state.looks + 1, next_look=later
         )
-
-
-def first_shrink(f: int) -> float:
-    """By how much halving a box of f features is expected to lessen its gap at first."""
-    return 0.5 ** (STEEPEST / max(1, f))
-
-
-@dataclass(frozen=True, eq=False)
-class Branch:
-    """Boxes that are to be split, and for each the goal that is farthest from what it `needed`."""
-
-    index: np.ndarray
-    """Their numbers (n,) in the frontier."""
-    boxes: Boxes
-    goal: np.ndarray
-    """(n,)."""
-    open: np.ndarray
-    """(n, G) for which goals they are open."""
-
-    @staticmethod
-    def most_urgent(
-        boxes: Boxes, open_: Annotated[np.ndarray, "n G"], needed: QuestionsAndGoals, most: int
-    ) -> Branch:
-        """Of all boxes those that lie farthest below the bounds (Q, G) that would settle them."""
-        with np.errstate(invalid="ignore"):  # while nothing is known
-            urgency = needed[boxes.question] - boxes.lower
-        urgency = np.where(np.isnan(urgency), np.inf, urgency)
-        urgency = np.where(open_, urgency, -np.inf)
-        index = np.argsort(-urgency.max(axis=1), kind="stable")[:most]
-        goal = np.argmax(urgency[index], axis=1)
-        return Branch(index, boxes.take(index), goal, open_[index])
-
-    def parts(
-        self, times: Annotated[np.ndarray, "n"], cuts: Callable[[Rows], Rows]
-    ) -> tuple[Boxes, Index]:
-        """Boxes that cover these, and of which box each is a part: halved so many times along the
-        axes that gain most for its goal, where `cuts` says."""
-        axes = self.boxes.axes[np.arange(len(self.boxes)), self.goal]
-        return self.boxes.parts(axes, times, cuts)
-
-    def times(
-        self, known: Incumbents, needed: QuestionsAndGoals, shrink: float, room: int
-    ) -> Annotated[np.ndarray, "n"]:
-        """How often to halve each of the boxes, `room` being how many fit a batch.
-
-        Once more where the halves would be expected to stay open by far; any number is valid.
-        """
-        n = len(self.boxes)
-        value = known.values[self.boxes.question, self.goal]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            allowed = value - needed[self.boxes.question, self.goal]
-            gaps = value - self.boxes.lower[np.arange(n), self.goal]
-            steps = np.log(gaps / (HOPELESS * allowed)) / -math.log(shrink)
-            more = np.clip(np.nan_to_num(np.ceil(steps) - 1.0, nan=0.0), 0, HALVINGS - 1)
-        most = max(2, min(room, SMALL_BATCH) // n)
-        return np.minimum(1 + more.astype(int), most.bit_length() - 1)
-
-    def shrink(
-        self, times: Annotated[np.ndarray, "n"], children: Boxes, origin: Index, known: Incumbents
-    ) -> float | None:
-        """From the bounds of boxes and of their children, how fast gaps fall; None if unknown."""
-        g = self.goal[origin]
-        value = known.values[children.question, g]
-        with np.errstate(invalid="ignore"):
-            old = value - self.boxes.lower[origin, g]
-            new = value - children.lower[np.arange(len(g)), g]
-        seen = np.isfinite(old) & (old > 0)
-        if not seen.any():
-            return None
-        ratio = np.maximum(new[seen] / old[seen], 1e-3) ** (1.0 / times[origin[seen]])
-        return min(float(np.median(ratio)), SLOWEST)

@@ -194,6 +194,9 @@ class Problem:
     random_state: int | None = 0
     progress: Progress = field(default_factory=Progress)
     record: bool = False
+    n_jobs: int | None = 1
+    """Processes of joblib's that search, once it has lasted a moment; None: what
+    `joblib.parallel_config` says."""
 
     def __post_init__(self) -> None:
         if self.region.dim != self.model.dim:

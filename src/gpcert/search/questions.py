@@ -30,6 +30,7 @@ from gpcert.search.local_search import LocalSearch
 from gpcert.search.problem import Budget, Progress, StopReason
 from gpcert.search.state import Leaves, QuestionsAndFeatures
 from gpcert.search.tolerance import Tolerance
+from gpcert.search.workers import Workers
 
 
 class BatchEvaluator(Protocol):
@@ -241,6 +242,8 @@ class BatchProblem:
     budget: Budget = field(default_factory=Budget)
     progress: Progress = field(default_factory=Progress)
     random_state: int | None = 0
+    workers: Workers | None = None
+    """Processes that search shares of the open boxes, if there are some."""
 
     @property
     def known(self) -> Annotated[np.ndarray, "G 2"]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from gpcert.api import running as parallel
+from gpcert.utils import processes
 from gpcert.errors import InputError
 from gpcert.study.experiments import (
     ExperimentResult,
@@ -222,5 +222,5 @@ def test_pieces_may_run_in_a_thread_of_another_process():
     # as workers of a Dask cluster do; signals can be set in main threads only
     elsewhere = os.getpid() + 1
     with ThreadPoolExecutor(1) as pool:
-        found = pool.submit(parallel._piece, elsewhere, 3, max, parallel.Common((2,)), (-2,))
+        found = pool.submit(processes._piece, elsewhere, 3, max, processes.Common((2,)), (-2,))
         assert found.result() == (3, 2)

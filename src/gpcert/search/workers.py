@@ -1,0 +1,89 @@
+"""One search in several processes of joblib: each searches a share of the open boxes, in rounds."""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from gpcert.search.problem import Budget, Clock, Problem, Progress
+from gpcert.search.shares import Shares
+from gpcert.search.state import State
+from gpcert.utils.processes import Common, Pool, Results
+
+ALONE = 0.3
+"""Seconds of a search before processes are started: shorter ones do without."""
+
+STARTING = 1.0
+"""Seconds that this process goes on by itself while they start."""
+
+ROUND = 2.0
+"""Seconds of a round: what a Ctrl-C may lose, and after which all know the best point found."""
+
+FEWEST, MOST = 64, 2**15
+"""Boxes of a share: with fewer open boxes this process goes on by itself; more stay at home."""
+
+Work = Callable[[str, Problem, State, Budget, float], State]
+"""Searches a share for some seconds, and at most for a budget; the text names the search."""
+
+
+class Workers:
+    """The processes of one search, started when it has lasted a moment; `close` lets them go."""
+
+    def __init__(self, work: Work, problem: Problem, n_jobs: int | None, count: int) -> None:
+        self.count, self._work = count, work
+        self._common = Common((uuid.uuid4().hex, replace(problem, progress=Progress(), n_jobs=1)))
+        # pieces are never joined: each is for a process of its own
+        self._pool = Pool(n_jobs, batch_size=1)
+        self._begun = time.perf_counter()
+        self._running: Results | None = None
+        self._started = math.inf
+
+    @property
+    def most(self) -> int:
+        """Boxes of a round."""
+        return MOST * self.count
+
+    def ready(self, state: State, budget: Budget) -> bool:
+        """Whether to deal the open boxes now; starts the processes when it is time."""
+        now, fewest = time.perf_counter(), FEWEST * self.count
+        if self._started == math.inf and now - self._begun >= ALONE:
+            self._started = now
+            self._pool.__enter__()
+            nothing: list[Any] = [(k, (None, Budget(), 0.0)) for k in range(self.count)]
+            self._running = self._pool.results(self._work, self._common, nothing)
+        left = math.inf if budget.boxes is None else budget.boxes - state.boxes
+        enough = min(len(state.frontier.boxes), left) >= fewest
+        return enough and now - self._started >= STARTING
+
+    def round(self, shares: Shares, budget: Budget, clock: Clock) -> Iterator[State]:
+        """The state of the search each time that a share has been searched and put back."""
+        for _ in self._running or ():
+            pass  # until all processes are there
+        end, work = clock.end - time.perf_counter(), []
+        for k in range(self.count):
+            share = shares.share(k)
+            work.append((k, (share, self._part(budget, shares.dealt, share, end), ROUND)))
+        self._running = self._pool.results(self._work, self._common, work)
+        for number, share in self._running:
+            yield shares.put_back(number, share)
+        self._running = None
+
+    def _part(self, budget: Budget, dealt: State, share: State, seconds: float) -> Budget:
+        """What one process may spend of what is left."""
+        boxes, memory = budget.boxes, budget.memory
+        if boxes is not None:
+            boxes = dealt.boxes + (boxes - dealt.boxes) // self.count
+        if memory is not None:
+            memory = share.frontier.bytes + (memory - dealt.frontier.bytes) / self.count
+        return Budget(max(seconds, 1e-3), boxes, memory)
+
+    def close(self) -> None:
+        """End what still runs."""
+        if self._running is not None:
+            self._running.close()
+        if self._started < math.inf:
+            self._pool.__exit__(None, None, None)
