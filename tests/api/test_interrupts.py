@@ -79,6 +79,14 @@ def test_an_interrupt_at_any_moment_leaves_bounds_that_hold(verb):
     assert seconds < SOON
 
 
+def test_an_interrupt_while_processes_search_leaves_bounds_that_hold():
+    process = started("range2")
+    time.sleep(8.0)
+    answer, seconds = interrupted(process)
+    check("range", answer)
+    assert seconds < SOON
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("verb", ["range", "ranges", "variance", "certify", "radius"])

@@ -26,12 +26,13 @@ class Shares:
         self.dealt = self.state = state
         self._home = np.full(len(state.frontier.boxes), -1)
         self._home[index] = np.arange(len(index)) % count
+        self._boxes = [np.flatnonzero(self._home == number) for number in range(count)]
 
     def share(self, number: int) -> State:
         """A share to be searched, with all that is known beside."""
         frontier = self.dealt.frontier
         own = Frontier(
-            frontier.boxes.take(self._home == number),
+            frontier.boxes.take(self._boxes[number]),
             np.full_like(frontier.settled, np.inf),
             None if frontier.closed is None else (),
         )

@@ -26,7 +26,7 @@ ROUND = 2.0
 FEWEST, MOST = 64, 2**15
 """Boxes of a share: with fewer open boxes this process goes on by itself; more stay at home."""
 
-Work = Callable[[str, Problem, State, Budget, float], State]
+Work = Callable[[str, Problem, State | None, Budget, float], State | None]
 """Searches a share for some seconds, and at most for a budget; the text names the search."""
 
 

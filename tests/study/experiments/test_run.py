@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from gpcert.utils import processes
 from gpcert.errors import InputError
 from gpcert.study.experiments import (
     ExperimentResult,
@@ -26,6 +25,7 @@ from gpcert.study.experiments import (
     run,
 )
 from gpcert.study.experiments.base import SOURCES, Piece, Sources
+from gpcert.utils import processes
 
 
 def test_a_run_writes_tables_figures_findings_and_where_they_come_from(toy, tmp_path):
