@@ -182,7 +182,8 @@ class RadialSlopeBatch(ProductBatch):
         xp, half, reach = namespace(rest), self.half, self.left.reach
         f = self.features
         rho2 = up(xp.sum(half * half, axis=1), f + 2)
-        whole = up(xp.sum(xp.abs(hessian) * (half[:, :, None] * half[:, None, :]), (1, 2)), f * f + 4)
+        bends = xp.abs(hessian) * (half[:, :, None] * half[:, None, :])
+        whole = up(xp.sum(bends, axis=(1, 2)), f * f + 4)
         bend = xp.minimum(whole, times(up(frobenius(hessian), 2), rho2))
         left = up(times(reach, up(0.5 * times(wrong, rho2) + rest, 4)) + TINY, 4)
         size = up(times(reach, up(0.5 * bend, 2)) + left, 2)
