@@ -84,8 +84,12 @@ class Committee(ModelCollection):
                     f"got {member.outputs}"
                 )
         for member in () if self.shared else self.members:
-            own = member.likelihood
-            if not (isinstance(own, ScalarLikelihood) and own.classifies and member.outputs == 1):
+            likelihood = member.likelihood
+            if not (
+                isinstance(likelihood, ScalarLikelihood)
+                and likelihood.classifies
+                and member.outputs == 1
+            ):
                 raise InputError("members: expected binary classifiers")
 
     @property
@@ -211,10 +215,10 @@ def class_weights(
         if missing:
             raise InputError(f"class_weight: expected weights of {labels}, missing {missing}")
         weight = [weight[label] for label in labels]
-    found = finite_array("class_weight", weight, ndim=1)
-    if found.shape != (len(labels),) or np.any(found <= 0):
+    weights = finite_array("class_weight", weight, ndim=1)
+    if weights.shape != (len(labels),) or np.any(weights <= 0):
         raise InputError(f"class_weight: expected {len(labels)} positive weights, got {weight!r}")
-    return tuple(found.tolist())
+    return tuple(weights.tolist())
 
 
 Model = Posterior | SeparateOutputs | Committee

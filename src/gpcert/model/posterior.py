@@ -210,9 +210,9 @@ class Posterior(parts.Factored):
     @cached_property
     def unit(self) -> UnitForm:
         """The same latent functions in units in which their numbers are about one."""
-        found = UnitForm.of(self)
+        unit = UnitForm.of(self)
         object.__setattr__(self, "inverse", None)  # the unit form has it, until it is used
-        return found
+        return unit
 
     @cached_property
     def has_trend(self) -> bool:
@@ -269,10 +269,10 @@ class Posterior(parts.Factored):
         Outputs that are not coupled are independent.
         """
         X = self.check_inputs(X)
-        found = np.zeros((len(X), self.outputs, self.outputs))
+        covariance = np.zeros((len(X), self.outputs, self.outputs))
         if not self.coupled:
-            found[:, range(self.outputs), range(self.outputs)] = self.predict(X)[1]
-            return found
+            covariance[:, range(self.outputs), range(self.outputs)] = self.predict(X)[1]
+            return covariance
         rows = max(1, LARGEST_BLOCK // max(1, self.factor[:, :, 0].size + len(self.points)))
         one = np.eye(self.outputs)
         for start in range(0, len(X), rows):
@@ -286,8 +286,8 @@ class Posterior(parts.Factored):
             known = explained @ explained.transpose(0, 2, 1)
             if self.negative_factor.size:
                 known = known * one - added @ added.transpose(0, 2, 1)
-            found[block] = prior - known
-        return self.scale[:, None] * found * self.scale + np.diag(self.noise)
+            covariance[block] = prior - known
+        return self.scale[:, None] * covariance * self.scale + np.diag(self.noise)
 
     def prediction(self, X: Any) -> Annotated[np.ndarray, "n m"]:
         """What the decision is made from, (n, m): probability of the second class, probabilities of
@@ -357,8 +357,10 @@ class Posterior(parts.Factored):
     @staticmethod
     def load(path: str | Path) -> Posterior:
         """Read what `save` wrote; never executes code from the file."""
-        found = read_arrays(path, {parts.FORMAT: lambda header, shapes: parts.check_shapes(shapes)})
-        return Posterior.from_arrays(*found, path)
+        header_and_arrays = read_arrays(
+            path, {parts.FORMAT: lambda header, shapes: parts.check_shapes(shapes)}
+        )
+        return Posterior.from_arrays(*header_and_arrays, path)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -391,12 +393,12 @@ class Posterior(parts.Factored):
     def arrays(self) -> dict[str, np.ndarray]:
         """All numbers, by name."""
         names = (*parts.ARRAYS, parts.TREND) if self.has_trend else parts.ARRAYS
-        found = {name: getattr(self, name) for name in names}
+        arrays = {name: getattr(self, name) for name in names}
         if self.training_noise is not None:
-            found[parts.TRAINING_NOISE] = self.training_noise
+            arrays[parts.TRAINING_NOISE] = self.training_noise
         if self.features is not None:
-            found |= {"matrix": self.features.matrix, "shift": self.features.shift}
-        return found
+            arrays |= {"matrix": self.features.matrix, "shift": self.features.shift}
+        return arrays
 
     @staticmethod
     def from_arrays(

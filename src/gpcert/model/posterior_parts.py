@@ -227,10 +227,10 @@ def checked_spread(spread: Any, d: int) -> np.ndarray | None:
     """d finite numbers >= 0, or None where they are not known."""
     if spread is None:
         return None
-    found = finite_array("spread", spread)
-    if found.shape != (d,) or np.any(found < 0):
+    checked = finite_array("spread", spread)
+    if checked.shape != (d,) or np.any(checked < 0):
         raise InputError(f"spread: expected {d} numbers >= 0, one per feature, got {spread!r}")
-    return found
+    return checked
 
 
 def checked_training_noise(posterior: Any, m: int, N: int) -> np.ndarray | None:
@@ -246,16 +246,16 @@ def checked_training_noise(posterior: Any, m: int, N: int) -> np.ndarray | None:
             "training_noise: expected None for coupled outputs and beside a negative_factor; a "
             "precision (K + noise)^-1 belongs to independent outputs and has no such factor"
         )
-    found = number_array("training_noise", posterior.training_noise)
-    if found.shape in {(), (N,)}:
-        found = np.broadcast_to(found, (1, N))
-    if found.shape not in {(1, N), (m, N)} or not np.all(found > 0):
+    noise = number_array("training_noise", posterior.training_noise)
+    if noise.shape in {(), (N,)}:
+        noise = np.broadcast_to(noise, (1, N))
+    if noise.shape not in {(1, N), (m, N)} or not np.all(noise > 0):
         raise InputError(
             f"training_noise: expected variances > 0, a number or of shape ({N},) or ({m}, {N}), "
-            f"infinite where there is no observation, got shape {found.shape} and a least value "
-            f"of {found.min(initial=math.inf)}; without noise, leave it out"
+            f"infinite where there is no observation, got shape {noise.shape} and a least value "
+            f"of {noise.min(initial=math.inf)}; without noise, leave it out"
         )
-    return np.ascontiguousarray(found)
+    return np.ascontiguousarray(noise)
 
 
 def known_noise(N: int, *parts: Any) -> np.ndarray | None:
@@ -287,8 +287,8 @@ def factor_of_noise(kernel: Kernel, points: np.ndarray, noise: np.ndarray) -> np
     An `InputError` where float64 has no Cholesky factor.
     """
     N = len(points)
-    K, found = kernel.value(points, points), np.zeros((len(noise), N, N))
-    for A, row in zip(found, noise, strict=True):
+    K, factors = kernel.value(points, points), np.zeros((len(noise), N, N))
+    for A, row in zip(factors, noise, strict=True):
         seen = np.flatnonzero(np.isfinite(row))
         if not len(seen):
             continue
@@ -301,7 +301,7 @@ def factor_of_noise(kernel: Kernel, points: np.ndarray, noise: np.ndarray) -> np
                 "Cholesky factor in float64; take more noise, or points that are further apart"
             ) from None
         A[np.ix_(seen, seen)] = triangular_inverse(L)
-    return found
+    return factors
 
 
 class Factored:
@@ -405,8 +405,8 @@ def read_factors(posterior: Any, m: int, N: int) -> dict[str, Any]:
         raise InputError(
             f"training_noise: expected as many rows as the factor has, {len(A)}, got {len(noise)}"
         )
-    found: dict[str, Any] = {"factor": A, "negative_factor": C}
+    factors: dict[str, Any] = {"factor": A, "negative_factor": C}
     if inverse is None or len(A) != 1 or posterior.coupled:
-        return found | {"inverse": None}
+        return factors | {"inverse": None}
     same = A.base is inverse.matrix or np.array_equal(A[0], inverse.matrix)
-    return found | {"inverse": replace(inverse, matrix=A[0]) if same else None}
+    return factors | {"inverse": replace(inverse, matrix=A[0]) if same else None}

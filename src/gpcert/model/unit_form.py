@@ -128,34 +128,35 @@ class UnitForm(Factored):
     @cached_property
     def mean_scale(self) -> tuple[float, ...]:
         """What one unit of `k' t'_c` is in the output: `scale 2^(e + w)`, exactly."""
-        found = []
+        scales = []
         for c, (scale, w) in enumerate(
             zip(self.scale.tolist(), self.weight_exponents, strict=True)
         ):
-            mantissa, own = math.frexp(scale)
-            if own + self.exponent + w > HIGHEST:
+            mantissa, scale_exponent = math.frexp(scale)
+            total = scale_exponent + self.exponent + w
+            if total > HIGHEST:
                 raise InputError(
-                    f"output {c}: scale * weights * kernel is about 2^{own + self.exponent + w}, "
+                    f"output {c}: scale * weights * kernel is about 2^{total}, "
                     "beyond float64; expected predictions below 1e300: rescale the targets"
                 )
-            found.append(math.ldexp(mantissa, own + self.exponent + w))
-        return tuple(found)
+            scales.append(math.ldexp(mantissa, total))
+        return tuple(scales)
 
     @cached_property
     def variance_scale(self) -> tuple[float, ...]:
         """What one unit of variance is in the output: `scale^2 2^e`, to one rounding."""
-        found = []
+        scales = []
         for c, scale in enumerate(self.scale.tolist()):
-            mantissa, own = math.frexp(scale)
-            square, exponent = mantissa * mantissa, 2 * own + self.exponent
+            mantissa, scale_exponent = math.frexp(scale)
+            square, exponent = mantissa * mantissa, 2 * scale_exponent + self.exponent
             if not -1020 <= exponent <= HIGHEST:
                 raise InputError(
                     f"output {c}: scale^2 * kernel, its prior variance, is about 2^{exponent}, "
                     "outside float64's range; expected 1e-300 to 1e300: rescale the targets, or "
                     "ask about the mean"
                 )
-            found.append(math.ldexp(square, exponent))
-        return tuple(found)
+            scales.append(math.ldexp(square, exponent))
+        return tuple(scales)
 
     @cached_property
     def precisions(self) -> Sequence[np.ndarray]:
@@ -286,12 +287,12 @@ class UnitForm(Factored):
         # what rounding may leave; a known inverse says only whether that is all: see `excess`
         norm2 = min(size * size, 1.0 / float(noise.min()))
         allowed = ROOM * gamma(len(noise)) * norm2 * (self.trace + float(noise.max()))
-        found = math.inf
+        distance = math.inf
         if self.known_inverse is not None:
-            found = KNOWN * inverse_distance(*self.known_inverse, noise, size)
-        if found > allowed:
-            found = inverse_distance(*self.found_inverse(index), noise, size)
-        e = max(found, allowed)
+            distance = KNOWN * inverse_distance(*self.known_inverse, noise, size)
+        if distance > allowed:
+            distance = inverse_distance(*self.found_inverse(index), noise, size)
+        e = max(distance, allowed)
         return up_float(e * (1.0 + e) / (1.0 - e), 8) if e < 0.5 else math.inf
 
     @cached_property
@@ -313,13 +314,13 @@ class UnitForm(Factored):
         """About the smallest variance at the points, like `precisions`, where the noise is known:
         `noise - noise^2 S_ii`. It says which bounds are worth their time, and proves nothing."""
         assert self.training_noise is not None, "asked only where it is known"
-        found = []
+        smallest = []
         for noise, A in zip(self.training_noise, self.factor, strict=True):
             seen = np.isfinite(noise)
             explained = noise[seen] * np.square(A[:, seen]).sum(axis=0)
             share = np.clip(1.0 - explained, 1.0 / len(noise), 1.0)
-            found.append(float((noise[seen] * share).min(initial=math.inf)))
-        return tuple(found)
+            smallest.append(float((noise[seen] * share).min(initial=math.inf)))
+        return tuple(smallest)
 
     @cached_property
     def gain(self) -> float:
@@ -389,14 +390,14 @@ def in_units(values: np.ndarray, exponent: int) -> np.ndarray:
     if exponent == 0:
         return values
     with np.errstate(over="ignore", under="ignore"):
-        found = scaled(values, exponent)
-    if not np.all(np.isfinite(found)):
+        converted = scaled(values, exponent)
+    if not np.all(np.isfinite(converted)):
         raise InputError(
             "factor or slope: it is beyond float64 in units of the kernel and of the points; "
             "expected a factor A of the precision (K + noise)^-1, of size about 1 / sqrt(noise), "
             "and a slope of about the outputs' size over the points'"
         )
-    return found
+    return converted
 
 
 def noise_in_units(noise: np.ndarray | None, exponent: int) -> np.ndarray | None:
@@ -404,14 +405,14 @@ def noise_in_units(noise: np.ndarray | None, exponent: int) -> np.ndarray | None
     if noise is None or exponent == 0:
         return noise
     with np.errstate(over="ignore", under="ignore"):
-        found = np.ldexp(noise, exponent)
-        same = np.array_equal(np.ldexp(found, -exponent), noise)
+        converted = np.ldexp(noise, exponent)
+        same = np.array_equal(np.ldexp(converted, -exponent), noise)
     if not same:
         raise InputError(
             "training_noise: it is beyond float64 in units of the kernel; expected 1e-300 to 1e300 "
             f"times the kernel's variance, got {noise.min():.3g} to {noise.max():.3g}"
         )
-    return found
+    return converted
 
 
 def slope_exponent(slope: np.ndarray, points: np.ndarray) -> int | None:
