@@ -17,8 +17,9 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, MeanOnly, ScalarLikelihood
 from gpcert.model.multi_output import ModelCollection, SeparateOutputs, described_labels
 from gpcert.model.posterior import Posterior
-from gpcert.model.posterior_parts import FORMAT as POSTERIOR_FORMAT
-from gpcert.model.posterior_parts import check_labels, check_shapes, checked_classes
+from gpcert.model.posterior_file import FORMAT as POSTERIOR_FORMAT
+from gpcert.model.posterior_file import check_labels, check_shapes
+from gpcert.model.posterior_parts import checked_classes
 from gpcert.numerics.arrays import finite_array
 from gpcert.utils.archive import read_arrays
 

@@ -16,14 +16,13 @@ from gpcert.inputs.categories import Levels
 from gpcert.inputs.tabular import common_names
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood
 from gpcert.model.posterior import Posterior
-from gpcert.model.posterior_parts import (
-    check_class_count,
+from gpcert.model.posterior_file import (
     check_labels,
     check_shapes,
-    checked_classes,
     read_likelihood,
     written_labels,
 )
+from gpcert.model.posterior_parts import check_class_count, checked_classes
 from gpcert.utils.archive import Shape, fingerprint, plain_label, read_arrays, write_arrays
 
 

@@ -55,7 +55,7 @@ class Moments:
         """(2, N): precision `>= 0`, and precision times mean, of the Gaussian sites that give the
         tilted means and variances; `mean` is that of the cavities.
 
-        Of f without an independent part of the variance `independent`: with c the variance of that cavity,
+        Of f without an `independent` part of the variance: with c the variance of that cavity,
         `1 - c curvature = shrinkage + independent curvature`, without cancellation.
         """
         kept = self.shrinkage + independent * self.curvature
