@@ -19,7 +19,7 @@ def certified_radius(
     *,
     max_radius: float | None = None,
     rtol: float = 0.01,
-    **words: Unpack[RadiusOptions],
+    **options: Unpack[RadiusOptions],
 ) -> Radius:
     """Bracket the largest radius at which the decision at x is robust.
 
@@ -44,5 +44,5 @@ def certified_radius(
     start = time.perf_counter()
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certified_radius_many")
-    question = RadiusQuestion.read(words, posterior, max_radius, rtol)
-    return radius_at(posterior, point, question, None, start, words.get("progress"))
+    question = RadiusQuestion.read(options, posterior, max_radius, rtol)
+    return radius_at(posterior, point, question, None, start, options.get("progress"))

@@ -173,11 +173,11 @@ def ranges_over(
         stop: dict[str, Any] = {"tol": tol, "progress": progress}
         problem = settings.problem(goals.question.model, region, goals.quantities, **stop)
         result = solve(problem)
-        found = goals.records(result, region, settings)
+        records = goals.records(result, region, settings)
         if not settings.proof:
-            return found
+            return records
         proof = goals.proof(result, region, Tolerance.of(tol))
-        return tuple(replace(each, proof=proof) for each in found)
+        return tuple(replace(each, proof=proof) for each in records)
 
 
 @dataclass(frozen=True, eq=False)
