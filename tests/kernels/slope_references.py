@@ -4,10 +4,17 @@ formulas. Shares no code with `gpcert.kernels`."""
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from typing import Any
 
 from gpcert.testing.balls import dot, exact, flint, total
-from gpcert.testing.kernel_references import _root, _squared_distance, _vector, reference_of
+from gpcert.testing.kernel_references import (
+    REFERENCES,
+    _root,
+    _squared_distance,
+    _vector,
+    reference_of,
+)
 
 THETA = ((1,), (1, 1), (3, 3, 1), (15, 15, 6, 1), (105, 105, 45, 10, 1))
 """Reverse Bessel polynomials, lowest coefficient first."""
@@ -134,3 +141,13 @@ def covariance(kernel: tuple[str, dict[str, Any]], u: list[Any], x: Any, y: Any)
 def directed(config: dict[str, Any]) -> tuple[tuple[str, dict[str, Any]], list[Any]]:
     """Kernel and direction of a `SlopeKernel` by its configuration."""
     return config["kernel"], exact(config["direction"])
+
+
+@contextmanager
+def known_slopes():
+    """The formula of a `SlopeKernel`, which is no kernel of the registry, among the others."""
+    REFERENCES["slope"] = lambda config, x, z: slope(*directed(config), x, z)
+    try:
+        yield
+    finally:
+        del REFERENCES["slope"]

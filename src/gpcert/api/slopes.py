@@ -174,15 +174,15 @@ def certify_monotone(
             each = replace(settings, budget=limits)
             result = solve(each.problem(slopes, region, [Mean(0, sign)], **when))
             (goal,) = result.goals
-            claim = (posterior, index, j, sign, region)
+            shown = _counterexample(goal, posterior, index, j, sign, region)
             rows.append(
                 Monotonicity(
-                    status=_verdict(goal),
+                    status=_verdict(goal, region, shown["pair"]),
                     feature=names[done],
                     direction=direction,
                     slope=Interval(goal.lower, goal.upper),
                     point=goal.point,
-                    **_counterexample(goal, *claim),
+                    **shown,
                     region=region.describe(),
                     meaning=_meaning(posterior, index),
                     reason=result.reason,
@@ -348,10 +348,12 @@ def _convex(region: Region, name: str) -> Region:
     )
 
 
-def _verdict(goal: GoalResult) -> Status:
+def _verdict(goal: GoalResult, region: Region, pair: np.ndarray | None) -> Status:
+    """A polytope may have no interior: there two points must show it (Statement 19.8)."""
     if goal.lower >= 0:
         return Status.ROBUST
-    return Status.NOT_ROBUST if goal.upper < 0 else Status.UNKNOWN
+    refuted = goal.upper < 0 and not (isinstance(region, Polytope) and pair is None)
+    return Status.NOT_ROBUST if refuted else Status.UNKNOWN
 
 
 def _counterexample(

@@ -112,7 +112,8 @@ class Monotonicity(Searched, kind="monotonicity", told="status feature direction
         proved, refuted = self.slope.lower >= 0, self.slope.upper < 0
         if self.direction not in {"+", "-"}:
             raise InputError(f"direction: expected '+' or '-', got {self.direction!r}")
-        if (self.status is Status.ROBUST) != proved or (self.status is Status.NOT_ROBUST) != refuted:
+        wrong = (self.status is Status.ROBUST) != proved
+        if wrong or (self.status is Status.NOT_ROBUST and not refuted):
             raise InputError("status: expected that of the sign of the least slope")
         if self.values and (self.pair is None or len(self.values) != 2):
             raise InputError("values: expected those of the two points of pair, or none")
