@@ -1,11 +1,12 @@
 """Slopes of means through every enclosure, and sums and norms of several means, against ball
 arithmetic."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from gpcert.enclosures.evaluation import Evaluation
@@ -53,14 +54,21 @@ def direction_of(case, seed):
     return rng.normal(size=d) * 10.0 ** rng.uniform(-3, 3)
 
 
-def sloped(case, seed):
-    """The case with a slope in its posterior's place; trends whose slope is no float are left out,
-    and so are directions of such sizes."""
+@contextmanager
+def refused_trends():
+    """Trends whose slope is no float are refused, and so are directions of extreme sizes."""
     try:
-        return replace(case, posterior=slope_of(case.posterior, direction_of(case, seed)))
+        yield
     except InputError as error:
-        assert "slope" in str(error) or "direction" in str(error)
-        return None
+        if not str(error).startswith(("slope:", "direction:")):
+            raise
+        reject()
+
+
+def sloped(case, seed):
+    """The case with a slope in its posterior's place."""
+    with refused_trends():
+        return replace(case, posterior=slope_of(case.posterior, direction_of(case, seed)))
 
 
 @variants("backend", ["numpy", "torch"])
@@ -70,8 +78,6 @@ def test_slope(backend, case, optional, seed):
     if backend == "torch":
         pytest.importorskip("torch")
     case = sloped(case, seed)
-    if case is None:
-        return
     with known_slopes(), refused_growth():
         options = {"variance": False, "optional": optional, "keep": 3, "backend": backend}
         check_mean(case, evaluation=evaluation_of(case, **options))
@@ -82,8 +88,6 @@ def test_slope(backend, case, optional, seed):
 def test_slope_goal(case, seed, sign):
     """Squared exponentials of all sizes."""
     case = sloped(case, seed)
-    if case is None:
-        return
     with known_slopes():
         reference = ArbPosterior(case.posterior)
         evaluation = evaluation_of(case, variance=False)
@@ -105,11 +109,8 @@ def gradient_case(case):
 @given(case=any_case)
 def test_gradient_norm(norm, case):
     with known_slopes(), refused_growth():
-        try:
+        with refused_trends():
             evaluation, references = gradient_case(case)
-        except InputError as error:
-            assert "slope" in str(error)
-            return
         zeros = (0.0,) * len(references)
 
         def minus_norm(x):
@@ -125,11 +126,8 @@ def test_gradient_norm(norm, case):
 @given(case=any_case, seed=seeds)
 def test_weighted_means(case, seed):
     with known_slopes(), refused_growth():
-        try:
+        with refused_trends():
             evaluation, references = gradient_case(case)
-        except InputError as error:
-            assert "slope" in str(error)
-            return
         weights = np.random.default_rng(seed).choice([1.0, -1.0, 0.0, 0.3, -7.0], len(references))
         quantity = WeightedMeans(tuple(weights.tolist()))
 
@@ -154,7 +152,9 @@ def test_deviations_of_several_outputs(case, seed):
     reference = ArbPosterior(posterior)
     for norm in (1.0, 2.0):
         goal = QuantityGoal(Deviation(around, errors, norm))
-        shifts = [arb(a) + arb(e) * int(rng.choice([-1, 1])) for a, e in zip(around, errors, strict=True)]
+        shifts = [
+            arb(a) + arb(e) * int(rng.choice([-1, 1])) for a, e in zip(around, errors, strict=True)
+        ]
 
         def value(x, shifts=shifts, norm=norm):
             sizes = [abs(reference.mean(x, c) - at) for c, at in enumerate(shifts)]

@@ -84,8 +84,8 @@ def test_references_are_the_derivatives_of_the_kernels(name):
     parts = (kernel.name, kernel.config())
     u = exact([0.3, -1.0, 2.0])
     tau = flint().arb_series([0, 1])
-    for x, z in rng.normal(size=(5, 2, 3)):
-        x, z = exact(x), exact(z)
+    for pair in rng.normal(size=(5, 2, 3)):
+        x, z = map(exact, pair)
         at = [a + tau * b for a, b in zip(x, u, strict=True)]
         real = coefficients(reference_of(*parts)(at, z), 2)[1]
         assert float(abs(real - slope(parts, u, x, z))) < 1e-40

@@ -33,7 +33,7 @@ from gpcert.certificates import (
 from gpcert.errors import InputError
 from gpcert.model.committee import Committee, Model
 from gpcert.model.multi_output import Outputs
-from gpcert.model.slopes import slope_model
+from gpcert.model.slopes import slope_model, vanishes
 from gpcert.quantities import Deviation, Mean
 from gpcert.regions import Ball, Box, Polytope, Region
 from gpcert.regions.shapes import check_norm
@@ -100,18 +100,14 @@ def slope_ranges(
         progress = Progress(start, lambda state: line.show(ranges_text(state)))
         stop: dict[str, Any] = {"tol": accuracy.of(goals), "progress": progress}
         result = solve(settings.problem(slopes, region, goals.quantities, **stop))
-    names = _names(posterior, numbers)
-    rows = tuple(
-        replace(
-            row,
-            quantity="slope",
-            output=_label(posterior, output),
-            meaning=f"slope of {_meaning(posterior, index)} in {name!r}",
-            model=posterior.fingerprint,
-        )
-        for row, name in zip(goals.records(result, region, settings), names, strict=True)
-    )
-    return SlopeTable(rows, result.reason is not StopReason.INTERRUPTED, names)
+    names, zero, rows = _names(posterior, numbers), Interval(0.0, 0.0), []
+    found = goals.records(result, region, settings)
+    for row, name, j in zip(found, names, numbers, strict=True):
+        known = {"minimum": zero, "maximum": zero} if vanishes(posterior, j, index) else {}
+        about = {"output": _label(posterior, output), "model": posterior.fingerprint} | known
+        meaning = f"slope of {_meaning(posterior, index)} in {name!r}"
+        rows.append(replace(row, quantity="slope", meaning=meaning, **about))
+    return SlopeTable(tuple(rows), result.reason is not StopReason.INTERRUPTED, names)
 
 
 @verb
@@ -174,6 +170,8 @@ def certify_monotone(
             each = replace(settings, budget=limits)
             result = solve(each.problem(slopes, region, [Mean(0, sign)], **when))
             (goal,) = result.goals
+            if vanishes(posterior, j, index):  # no rounding: it is 0
+                goal = GoalResult(0.0, 0.0, goal.point)
             shown = _counterexample(goal, posterior, index, j, sign, region)
             rows.append(
                 Monotonicity(
@@ -348,11 +346,11 @@ def _convex(region: Region, name: str) -> Region:
     )
 
 
-def _verdict(goal: GoalResult, region: Region, pair: np.ndarray | None) -> Status:
+def _verdict(goal: GoalResult, region: Region, pair: np.ndarray) -> Status:
     """A polytope may have no interior: there two points must show it (Statement 19.8)."""
     if goal.lower >= 0:
         return Status.ROBUST
-    refuted = goal.upper < 0 and not (isinstance(region, Polytope) and pair is None)
+    refuted = goal.upper < 0 and not (isinstance(region, Polytope) and not len(pair))
     return Status.NOT_ROBUST if refuted else Status.UNKNOWN
 
 
@@ -360,7 +358,7 @@ def _counterexample(
     goal: GoalResult, model: Outputs, output: int, feature: int, sign: int, region: Region
 ) -> dict[str, Any]:
     """Two points beside that of the goal, along the feature, with proved values in wrong order."""
-    nothing: dict[str, Any] = {"pair": None, "values": ()}
+    nothing: dict[str, Any] = {"pair": np.empty((0, model.dim)), "values": ()}
     if goal.upper >= 0 or goal.point is None:
         return nothing
     x, pairs = goal.point, []
@@ -383,5 +381,3 @@ def _counterexample(
         return nothing
     values = tuple(Interval(float(low), float(high)) for low, high in ends[best])
     return {"pair": np.array(pairs[best]), "values": values}
-
-

@@ -71,9 +71,9 @@ class Monotonicity(Searched, kind="monotonicity", told="status feature direction
 
     ROBUST: proved, for any two points of the region on a line along the feature. NOT_ROBUST: it
     fails, by the two points of `pair` (2, d), in the order of growing values of the feature, whose
-    proved `values` are in the wrong order (None where the points are too near for floats to tell;
-    then the slope at `point` alone says it). `slope` bounds the least slope in the wanted direction
-    over the region, the upper end attained at `point`.
+    proved `values` are in the wrong order (both empty where the points are too near for floats to
+    tell; then the slope at `point` alone says it). `slope` bounds the least slope in the wanted
+    direction over the region, the upper end attained at `point`.
     """
 
     status: Status
@@ -81,7 +81,7 @@ class Monotonicity(Searched, kind="monotonicity", told="status feature direction
     direction: str
     slope: Interval
     point: np.ndarray | None
-    pair: np.ndarray | None
+    pair: np.ndarray
     values: tuple[Interval, ...]
     region: dict[str, Any]
     meaning: str = ""
@@ -100,7 +100,7 @@ class Monotonicity(Searched, kind="monotonicity", told="status feature direction
     def shown(self) -> TextTable:
         rows = {self.status.name: self.summary}
         rows["slope"] = f"least one in the wanted direction in {interval_text(self.slope)}"
-        if self.pair is not None and self.values:
+        if len(self.values):
             told = (f"between {below(v.lower)} and {above(v.upper)}" for v in self.values)
             rows["counter-example"] = ", then ".join(told) + " at the two points of `pair`"
         rows["region"] = region_text(self.region)
@@ -115,11 +115,11 @@ class Monotonicity(Searched, kind="monotonicity", told="status feature direction
         wrong = (self.status is Status.ROBUST) != proved
         if wrong or (self.status is Status.NOT_ROBUST and not refuted):
             raise InputError("status: expected that of the sign of the least slope")
-        if self.values and (self.pair is None or len(self.values) != 2):
+        if len(self.values) != len(self.pair) or len(self.pair) not in {0, 2}:
             raise InputError("values: expected those of the two points of pair, or none")
 
     def inputs(self) -> list[np.ndarray]:
-        return [each for each in (self.point, self.pair) if each is not None]
+        return [each for each in (self.point, self.pair) if each is not None and each.size]
 
     def __bool__(self) -> bool:
         raise InputError(

@@ -140,33 +140,69 @@ def check_smooth(kernel: Kernel) -> None:
     )
 
 
+@singledispatch
 def slope_values(
     kernel: Kernel, direction: PerFeature, X: Inputs, Y: Points
 ) -> Annotated[np.ndarray, "n N"]:
-    """`D_u k(x_i, y_j)`, in plain floating point."""
-    if isinstance(kernel, Expressed):
-        return slope_values(kernel.expression, direction, X, Y)
-    if isinstance(kernel, RadialKernel):
-        along = direction / kernel.length_scale / kernel.length_scale
-        return kernel.slopes(X, Y) * ((Y @ along)[None, :] - (X @ along)[:, None])
-    if isinstance(kernel, Sum):
-        return sum((slope_values(part, direction, X, Y) for part in kernel.parts), 0.0)
-    if isinstance(kernel, Scale):
-        return kernel.factor * slope_values(kernel.kernel, direction, X, Y)
-    if isinstance(kernel, ActiveDimensions):
-        seen = list(kernel.dimensions)
-        return slope_values(kernel.kernel, direction[seen], X[:, seen], Y[:, seen])
-    if isinstance(kernel, Product):
-        values = [part.value(X, Y) for part in kernel.parts]
-        total = np.zeros((len(X), len(Y)))
-        for k, part in enumerate(kernel.parts):
-            others = math.prod(values[:k] + values[k + 1 :], start=np.ones((len(X), len(Y))))
-            total += slope_values(part, direction, X, Y) * others
-        return total
-    if isinstance(kernel, Linear):
-        slopes = (Y - kernel.center) @ (kernel.weights * direction)
-        return np.broadcast_to(slopes, (len(X), len(Y))).copy()
+    """`D_u k(x_i, y_j)`, in plain floating point; here of kernels that do not depend on x."""
     return np.zeros((len(X), len(Y)))
+
+
+@slope_values.register
+def _radial_values(
+    kernel: RadialKernel, direction: PerFeature, X: Inputs, Y: Points
+) -> Annotated[np.ndarray, "n N"]:
+    along = direction / kernel.length_scale / kernel.length_scale
+    return kernel.slopes(X, Y) * ((Y @ along)[None, :] - (X @ along)[:, None])
+
+
+@slope_values.register
+def _sum_values(
+    kernel: Sum, direction: PerFeature, X: Inputs, Y: Points
+) -> Annotated[np.ndarray, "n N"]:
+    return np.sum([slope_values(part, direction, X, Y) for part in kernel.parts], axis=0)
+
+
+@slope_values.register
+def _scale_values(
+    kernel: Scale, direction: PerFeature, X: Inputs, Y: Points
+) -> Annotated[np.ndarray, "n N"]:
+    return kernel.factor * slope_values(kernel.kernel, direction, X, Y)
+
+
+@slope_values.register
+def _active_values(
+    kernel: ActiveDimensions, direction: PerFeature, X: Inputs, Y: Points
+) -> Annotated[np.ndarray, "n N"]:
+    seen = list(kernel.dimensions)
+    return slope_values(kernel.kernel, direction[seen], X[:, seen], Y[:, seen])
+
+
+@slope_values.register
+def _product_values(
+    kernel: Product, direction: PerFeature, X: Inputs, Y: Points
+) -> Annotated[np.ndarray, "n N"]:
+    """Leibniz' rule; no division, as factors may vanish."""
+    values, total = [part.value(X, Y) for part in kernel.parts], np.zeros((len(X), len(Y)))
+    for k, part in enumerate(kernel.parts):
+        others = math.prod(values[:k] + values[k + 1 :], start=np.ones_like(total))
+        total += slope_values(part, direction, X, Y) * others
+    return total
+
+
+@slope_values.register
+def _linear_values(
+    kernel: Linear, direction: PerFeature, X: Inputs, Y: Points
+) -> Annotated[np.ndarray, "n N"]:
+    slopes = (Y - kernel.center) @ (kernel.weights * direction)
+    return np.broadcast_to(slopes, (len(X), len(Y))).copy()
+
+
+@slope_values.register
+def _expressed_values(
+    kernel: Expressed, direction: PerFeature, X: Inputs, Y: Points
+) -> Annotated[np.ndarray, "n N"]:
+    return slope_values(kernel.expression, direction, X, Y)
 
 
 @singledispatch
@@ -176,18 +212,14 @@ def slope_node(kernel: Kernel, direction: PerFeature, points: Points, frame: Fra
 
 
 @slope_node.register
-def _radial(
-    kernel: RadialKernel, direction: PerFeature, points: Points, frame: Frame
-) -> LocalNode:
+def _radial(kernel: RadialKernel, direction: PerFeature, points: Points, frame: Frame) -> LocalNode:
     lengths = np.broadcast_to(kernel.length_scale, points.shape[1:])
     parts = (kernel.variance, kernel.profile)
     return RadialSlope.build(points, lengths, parts, direction, frame)
 
 
 @slope_node.register
-def _constant(
-    kernel: Constant, direction: PerFeature, points: Points, frame: Frame
-) -> LocalNode:
+def _constant(kernel: Constant, direction: PerFeature, points: Points, frame: Frame) -> LocalNode:
     return ConstantNode(0.0, len(points))
 
 
@@ -243,7 +275,5 @@ def _active(
 
 
 @slope_node.register
-def _expressed(
-    kernel: Expressed, direction: PerFeature, points: Points, frame: Frame
-) -> LocalNode:
+def _expressed(kernel: Expressed, direction: PerFeature, points: Points, frame: Frame) -> LocalNode:
     return slope_node(kernel.expression, direction, points, frame)

@@ -105,6 +105,16 @@ def seen_direction(posterior: Posterior, direction: PerFeature) -> PerFeature:
     return np.array(seen, dtype=np.float64)
 
 
+def vanishes(model: Outputs, feature: int, output: int) -> bool:
+    """Whether the mean does not depend on a feature: its slope there is 0 exactly."""
+    posterior, c = model.output(output)
+    if feature in posterior.levels:
+        return False
+    seen = seen_direction(posterior, np.eye(posterior.dim)[feature]) != 0
+    by_kernel = seen & posterior.kernel.features_seen(len(seen))
+    return not (np.any(by_kernel) or np.any(posterior.slope[c][seen]))
+
+
 def _constant(posterior: Posterior, seen: PerFeature, output: int) -> float:
     """The slope of the linear trend, as a float."""
     if not posterior.has_trend:

@@ -67,8 +67,6 @@ COORDINATE = 4.0 * U
 
 LARGEST_SHIFT = 1e-8
 """Up to here the square of a coordinate's error is below the unit roundoff."""
-
-
 Accuracy = tuple[Triple, Triple]
 """`sizes` and `errors` of a `NodeBatch`."""
 

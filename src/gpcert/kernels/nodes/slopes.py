@@ -119,7 +119,9 @@ class LinearDifferenceBatch(KnownBatch):
 
     def gradients(self) -> Annotated[Array, "B f N"]:
         B, N = self.value.shape
-        return namespace(self.value).broadcast_to(self.slope[None, :, None], (B, len(self.slope), N))
+        return namespace(self.value).broadcast_to(
+            self.slope[None, :, None], (B, len(self.slope), N)
+        )
 
     def variations(self) -> tuple[PerCellAndPoint, ...]:
         """`S_1 = sup |a.d|`; then zero."""
@@ -195,7 +197,9 @@ class RadialSlopeBatch(ProductBatch):
         tensor = tensor + slope[m] * hessian[:, j, k]
         lines = up(xp.sum(xp.abs(slope) * half, axis=1), f + 4)
         absolute = up(0.5 * times(lines, whole) + TINY, 4)
-        return TaylorRemainder(size, CubicPart(tensor, up(left + gamma(16) * absolute, 2), absolute))
+        return TaylorRemainder(
+            size, CubicPart(tensor, up(left + gamma(16) * absolute, 2), absolute)
+        )
 
     @property
     def half(self) -> PerCellAndFeature:
