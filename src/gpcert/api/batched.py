@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.certify import certificate_of
+from gpcert.api.certify import certificate_of, with_proof
 from gpcert.api.options import SearchSettings
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.rules import Candidates, Rule, common_candidates, deviation_rule, margin_of
@@ -91,7 +91,8 @@ def ranges_batched(
     for k in map(int, done):
         goals = map(GoalResult, box.lower[k].tolist(), box.upper[k].tolist(), box.points[k])
         whole = SearchResult(tuple(goals), StopReason.CONVERGED, 1, seconds)
-        found[k] = ranges.records(whole, regions[k], settings, [values[k] for values in nominal])
+        centers = [values[k] for values in nominal]
+        found[k] = ranges.records(whole, regions[k], settings, centers, near)
     return found
 
 
@@ -166,7 +167,10 @@ def _decided(
     found = {}
     for k in chosen:
         about = (places[k], each[rows[k]].guess, settings, margins[k], StopReason.DECIDED, (1, 0.0))
-        found[rows[k]] = certificate_of(*about, box.points[k, 0], plain[k])
+        certificate = certificate_of(*about, box.points[k, 0], plain[k])
+        if settings.proof:
+            certificate = with_proof(certificate, places[k], each[rows[k]].guess)
+        found[rows[k]] = certificate
     return found
 
 
