@@ -58,7 +58,7 @@ def maximize(
     rtol: float | None = None,
     keep: Literal["best", "all"] = "best",
     proof: bool = False,
-    **words: Unpack[SearchOptions],
+    **options: Unpack[SearchOptions],
 ) -> Optimum:
     """The largest value of a quantity over a domain: a point, its certified value, and a proved
     bound that no point of the domain exceeds.
@@ -104,7 +104,7 @@ def maximize(
         Accuracy.read(tol, rtol),
     )
     kept = one_of("keep", keep, ("best", "all")) == "all"
-    return _optimum("maximum", model, bounds, *asked, words, kept, proof)
+    return _optimum("maximum", model, bounds, *asked, options, kept, proof)
 
 
 @verb
@@ -122,7 +122,7 @@ def minimize(
     rtol: float | None = None,
     keep: Literal["best", "all"] = "best",
     proof: bool = False,
-    **words: Unpack[SearchOptions],
+    **options: Unpack[SearchOptions],
 ) -> Optimum:
     """The smallest value of a quantity over a domain; arguments as in `maximize`.
 
@@ -140,7 +140,7 @@ def minimize(
         Accuracy.read(tol, rtol),
     )
     kept = one_of("keep", keep, ("best", "all")) == "all"
-    return _optimum("minimum", model, bounds, *asked, words, kept, proof)
+    return _optimum("minimum", model, bounds, *asked, options, kept, proof)
 
 
 @verb
@@ -156,7 +156,7 @@ def regret_bound(
     tol: float | None = None,
     rtol: float | None = None,
     proof: bool = False,
-    **words: Unpack[SearchOptions],
+    **options: Unpack[SearchOptions],
 ) -> RegretBound:
     """How much better than the best observed point any point of the domain can be, by this model:
     a proved upper bound of `max UCB over the domain - max LCB over the observed points`.
@@ -184,7 +184,7 @@ def regret_bound(
     posterior = as_posterior(model)
     points = _observed(posterior, observed)
     asked = (beta, output, fixed, Accuracy.read(tol, rtol))
-    return _regret(posterior, bounds, points, one_of("side", side, SIDES), asked, words, proof)
+    return _regret(posterior, bounds, points, one_of("side", side, SIDES), asked, options, proof)
 
 
 @verb
@@ -198,7 +198,7 @@ def recommend(
     fixed: Mapping[Any, Any] | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[SearchOptions],
+    **options: Unpack[SearchOptions],
 ) -> RegretBound:
     """The point with the best posterior mean (to within the tolerance, by proof), and how much
     better any point of the domain can be, by this model: `regret_bound` with that point as the only
@@ -216,14 +216,14 @@ def recommend(
     posterior, accuracy = as_posterior(model), Accuracy.read(tol, rtol)
     side = one_of("side", side, SIDES)
     best = _optimum(
-        side, posterior, bounds, QuantityRequest("mean"), output, fixed, accuracy, words
+        side, posterior, bounds, QuantityRequest("mean"), output, fixed, accuracy, options
     )
     if best.x is None:
         raise InputError(
             "recommend: no point was evaluated before the budget ended; give it more seconds"
         )
     asked = (beta, output, fixed, accuracy)
-    return _regret(posterior, bounds, best.x[None], side, asked, words)
+    return _regret(posterior, bounds, best.x[None], side, asked, options)
 
 
 def _optimum(
@@ -234,19 +234,19 @@ def _optimum(
     output: Any,
     fixed: Mapping[Any, Any] | None,
     accuracy: Accuracy,
-    words: Mapping[str, Any],
+    options: Mapping[str, Any],
     keep: bool = False,
     proof: bool = False,
 ) -> Optimum:
     start, posterior = time.perf_counter(), as_posterior(model)
-    region, settings = domain_of(posterior, bounds, fixed), SearchSettings.read(words, proof)
+    region, settings = domain_of(posterior, bounds, fixed), SearchSettings.read(options, proof)
     if request.quantity == "band":
         raise InputError("quantity: a band has two ends; maximise 'ucb' or minimise 'lcb'")
     goals = RangeGoals.of(posterior, request, output, side)
     if settings.proof:
         check_covered(goals.question.model, region, goals.quantities)
     tol = Tolerance.of(accuracy.of(goals))
-    with progress_line(words.get("progress")) as line:
+    with progress_line(options.get("progress")) as line:
         progress = Progress(start, lambda state: line.show(ranges_text(state)))
         problem = settings.problem(
             goals.question.model,
@@ -257,47 +257,47 @@ def _optimum(
             record=keep or settings.proof,
         )
         result = solve(problem)
-        (found,) = goals.records(result, region, settings, None, tol)
+        (range_record,) = goals.records(result, region, settings, None, tol)
     kept = _kept(result, region) if keep else np.empty((0, 2, region.dim))
-    (asked,) = goals.quantities
-    best_f = asked.best_f if isinstance(asked, Improvement) else None
-    return replace(_record(side, posterior, found), kept=kept, best_f=best_f)
+    (quantity,) = goals.quantities
+    best_f = quantity.best_f if isinstance(quantity, Improvement) else None
+    return replace(_record(side, posterior, range_record), kept=kept, best_f=best_f)
 
 
 def _kept(result: SearchResult, region: Region) -> Annotated[np.ndarray, "n 2 d"]:
     """Corners of the boxes whose bound does not exclude the best value."""
     leaves, free = result.leaves, region.free
     assert leaves is not None, "asked for by record=True"
-    mine = leaves.lower[:, 0] <= result.goals[0].upper
-    ends = np.tile(region.center, (int(mine.sum()), 2, 1))
-    ends[:, 0, free], ends[:, 1, free] = leaves.low[mine], leaves.high[mine]
+    undecided = leaves.lower[:, 0] <= result.goals[0].upper
+    ends = np.tile(region.center, (int(undecided.sum()), 2, 1))
+    ends[:, 0, free], ends[:, 1, free] = leaves.low[undecided], leaves.high[undecided]
     return ends
 
 
-def _record(side: Side, model: Model, found: PredictionRange) -> Optimum:
+def _record(side: Side, model: Model, record: PredictionRange) -> Optimum:
     """One side of a range: what is attained there, and the bound."""
     if side == "maximum":
-        value, bound, x = found.maximum.lower, found.maximum.upper, found.argmax
+        value, bound, x = record.maximum.lower, record.maximum.upper, record.argmax
     else:
-        value, bound, x = found.minimum.upper, found.minimum.lower, found.argmin
+        value, bound, x = record.minimum.upper, record.minimum.lower, record.argmin
     return Optimum(
         side=side,
         x=x,
         value=value,
         bound=bound,
-        quantity=found.quantity,
-        output=found.output,
-        region=found.region,
-        converged=found.converged,
-        meaning=found.meaning,
-        beta=found.beta,
+        quantity=record.quantity,
+        output=record.output,
+        region=record.region,
+        converged=record.converged,
+        meaning=record.meaning,
+        beta=record.beta,
         features=tuple(model.feature_names or ()),
-        reason=found.reason,
-        boxes=found.boxes,
-        seconds=found.seconds,
-        method=found.method,
-        model=found.model,
-        proof=found.proof,
+        reason=record.reason,
+        boxes=record.boxes,
+        seconds=record.seconds,
+        method=record.method,
+        model=record.model,
+        proof=record.proof,
     )
 
 
@@ -317,7 +317,7 @@ def _regret(
     points: Inputs,
     side: Side,
     asked: tuple[Any, Any, Any, Accuracy],
-    words: Mapping[str, Any],
+    options: Mapping[str, Any],
     proof: bool = False,
 ) -> RegretBound:
     beta, output, fixed, accuracy = asked
@@ -325,8 +325,8 @@ def _regret(
     assert reach is not None
     outward, inward = ("ucb", "lcb") if side == "maximum" else ("lcb", "ucb")
     request = QuantityRequest(outward, reach)
-    asked_of = (request, output, fixed, accuracy, words)
-    best = _optimum(side, model, bounds, *asked_of, proof=proof)
+    about = (request, output, fixed, accuracy, options)
+    best = _optimum(side, model, bounds, *about, proof=proof)
     domain = domain_of(model, bounds, fixed)
     inside = _inside(domain, points)
     # the ends of the quantity at every observed point, proved

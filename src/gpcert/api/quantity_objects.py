@@ -67,9 +67,10 @@ def _of_one_output(model: Model, quantity: OutputQuantity) -> RangeQuestion:
     def asked(output: int, sign: int) -> Quantity:
         return of(output) if sign > 0 else of(output).negative
 
-    meanings = (f"{text_of(of(k))} of the latent function {own.owner}"
-                for k, own in enumerate(owners))  # fmt: skip
-    names, labels = (f"{kind}{own.whose}" for own in owners), (own.label for own in owners)
+    meanings = (f"{text_of(of(k))} of the latent function {latent.owner}"
+                for k, latent in enumerate(owners))  # fmt: skip
+    names = (f"{kind}{latent.whose}" for latent in owners)
+    labels = (latent.label for latent in owners)
     about = (asked, tuple(meanings), tuple(names), quantity.output)
     return RangeQuestion(model, kind, tuple(labels), *about)
 

@@ -23,7 +23,7 @@ def certified_radius(
     max_radius: float | None = None,
     rtol: float = 0.01,
     proof: bool = False,
-    **words: Unpack[RadiusOptions],
+    **options: Unpack[RadiusOptions],
 ) -> Radius:
     """Bracket the largest radius at which the decision at x is robust.
 
@@ -49,8 +49,8 @@ def certified_radius(
     start = time.perf_counter()
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certified_radius_many")
-    question = RadiusQuestion.read(words, posterior, max_radius, rtol)
-    radius = radius_at(posterior, point, question, None, start, words.get("progress"))
+    question = RadiusQuestion.read(options, posterior, max_radius, rtol)
+    radius = radius_at(posterior, point, question, None, start, options.get("progress"))
     if not read_flag("proof", proof) or not radius.lower > 0:
         return radius
     # its last search was one of many, of which most found out what is not true

@@ -1,5 +1,4 @@
-"""The answers: records with a status that speaks, valid bounds and what they cost, and tables of
-them for many points."""
+"""The answers: records of a status, valid bounds and what they cost; tables for many points."""
 
 from __future__ import annotations
 
@@ -41,9 +40,8 @@ COST = "boxes seconds reason"
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Searched(Record):
-    """What a search answers: why it ended and what it cost, by which family of bounds (`method`),
-    the fingerprint of the certified `model`, and, if asked for, the `proof` that `gpcert-check`
-    checks."""
+    """Why a search ended and what it cost, its family of bounds (`method`), the fingerprint of the
+    certified `model` and, if requested, the `proof` that `gpcert-check` checks."""
 
     reason: StopReason
     boxes: int
