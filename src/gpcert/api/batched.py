@@ -92,7 +92,7 @@ def ranges_batched(
         goals = map(GoalResult, box.lower[k].tolist(), box.upper[k].tolist(), box.points[k])
         whole = SearchResult(tuple(goals), StopReason.CONVERGED, 1, seconds)
         centers = [values[k] for values in nominal]
-        records[k] = ranges.records(whole, regions[k], settings, centers, near)
+        records[k] = ranges.records(whole, regions[k], settings, centers, tolerance)
     return records
 
 

@@ -26,7 +26,8 @@ from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.regions import RegionSpecification, region_of
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.certificates import Interval, PredictionRange
-from gpcert.certificates.proof import Proof, check_covered, range_proof
+from gpcert.certificates.proof import Proof
+from gpcert.certificates.proof_questions import check_covered, range_proof
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.model.committee import Model
 from gpcert.numerics.rounding import difference_down, difference_up
