@@ -92,7 +92,7 @@ def test_the_page_of_options_runs():
             exec(compile(block, "docs/options.md", "exec"), {})
 
 
-@pytest.mark.parametrize("page", ["boxes", "optimum"])
+@pytest.mark.parametrize("page", ["boxes", "optimum", "slopes"])
 def test_the_first_example_of_a_page_runs(page, capsys):
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     block = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]

@@ -8,7 +8,7 @@ import pytest
 
 import gpcert
 from gpcert.api import running as parallel
-from gpcert.api.boxes import Block
+from gpcert.api.box_work import Block
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.numerics.deadline import checkpoint

@@ -18,7 +18,7 @@ import gpcert
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel, Matern, SquaredExponential
 from gpcert.model.posterior import Posterior
-from gpcert.model.posterior_parts import FORMAT, TRAINING_NOISE, check_shapes
+from gpcert.model.posterior_file import FORMAT, TRAINING_NOISE, check_shapes
 from gpcert.numerics.spectral import GramBlock, absolute_norm, gram_circles, inverse_distance
 from gpcert.numerics.triangular import Inverse
 from gpcert.regions import Box, LinearMap

@@ -20,7 +20,7 @@ from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.kernels import Linear, Product, SquaredExponential, Sum, White
 from gpcert.likelihoods import Logistic, Probit
 from gpcert.models.classifier import Choices, GPClassifier
-from gpcert.models.kernel_gradients import LogParameters
+from gpcert.models.log_parameters import LogParameters
 from gpcert.models.training import Covariances
 from gpcert.testing.effort import crossed, examples
 

@@ -11,8 +11,8 @@ from gpcert.errors import InputError
 from gpcert.kernels import Kernel, Matern, SquaredExponential
 from gpcert.models.inference.ep import ep
 from gpcert.models.inference.sparse_ep import sparse_ep
-from gpcert.models.kernel_gradients import LogParameters
 from gpcert.models.links import LINKS
+from gpcert.models.log_parameters import LogParameters
 from gpcert.testing.effort import crossed
 from tests.models.inference_problems import binary, derivative, latent
 

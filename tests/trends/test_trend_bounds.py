@@ -16,7 +16,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.model.posterior import Posterior
-from gpcert.model.unit_form import slope_exponent
+from gpcert.model.units import slope_exponent
 from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.numerics.rounding import exact_dot
 from gpcert.paper.method import PaperMethod

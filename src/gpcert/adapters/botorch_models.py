@@ -50,12 +50,15 @@ def convert(model: Any) -> Conversion:
     posterior = join_outputs([output for one in each for output in _outputs(one)])
     points = max(len(each.points) for each in posterior.members)
 
-    def said(own: Any, X: Any) -> LibraryPrediction:
-        found = own.posterior(X)
-        mean, variance = finite_array("mean", found.mean), finite_array("variance", found.variance)
+    def predictions(library_model: Any, X: Any) -> LibraryPrediction:
+        prediction = library_model.posterior(X)
+        mean, variance = (
+            finite_array("mean", prediction.mean),
+            finite_array("variance", prediction.variance),
+        )
         return LibraryPrediction(mean, variance)
 
-    return compared(posterior, model, copy, said, points=points)
+    return compared(posterior, model, copy, predictions, points=points)
 
 
 def _outputs(model: Any) -> list[Posterior]:
@@ -64,10 +67,13 @@ def _outputs(model: Any) -> list[Posterior]:
         raise unsupported("ModelListGP", model, (SingleTaskGP,))
     count = model.num_outputs
     each = [None] if count == 1 else list(range(count))
-    found = [exact_posterior(model, c) for c in each]
-    x = _units(getattr(model, "input_transform", None), found[0].dim, _input)
+    posteriors = [exact_posterior(model, c) for c in each]
+    x = _units(getattr(model, "input_transform", None), posteriors[0].dim, _input)
     y = _units(getattr(model, "outcome_transform", None), count, _outcome)
-    return [in_units(x.fold(own), y.shift[c], y.scale[c]) for c, own in enumerate(found)]
+    return [
+        in_units(x.fold(posterior), y.shift[c], y.scale[c])
+        for c, posterior in enumerate(posteriors)
+    ]
 
 
 def _units(transform: Any, count: int, read: Callable[[Any, int], FeatureMap]) -> FeatureMap:
@@ -89,9 +95,9 @@ def _input(transform: Any, d: int) -> FeatureMap:
             ", since a region in the user's units has no exact image under it; transform the data "
             "first and ask about regions of the result",
         )
-    found = FeatureMap.select(d)
+    units = FeatureMap.select(d)
     if not transform.transform_on_eval:
-        return found
+        return units
     columns = getattr(transform, "indices", None)
     where = np.arange(d) if columns is None else np.asarray(columns)
     a = finite_array("input_transform.coefficient", transform.coefficient)
@@ -104,8 +110,8 @@ def _input(transform: Any, d: int) -> FeatureMap:
     a, b = a.reshape(-1), b.reshape(-1)
     if np.any(a <= 0):
         raise InputError(f"input_transform: expected positive coefficients, got {a}")
-    found.scale[where], found.shift[where] = (1.0 / a, -b / a) if transform.reverse else (a, b)
-    return found
+    units.scale[where], units.shift[where] = (1.0 / a, -b / a) if transform.reverse else (a, b)
+    return units
 
 
 def _outcome(transform: Any, m: int) -> FeatureMap:

@@ -183,10 +183,10 @@ def join_outputs(outputs: Sequence[Posterior], **options: Any) -> Outputs:
         """(m, r, N): factors, or weights as one row, in units of the common kernel, `A_c k_c =
         (A_c r_c) (r_c k)`."""
         each = [np.atleast_2d(getattr(output, name)[0]) for output in outputs]
-        found = np.zeros((len(each), max(len(A) for A in each), len(Z)))
+        blocks = np.zeros((len(each), max(len(A) for A in each), len(Z)))
         for c, A in enumerate(each):
-            found[c, : len(A), starts[c] : starts[c] + A.shape[1]] = A * roots[c]
-        return found
+            blocks[c, : len(A), starts[c] : starts[c] + A.shape[1]] = A * roots[c]
+        return blocks
 
     noises = [output.training_noise for output in outputs]
     known = all(noise is not None for noise in noises)

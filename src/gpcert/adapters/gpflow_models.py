@@ -63,8 +63,12 @@ def convert(model: Any) -> Conversion:
     X = np.asarray(model.data[0]) if hasattr(model, "data") else None
     spread = None if X is None else spread_of(X)
     outputs = [
-        found.posterior(own.kernel, own.points, mean, c, noise=own.white, spread=spread)
-        for c, (found, own) in enumerate(zip(reader(model, latent, mean), latent, strict=True))
+        solution.posterior(
+            process.kernel, process.points, mean, c, noise=process.white, spread=spread
+        )
+        for c, (solution, process) in enumerate(
+            zip(reader(model, latent, mean), latent, strict=True)
+        )
     ]
     posterior = canonical.join_outputs(outputs, likelihood=likelihood)
     binary = isinstance(likelihood, LapseProbit)
@@ -121,11 +125,11 @@ def _latent(model: Any) -> list[_Latent]:
         kernels = list(kernel.latent_kernels)
     pairs = max(len(kernels), len(points))
     kernels, points = (each * pairs if len(each) == 1 else each for each in (kernels, points))
-    found = []
-    for own, Z in zip(kernels, points, strict=True):
-        converted, white = TREE.convert(own, Z.shape[1])
-        found.append(_Latent(converted, white, Z))
-    return found * count if len(found) == 1 else found
+    latent = []
+    for library_kernel, Z in zip(kernels, points, strict=True):
+        converted, white = TREE.convert(library_kernel, Z.shape[1])
+        latent.append(_Latent(converted, white, Z))
+    return latent * count if len(latent) == 1 else latent
 
 
 def _points(model: Any) -> list[np.ndarray]:
@@ -138,11 +142,11 @@ def _points(model: Any) -> list[np.ndarray]:
         kinds.SeparateIndependentInducingVariables,
     )
     each = inducing.inducing_variables if type(inducing) in several else (inducing,)
-    for own in each:
-        if type(own) is not kinds.InducingPoints:
+    for variable in each:
+        if type(variable) is not kinds.InducingPoints:
             known = "InducingPoints, also in " + " and ".join(kind.__name__ for kind in several)
-            raise unsupported("inducing_variable", own, known)
-    return [finite_array("inducing_variable.Z", own.Z) for own in each]
+            raise unsupported("inducing_variable", variable, known)
+    return [finite_array("inducing_variable.Z", variable.Z) for variable in each]
 
 
 def _noise(model: Any, X: np.ndarray) -> np.ndarray:
@@ -151,16 +155,18 @@ def _noise(model: Any, X: np.ndarray) -> np.ndarray:
 
 def _exact(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonical]:
     X, Y = finite_array("data[0]", model.data[0]), finite_array("data[1]", model.data[1])
-    own, noise = latent[0], _noise(model, X)
-    K, noise = own.covariance(noise), own.white + noise
+    process, noise = latent[0], _noise(model, X)
+    K, noise = process.covariance(noise), process.white + noise
     return [canonical.exact_regression(K, errors, noise) for errors in (Y - mean.at(X)).T]
 
 
 def _sparse(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonical]:
     X, Y = finite_array("data[0]", model.data[0]), finite_array("data[1]", model.data[1])
-    sigma, own = np.sqrt(_noise(model, X)), latent[0]
-    L = own.factor
-    A = scipy.linalg.solve_triangular(L, own.kernel.value(own.points, X) / sigma, lower=True)
+    sigma, process = np.sqrt(_noise(model, X)), latent[0]
+    L = process.factor
+    A = scipy.linalg.solve_triangular(
+        L, process.kernel.value(process.points, X) / sigma, lower=True
+    )
     root = canonical.lower_factor(np.eye(len(L)) + A @ A.T, "I + A A^T")
     spread = scipy.linalg.cho_solve((root, True), np.eye(len(L)))
     errors = (Y - mean.at(X)).T / sigma
@@ -179,8 +185,8 @@ def _variational(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Can
     # u less its prior mean is not what an unwhitened q of the library describes: m(Z) is ignored
     solve = canonical.whitened if getattr(model, "whiten", True) else canonical.unwhitened
     return [
-        solve(own.factor, center, spread)
-        for own, center, spread in zip(latent, centers, spreads, strict=True)
+        solve(process.factor, center, spread)
+        for process, center, spread in zip(latent, centers, spreads, strict=True)
     ]
 
 

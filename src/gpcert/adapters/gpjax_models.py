@@ -74,14 +74,19 @@ def convert(model: Any) -> Conversion:
         spread=spread_of(Z),
     )
 
-    def said(own: Any, X: Any) -> LibraryPrediction:
-        found = own(X, covariance="diagonal")
-        mean, variance = np.asarray(found.mean)[:, None], np.asarray(found.variance)[:, None]
+    def predictions(library_model: Any, X: Any) -> LibraryPrediction:
+        prediction = library_model(X, covariance="diagonal")
+        mean, variance = (
+            np.asarray(prediction.mean)[:, None],
+            np.asarray(prediction.variance)[:, None],
+        )
         if not likelihood.classifies:
             return LibraryPrediction(mean, variance)
-        return LibraryPrediction(mean, variance, np.asarray(own.likelihood.predict(own(X)).probs))
+        return LibraryPrediction(
+            mean, variance, np.asarray(library_model.likelihood.predict(library_model(X)).probs)
+        )
 
-    return compared(posterior, model, said)
+    return compared(posterior, model, predictions)
 
 
 def _likelihood(likelihood: Any) -> Likelihood:

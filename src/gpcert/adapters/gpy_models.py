@@ -83,11 +83,11 @@ def convert(model: Any) -> Conversion:
         return Posterior.from_precision(kernel, Z, weights[chosen], symmetric, **trend, **options)
 
     if S.shape[2] == 1:  # of all outputs
-        found = outputs(slice(None), S[:, :, 0])
+        latent = outputs(slice(None), S[:, :, 0])
     else:
-        found = join_outputs([outputs(slice(c, c + 1), S[:, :, c]) for c in range(len(weights))])
-    assert isinstance(found, Posterior), "one kernel for all outputs"
-    posterior = in_units(found, *_normalizer(model, len(weights)))
+        latent = join_outputs([outputs(slice(c, c + 1), S[:, :, c]) for c in range(len(weights))])
+    assert isinstance(latent, Posterior), "one kernel for all outputs"
+    posterior = in_units(latent, *_normalizer(model, len(weights)))
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         mean, variance = model.predict(X, include_likelihood=False)
@@ -105,8 +105,8 @@ def _training_noise(model: Any, white: float) -> np.ndarray | None:
     exact = GPy.inference.latent_function_inference.ExactGaussianInference
     if type(model.inference_method) is not exact:
         return None
-    own = finite_array("variance", model.likelihood.gaussian_variance(model.Y_metadata))
-    return np.ravel(own) + white + JITTER
+    noise = finite_array("variance", model.likelihood.gaussian_variance(model.Y_metadata))
+    return np.ravel(noise) + white + JITTER
 
 
 def _likelihood(likelihood: Any) -> Likelihood:

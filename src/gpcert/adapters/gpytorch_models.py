@@ -91,20 +91,25 @@ def convert_exact(model: Any) -> Conversion:
     for each in _models(model):
         adapter.check_inherited(each, gpytorch.models.ExactGP, ("__call__",))
     copy = prior.read_only_copy(model)
-    found = [exact_posterior(each, c) for each in _models(copy) for c in _outputs(each)]
+    posteriors = [exact_posterior(each, c) for each in _models(copy) for c in _outputs(each)]
 
-    def said(own: Any, X: Any) -> LibraryPrediction:
-        return adapter.concatenated([_latent(each, X) for each in _models(own)], axis=1)
+    def predictions(library_model: Any, X: Any) -> LibraryPrediction:
+        return adapter.concatenated([_latent(each, X) for each in _models(library_model)], axis=1)
 
-    points = max(len(each.points) for each in found)
-    return prior.compared(canonical.join_outputs(found), model, copy, said, points=points)
+    points = max(len(each.points) for each in posteriors)
+    return prior.compared(
+        canonical.join_outputs(posteriors), model, copy, predictions, points=points
+    )
 
 
 def _latent(model: Any, X: Any) -> LibraryPrediction:
     """Mean and variance, each (n, outputs)."""
-    found = model(X)
-    mean, variance = finite_array("mean", found.mean), finite_array("variance", found.variance)
-    if isinstance(found, gpytorch.distributions.MultitaskMultivariateNormal):
+    prediction = model(X)
+    mean, variance = (
+        finite_array("mean", prediction.mean),
+        finite_array("variance", prediction.variance),
+    )
+    if isinstance(prediction, gpytorch.distributions.MultitaskMultivariateNormal):
         return LibraryPrediction(mean, variance)
     rows = (-1, len(X))  # of a batch (tasks, n)
     return LibraryPrediction(mean.reshape(rows).T, variance.reshape(rows).T)
@@ -154,8 +159,8 @@ def exact_posterior(model: Any, output: int | None = None) -> Posterior:
         )
     mean, kernel = prior.prior_of(model, X.shape[1], output)
     K = kernel.value(X, X) + np.diag(np.broadcast_to(noise, y.shape))
-    found = canonical.exact_regression(K, y - mean.at(X)[:, 0], noise)
-    return found.posterior(kernel, X, mean, spread=spread_of(X))
+    regression = canonical.exact_regression(K, y - mean.at(X)[:, 0], noise)
+    return regression.posterior(kernel, X, mean, spread=spread_of(X))
 
 
 def _noise(likelihood: Any) -> np.ndarray:
@@ -198,15 +203,15 @@ def _variational(model: Any, likelihood: Any) -> Conversion:
     posterior = canonical.join_outputs(outputs, likelihood=link)
     binary = isinstance(link, Probit)
 
-    def said(marginal: Any, own: Any, X: Any) -> LibraryPrediction:
-        distribution = own(X)
+    def predictions(marginal: Any, library_model: Any, X: Any) -> LibraryPrediction:
+        distribution = library_model(X)
         shape = (len(X), posterior.outputs)
         mean = finite_array("mean", distribution.mean).reshape(shape)
         variance = finite_array("variance", distribution.variance).reshape(shape)
         probability = finite_array("probability", marginal(distribution).mean) if binary else None
         return LibraryPrediction(mean, variance, probability)
 
-    of_copy, of_model = (partial(said, each) for each in (asked, likelihood))
+    of_copy, of_model = (partial(predictions, each) for each in (asked, likelihood))
     return prior.compared(posterior, model, copy, of_copy, of_model)
 
 
@@ -260,9 +265,11 @@ def _output(model: Any, strategy: Any, output: int | None) -> Posterior:
         kernel.value(Z, Z) + jitter * np.eye(len(Z)), "covariance of inducing points"
     )
     white = type(strategy) is gv.VariationalStrategy
-    found = STRATEGIES[type(strategy)](L, center if white else center - mean.at(Z)[:, 0], spread)
+    variational = STRATEGIES[type(strategy)](
+        L, center if white else center - mean.at(Z)[:, 0], spread
+    )
     noise = jitter if white else 0.0
-    return found.posterior(kernel, Z, mean, noise=noise)
+    return variational.posterior(kernel, Z, mean, noise=noise)
 
 
 def _likelihood(likelihood: Any) -> Likelihood:

@@ -132,8 +132,8 @@ def _mean(mean: Any, features: int, output: int | None) -> PriorMean:
     def own(name: str, single: int) -> np.ndarray:
         """The numbers of this output, of a batch of them where they have more than `single` axes;
         none for a part that the mean does not have."""
-        found = getattr(mean, name)
-        values = finite_array(f"mean.{name}", [0.0] if found is None else found)
+        parameter = getattr(mean, name)
+        values = finite_array(f"mean.{name}", [0.0] if parameter is None else parameter)
         return values[output] if output is not None and values.ndim > single else values
 
     if type(mean) is gpytorch.means.ZeroMean:
@@ -154,7 +154,7 @@ def compared(
     posterior: Model,
     model: Any,
     copy: Any,
-    said: PredictionFunction,
+    predictions: PredictionFunction,
     native: PredictionFunction | None = None,
     points: int = 0,
 ) -> Conversion:
@@ -167,12 +167,12 @@ def compared(
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         with exact_solves():
-            return in_blocks(partial(said, copy), torch.as_tensor(X))
+            return in_blocks(partial(predictions, copy), torch.as_tensor(X))
 
     def returned(X: np.ndarray) -> LibraryPrediction:
-        own = without_caches(model)
+        without = without_caches(model)
         with torch.no_grad():
-            return in_blocks(partial(native or said, own), torch.as_tensor(X).to(tensor))
+            return in_blocks(partial(native or predictions, without), torch.as_tensor(X).to(tensor))
 
     tensor = next(iter(model.parameters()), None)
     settings = gpytorch.settings

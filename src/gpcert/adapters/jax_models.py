@@ -29,11 +29,11 @@ def points(name: str, value: Any) -> np.ndarray:
     return X[:, None] if X.ndim == 1 else X
 
 
-def compared(posterior: Posterior, model: Any, said: PredictionFunction) -> Conversion:
+def compared(posterior: Posterior, model: Any, predictions: PredictionFunction) -> Conversion:
     """The conversion of a model whose predictions are `said`: in float64, and as the model does."""
 
-    def asked(own: Any, X: np.ndarray) -> LibraryPrediction:
-        return in_blocks(lambda rows: said(own, rows), jax.numpy.asarray(X))
+    def asked(library_model: Any, X: np.ndarray) -> LibraryPrediction:
+        return in_blocks(lambda rows: predictions(library_model, rows), jax.numpy.asarray(X))
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         with jax.enable_x64(True):

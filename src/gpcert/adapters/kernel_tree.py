@@ -121,8 +121,8 @@ class KernelTree:
             raise UnsupportedModelError(
                 f"{type(kernel).__name__} is not supported (supported: {', '.join(self.names)})"
             )
-        found = converter(kernel, d)
-        return found if isinstance(found, Converted) else Converted(d, found)
+        converted = converter(kernel, d)
+        return converted if isinstance(converted, Converted) else Converted(d, converted)
 
 
 def vector(kernel: Any, name: str) -> np.ndarray:
@@ -158,8 +158,8 @@ class ParameterNames:
 
         def converter(kernel: Any, d: int) -> Kernel:
             names = {"variance": self.variance, **others} if self.variance else others
-            found = {ours: number(kernel, theirs) for ours, theirs in names.items()}
-            return make(factor * vector(kernel, self.lengths), **found)
+            parameters = {ours: number(kernel, theirs) for ours, theirs in names.items()}
+            return make(factor * vector(kernel, self.lengths), **parameters)
 
         return converter
 

@@ -99,8 +99,8 @@ def measured(conversion: Conversion) -> Agreement:
     checked = check_agreement(posterior, conversion.predict, tolerance=conversion.tolerance)
     if native is None:
         return checked
-    found = _distance(posterior, native, probe_points(posterior))
-    parts = (found.mean, found.variance, found.probability)
+    distance = _distance(posterior, native, probe_points(posterior))
+    parts = (distance.mean, distance.variance, distance.probability)
     # of NumPy, here and below: the built-in `max` loses a NaN that is not the first
     return replace(checked, native=float(np.max([part for part in parts if part is not None])))
 
@@ -111,15 +111,15 @@ def _distance(posterior: Model, predict: Predict, X: np.ndarray) -> Agreement:
         # sklearn warns of negative variances and of missing feature names: neither matters here
         warnings.simplefilter("ignore")
         library = predict(X)
-    several = isinstance(posterior, Committee)
+    is_committee = isinstance(posterior, Committee)
     parts: dict[str, Any] = {}
     mean = None
-    if library.variance is not None and not several:
+    if library.variance is not None and not is_committee:
         mean, variance = posterior.predict(X)
         difference = np.abs(library.variance - variance)
         parts["variance"] = _ratio(difference, posterior.prior_variance(X))
     if library.mean is not None:
-        outputs = posterior.members[0] if several else posterior
+        outputs = posterior.members[0] if is_committee else posterior
         mean = outputs.mean(X) if mean is None else mean
         # the addition of the offset rounds, in both: two units in its last place are no difference
         slack = 2.0 * np.spacing(np.abs(outputs.offset))
@@ -127,11 +127,11 @@ def _distance(posterior: Model, predict: Predict, X: np.ndarray) -> Agreement:
         parts["mean"] = _ratio(difference, np.abs(library.mean - outputs.offset).max(0))
     apart = []
     if library.probability is not None:
-        own = posterior.member_probabilities(X) if several else posterior.prediction(X)[:, 0]
-        apart.append(library.probability - own)
+        ours = posterior.member_probabilities(X) if is_committee else posterior.prediction(X)[:, 0]
+        apart.append(library.probability - ours)
     if library.classes is not None:
-        own = posterior.probabilities(X) if several else posterior.prediction(X)
-        apart.append(library.classes - own)
+        ours = posterior.probabilities(X) if is_committee else posterior.prediction(X)
+        apart.append(library.classes - ours)
     if apart:
         parts["probability"] = float(np.max([np.abs(each).max() for each in apart]))
     if library.decision is not None:

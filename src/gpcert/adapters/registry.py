@@ -64,8 +64,8 @@ def register(package: str, adapter: Any) -> Any:
             "register: expected the name of a top-level package such as 'gpytorch', got "
             f"{package!r}"
         )
-    found = (package, check_adapter(adapter, "register"))
-    REGISTERED[:] = [found, *(each for each in REGISTERED if each[1] is not adapter)]
+    entry = (package, check_adapter(adapter, "register"))
+    REGISTERED[:] = [entry, *(each for each in REGISTERED if each[1] is not adapter)]
     return adapter
 
 

@@ -84,9 +84,9 @@ def accepts(model: Any) -> bool:
 
 def to_posterior(model: Any) -> Conversion:
     """Convert the model by the class that it is, or derives from."""
-    found = _reader(model)
-    assert found is not None, "asked of what is accepted"
-    base, (convert, fitted, methods) = found
+    kind_and_reader = _reader(model)
+    assert kind_and_reader is not None, "asked of what is accepted"
+    base, (convert, fitted, methods) = kind_and_reader
     adapter.check_inherited(model, base, methods)
     return convert(adapter.check_fitted(model, fitted))
 
@@ -283,9 +283,9 @@ def _named_kernel(model: Any, gamma: float) -> Kernel:
             "sigmoid": "tanh(gamma x.z + coef0) is not positive definite",
             "precomputed": "the points themselves are not known",
         }
-        said = why.get(name, "it is not known here") if isinstance(name, str) else "it is code"
+        reason = why.get(name, "it is not known here") if isinstance(name, str) else "it is code"
         raise UnsupportedModelError(
-            f"{kind}(kernel={name!r}) is not supported: {said}; fit with one of {NAMED}, or "
+            f"{kind}(kernel={name!r}) is not supported: {reason}; fit with one of {NAMED}, or "
             "write the model as a Posterior by hand with a kernel of gpcert.kernels"
         )
     try:

@@ -66,11 +66,11 @@ def decoded(X: np.ndarray, levels: Levels, names: tuple[str, ...] | None) -> Any
     """X (n, d) as a step takes it: labels of categories, and columns by name if it was fitted on
     them."""
     text = {j: labels for j, labels in levels.items() if isinstance(labels[0], str)}
-    found = _named(X.astype(object) if text and names is None else X, names)
+    rows = _named(X.astype(object) if text and names is None else X, names)
     for j, labels in text.items():
         column = np.array(labels, dtype=object)[X[:, j].astype(int)]
         if names is None:
-            found[:, j] = column
+            rows[:, j] = column
         else:
-            found[names[j]] = column
-    return found
+            rows[names[j]] = column
+    return rows

@@ -142,8 +142,8 @@ class FeatureMap:
     @staticmethod
     def select(inputs: int, index: Any = None) -> FeatureMap:
         """Some of the inputs, or all, as they are."""
-        found = np.arange(inputs) if index is None else np.asarray(index, dtype=int)
-        return FeatureMap(inputs, found, np.zeros(len(found)), np.ones(len(found)))
+        columns = np.arange(inputs) if index is None else np.asarray(index, dtype=int)
+        return FeatureMap(inputs, columns, np.zeros(len(columns)), np.ones(len(columns)))
 
     @staticmethod
     def scaled(inputs: int, shift: Any, scale: Any, what: str) -> FeatureMap:
@@ -173,9 +173,9 @@ class FeatureMap:
         trend `slope.z'` is `(slope / scale).(z - shift)`."""
 
         def placed(values: np.ndarray) -> np.ndarray:
-            found = np.zeros((len(values), self.inputs))
-            found[:, self.index] = values
-            return found
+            full = np.zeros((len(values), self.inputs))
+            full[:, self.index] = values
+            return full
 
         slope, spread = posterior.slope / self.scale, posterior.spread
         if spread is not None:  # known where all inputs are used
@@ -198,16 +198,16 @@ class FeatureMap:
         """
         if np.array_equal(self.index, np.arange(self.inputs)):
             return kernel
-        found = kernel.reordered(self.index) if len(self.index) == self.inputs else None
-        return found or ActiveDimensions(kernel, tuple(self.index.tolist()))
+        reordered = kernel.reordered(self.index) if len(self.index) == self.inputs else None
+        return reordered or ActiveDimensions(kernel, tuple(self.index.tolist()))
 
 
 AnyMap = FeatureMap | LinearMap
 
 
-def linear(found: AnyMap) -> LinearMap:
+def linear(features: AnyMap) -> LinearMap:
     """The map as a matrix."""
-    return found.linear if isinstance(found, FeatureMap) else found
+    return features.linear if isinstance(features, FeatureMap) else features
 
 
 def joined(first: AnyMap, second: AnyMap) -> AnyMap:
@@ -217,20 +217,20 @@ def joined(first: AnyMap, second: AnyMap) -> AnyMap:
     return linear(first).then(linear(second))
 
 
-def folded(found: AnyMap, model: Model) -> Model:
+def folded(step: AnyMap, model: Model) -> Model:
     """A model of x' as one of x; a committee member by member."""
     if isinstance(model, ModelCollection):
-        members = (folded(found, member) for member in model.members)
+        members = (folded(step, member) for member in model.members)
         return replace(model, members=tuple(m for m in members if isinstance(m, Posterior)))
-    if model.dim != len(found.shift):
+    if model.dim != len(step.shift):
         raise UnsupportedModelError(
-            f"pipeline: expected a model of {len(found.shift)} features, got {model.dim}"
+            f"pipeline: expected a model of {len(step.shift)} features, got {model.dim}"
         )
-    if isinstance(found, FeatureMap) and model.features is None:
-        return found.fold(model)
-    features = found if model.features is None else joined(found, model.features)
-    assert isinstance(features, LinearMap), "a feature map without features was folded above"
-    return replace(model, features=features, feature_names=None, spread=None)
+    if isinstance(step, FeatureMap) and model.features is None:
+        return step.fold(model)
+    combined = step if model.features is None else joined(step, model.features)
+    assert isinstance(combined, LinearMap), "a feature map without features was folded above"
+    return replace(model, features=combined, feature_names=None, spread=None)
 
 
 def feature_map(name: str, step: Any, inputs: int) -> AnyMap:
@@ -279,10 +279,10 @@ def _imputed(name: str, step: SimpleImputer, inputs: int) -> FeatureMap:
 
 
 def _steps(name: str, step: Pipeline, inputs: int) -> AnyMap:
-    found: AnyMap = FeatureMap.select(inputs)
+    combined: AnyMap = FeatureMap.select(inputs)
     for part, inner in step.steps:
-        found = joined(found, feature_map(f"{name}.{part}", inner, len(found.shift)))
-    return found
+        combined = joined(combined, feature_map(f"{name}.{part}", inner, len(combined.shift)))
+    return combined
 
 
 def _parts(step: ColumnTransformer | FeatureUnion, inputs: int) -> list[tuple[str, Any, Any]]:
@@ -306,8 +306,8 @@ def _side_by_side(name: str, step: ColumnTransformer | FeatureUnion, inputs: int
         )
     maps = []
     for part, inner, chosen in _parts(step, inputs):
-        own = feature_map(f"{name}.{part}", inner, len(chosen))
-        maps.append(joined(FeatureMap.select(inputs, chosen), own))
+        inner_map = feature_map(f"{name}.{part}", inner, len(chosen))
+        maps.append(joined(FeatureMap.select(inputs, chosen), inner_map))
     if not maps:
         raise UnsupportedModelError(
             f"pipeline step {name!r}: expected a {type(step).__name__} with at least one column"
@@ -323,32 +323,32 @@ def _side_by_side(name: str, step: ColumnTransformer | FeatureUnion, inputs: int
 def spread_before(steps: Sequence[tuple[str, Any]], inputs: int) -> np.ndarray:
     """(inputs,): the standard deviations of the training data that scalers among the steps know;
     0 of categories, which stay fixed, NaN where none knows."""
-    found, seen = np.full(inputs, np.nan), FeatureMap.select(inputs)
+    spread, seen = np.full(inputs, np.nan), FeatureMap.select(inputs)
     for name, step in steps:
-        own = _known_spread(step, len(seen.shift)) * seen.scale
-        found[seen.index] = np.where(np.isnan(found[seen.index]), own, found[seen.index])
+        step_spread = _known_spread(step, len(seen.shift)) * seen.scale
+        spread[seen.index] = np.where(np.isnan(spread[seen.index]), step_spread, spread[seen.index])
         after = feature_map(name, step, len(seen.shift))
         if not isinstance(after, FeatureMap):
             break
         seen = seen.then(after)
-    return found
+    return spread
 
 
 def _known_spread(step: Any, inputs: int) -> np.ndarray:
     """(inputs,): as `spread_before`, of one step."""
-    found = np.full(inputs, np.nan)
+    spread = np.full(inputs, np.nan)
     if type(step) is StandardScaler and step.var_ is not None:
         deviation = np.sqrt(step.var_)  # that of a constant feature is rounding
-        found = np.where(step.scale_ == deviation, deviation, 0.0)
+        spread = np.where(step.scale_ == deviation, deviation, 0.0)
     elif type(step) in (OneHotEncoder, OrdinalEncoder):
-        found = np.zeros(inputs)
+        spread = np.zeros(inputs)
     elif type(step) is Pipeline:
-        found = spread_before(step.steps, inputs)
+        spread = spread_before(step.steps, inputs)
     elif isinstance(step, ColumnTransformer | FeatureUnion):
         for _, inner, chosen in _parts(step, inputs):
-            own = _known_spread(inner, len(chosen))
-            found[chosen] = np.where(np.isnan(found[chosen]), own, found[chosen])
-    return found
+            inner_spread = _known_spread(inner, len(chosen))
+            spread[chosen] = np.where(np.isnan(spread[chosen]), inner_spread, spread[chosen])
+    return spread
 
 
 CONVERTERS: dict[type, Callable[[str, Any, int], AnyMap]] = {

@@ -123,11 +123,11 @@ def _pipeline(pipeline: Pipeline) -> Conversion:
     posterior = adapter.with_names(posterior, names)
 
     def predict(X: np.ndarray) -> LibraryPrediction:
-        found = decoded(X, posterior.levels, names)
+        rows = decoded(X, posterior.levels, names)
         for _, step in steps:
-            found = step.transform(found)
-        found = found.toarray() if issparse(found) else found
-        return inner.predict(np.asarray(found, dtype=np.float64))
+            rows = step.transform(rows)
+        rows = rows.toarray() if issparse(rows) else rows
+        return inner.predict(np.asarray(rows, dtype=np.float64))
 
     return Conversion(posterior, predict, inner.tolerance)
 

@@ -48,25 +48,25 @@ def convert(model: Any) -> Conversion:
         known = "DirectSolver, with the kernels of tinygp.kernels"
         raise unsupported("solver", kernel.solver, known)
     Z = points("X", mean.X)
-    found, _ = TREE.convert(kernel.kernel, Z.shape[1])
+    converted, _ = TREE.convert(kernel.kernel, Z.shape[1])
     covariance = finite_array("covariance_value", kernel.solver.covariance_value)
     posterior = Posterior(
-        found,
+        converted,
         Z,
         finite_array("alpha", mean.alpha),
         Inverse.of(finite_array("scale_tril", kernel.solver.scale_tril)),
         offset=_constant(mean),
-        training_noise=noise_between(covariance, found.value(Z, Z)),
+        training_noise=noise_between(covariance, converted.value(Z, Z)),
         spread=spread_of(Z),
     )
     flat = np.ndim(mean.X) == 1
 
-    def said(own: Any, X: Any) -> LibraryPrediction:
+    def predictions(library_model: Any, X: Any) -> LibraryPrediction:
         rows = X[:, 0] if flat else X
-        mu, variance = jax.vmap(own.mean_function)(rows), own.kernel(rows)
+        mu, variance = jax.vmap(library_model.mean_function)(rows), library_model.kernel(rows)
         return LibraryPrediction(np.asarray(mu)[:, None], np.asarray(variance)[:, None])
 
-    return compared(posterior, model, said)
+    return compared(posterior, model, predictions)
 
 
 def _constant(mean: Any) -> float:

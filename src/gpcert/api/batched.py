@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.certify import certificate_of
+from gpcert.api.certify import certificate_of, with_proof
 from gpcert.api.options import SearchSettings
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.rules import Candidates, Rule, common_candidates, deviation_rule, margin_of
@@ -53,17 +53,17 @@ def certify_batched(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[i
     start = time.perf_counter()
     _, _, options, settings = work[0]
     X, regions = np.stack([x for x, *_ in work]), [region for _, region, *_ in work]
-    each = common_candidates(posterior, X, options)
+    candidates = common_candidates(posterior, X, options)
     if settings.method.name != "taylor":
         return {}
-    found: dict[int, Certificate] = {}
+    certificates: dict[int, Certificate] = {}
     with in_time(start, settings, len(work)):
-        for rows in by_guess(each or ()):
-            found |= _decided(rows, each or (), regions, settings)
-        if each is None:
-            found = _undeviating(posterior, X, regions, options, settings)
+        for rows in by_guess(candidates or ()):
+            certificates |= _decided(rows, candidates or (), regions, settings)
+        if candidates is None:
+            certificates = _undeviating(posterior, X, regions, options, settings)
     seconds = (time.perf_counter() - start) / len(work)
-    return {k: replace(found[k], seconds=seconds) for k in sorted(found)}
+    return {k: replace(certificates[k], seconds=seconds) for k in sorted(certificates)}
 
 
 def ranges_batched(
@@ -74,7 +74,7 @@ def ranges_batched(
     `work` are the further arguments of `ranges_over`: regions, and what they have in common.
     """
     start = time.perf_counter()
-    _, asked, near, settings = work[0]
+    _, asked, tolerance, settings = work[0]
     regions, ranges = [region for region, *_ in work], RangeGoals.of(posterior, *asked)
     family = family_of(ranges.question.model, ranges.quantities, regions, settings)
     if family is None or settings.method.name != "taylor":
@@ -82,17 +82,18 @@ def ranges_batched(
 
     box = None
     with in_time(start, settings, len(work)):
-        box = one_box_each(family, regions, WithinTolerance(near))
+        box = one_box_each(family, regions, WithinTolerance(tolerance))
     if box is None:
         return {}
-    done = np.flatnonzero(np.all(box.lower >= near.needed(box.upper), axis=1))
+    done = np.flatnonzero(np.all(box.lower >= tolerance.needed(box.upper), axis=1))
     nominal = ranges.nominal(regions)
-    seconds, found = (time.perf_counter() - start) / len(work), {}
+    seconds, records = (time.perf_counter() - start) / len(work), {}
     for k in map(int, done):
         goals = map(GoalResult, box.lower[k].tolist(), box.upper[k].tolist(), box.points[k])
         whole = SearchResult(tuple(goals), StopReason.CONVERGED, 1, seconds)
-        found[k] = ranges.records(whole, regions[k], settings, [values[k] for values in nominal])
-    return found
+        centers = [values[k] for values in nominal]
+        records[k] = ranges.records(whole, regions[k], settings, centers, tolerance)
+    return records
 
 
 @contextmanager
@@ -147,27 +148,31 @@ def decided_boxes(rule: Rule, places: Sequence[Region], settings: SearchSettings
 
 def _decided(
     rows: Sequence[int],
-    each: Sequence[Candidates],
+    candidates: Sequence[Candidates],
     regions: Sequence[Region],
     settings: SearchSettings,
 ) -> dict[int, Certificate]:
     """Of the points `rows`, whose likeliest decision is the same, those that one box decides."""
-    places, rule = [regions[k] for k in rows], each[rows[0]].guess
+    places, rule = [regions[k] for k in rows], candidates[rows[0]].guess
     box = decided_boxes(rule, places, settings)
     if box is None:
         return {}
     ends = zip(box.lower[:, 0].tolist(), box.upper[:, 0].tolist(), strict=True)
     margins = [margin_of(low, high, rule.level) for low, high in ends]
     refuted = [k for k, margin in enumerate(margins) if margin.upper < 0]
-    sure = proved_at_x([each[rows[k]] for k in refuted], settings)
+    sure = proved_at_x([candidates[rows[k]] for k in refuted], settings)
     chosen = [k for k, margin in enumerate(margins) if margin.lower > 0]
     chosen += [k for k, proved in zip(refuted, sure, strict=True) if proved]
-    plain = rule.goal.plain_values(rule.model, np.stack([each[k].guess.x for k in rows]))
-    found = {}
+    plain = rule.goal.plain_values(rule.model, np.stack([candidates[k].guess.x for k in rows]))
+    certificates = {}
     for k in chosen:
-        about = (places[k], each[rows[k]].guess, settings, margins[k], StopReason.DECIDED, (1, 0.0))
-        found[rows[k]] = certificate_of(*about, box.points[k, 0], plain[k])
-    return found
+        guess = candidates[rows[k]].guess
+        about = (places[k], guess, settings, margins[k], StopReason.DECIDED, (1, 0.0))
+        certificate = certificate_of(*about, box.points[k, 0], plain[k])
+        if settings.proof:
+            certificate = with_proof(certificate, places[k], guess)
+        certificates[rows[k]] = certificate
+    return certificates
 
 
 def _undeviating(
@@ -189,16 +194,16 @@ def _undeviating(
     asked: list[Deviation] = []
     for evaluation in family.at_points(X, optional=False):
         asked += deviations_at(evaluation, model, options.output_norm)
-    rules = [deviation_rule(model, x, own, options) for x, own in zip(X, asked, strict=True)]
+    rules = [deviation_rule(model, x, at_x, options) for x, at_x in zip(X, asked, strict=True)]
     box = one_box_each(family, regions, DecidedDeviations(asked, rules[0].target))
     low, high, which = deviations(asked, box.lower, box.upper)
-    found = {}
+    certificates = {}
     for k, rule in enumerate(rules):
         margin = margin_of(float(low[k]), float(high[k]), rule.level)
         if margin.lower > 0 or margin.upper < 0:
             about = (regions[k], rule, settings, margin, StopReason.DECIDED, (1, 0.0))
-            found[k] = certificate_of(*about, box.points[k, which[k]])
-    return found
+            certificates[k] = certificate_of(*about, box.points[k, which[k]])
+    return certificates
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,14 +211,14 @@ class DecidedDeviations:
     """A stopping rule: the deviations from the means at x are on one side of a level. The goals are
     the means and their negatives."""
 
-    asked: Sequence[Deviation]
+    at_x: Sequence[Deviation]
     level: float
     target = None
     reason = StopReason.DECIDED
 
     def needed(self, lower: Reals, upper: Reals) -> Reals:
         """All or nothing: whether a deviation is decided depends on the ranges of all means."""
-        low, high, _ = deviations(self.asked, lower, upper)
+        low, high, _ = deviations(self.at_x, lower, upper)
         decided = (low > self.level) | (high < self.level)
         return np.where(decided[:, None], -np.inf, np.full(lower.shape, np.inf))
 

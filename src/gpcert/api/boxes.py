@@ -9,39 +9,31 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.accuracy import Accuracy, zeros_of
+from gpcert.api.accuracy import Accuracy
+from gpcert.api.box_work import Block, BoxWork, Key, check_affine, work_on
 from gpcert.api.options import BudgetLike, QuantityLike, read_budget, read_flag, read_jobs, verb
 from gpcert.api.questions import quantity_requests
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import check_held, held_by
 from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
-from gpcert.certificates.boxes import NOTHING, BoxBounds, BoxFile
-from gpcert.enclosures.affine import has_affine
-from gpcert.enclosures.goals import QuantityGoal
+from gpcert.certificates.boxes import BoxBounds, BoxFile
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import common_names, read_points
 from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Backend, backend_from_name
-from gpcert.numerics.deadline import until
-from gpcert.numerics.rounding import down, up
 from gpcert.quantities import Quantity
 from gpcert.regions import Box
 from gpcert.search import DEFAULT_BUDGET, Budget, StopReason, stop_if_interrupted
-from gpcert.search.box_family import BoxFamily
-from gpcert.search.region_evaluator import batch_size
 from gpcert.utils.archive import fingerprint
 from gpcert.utils.versions import package_version
-
-BATCH_SECONDS = (0.2, 0.8)
-"""About what a batch of `batch_size` takes on one core, of means alone and with variances."""
 
 LONG_SECONDS = 2.0 * START_SECONDS
 """Work beyond which other processes start at once: a block is too long to be tried here first."""
@@ -49,9 +41,6 @@ LONG_SECONDS = 2.0 * START_SECONDS
 BLOCK, GPU_BLOCK = 8192, 2**20
 """Boxes of one piece of work: one process's, and what a run that is killed may lose. Fixed, so that
 bounds do not depend on the number of processes."""
-
-Key = tuple[str, str]
-"""What is found: "ranges" or "affine" functions, and of which quantity."""
 
 
 @verb
@@ -124,10 +113,10 @@ def bound_boxes(
         )
     whole, wanted = Box(low.min(axis=0), high.max(axis=0)), bool(read_flag("affine", affine))
     work = BoxWork.of(questions, whole, held, backend_from_name(backend), accuracy, wanted)
-    _check_affine(work)
+    check_affine(work)
     size = GPU_BLOCK if work.backend.gpu else BLOCK
-    about = {"beta": beta, **vars(accuracy), "block": size, **_objects(questions)}
-    files = _files(out, work, (low, high), about)
+    identity = {"beta": beta, **vars(accuracy), "block": size, **_objects(questions)}
+    files = _files(out, work, (low, high), identity)
     jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
     blocks = Blocks(files, len(low), size)
     ends = time.time() + limit.ends(start) - time.perf_counter()  # a moment that processes share
@@ -142,10 +131,10 @@ def bound_boxes(
             prepare(each)
         with progress_line(shown) as line:
             long = work.seconds(sum(len(piece[1]) for piece in pieces)) > LONG_SECONDS
-            for number, found in numbered_results(work_on, pieces, jobs, at_once=long):
-                blocks.take(number, found)
+            for number, block in numbered_results(work_on, pieces, jobs, at_once=long):
+                blocks.take(number, block)
                 line.show(blocks.told(time.perf_counter() - start))
-                stop_if_interrupted(found.reason)
+                stop_if_interrupted(block.reason)
     except KeyboardInterrupt:
         pass  # what is bounded so far is returned; the rest has infinite ends
     return BoxBounds(
@@ -181,15 +170,15 @@ class Blocks:
         self.reached = self.before = count - sum(rows.stop - rows.start for rows in self.left)
         self.met = self.before
 
-    def take(self, number: int, found: Block) -> None:
+    def take(self, number: int, block: Block) -> None:
         """Put the bounds of one block away."""
         rows = self.left[number]
-        finished = found.reason is StopReason.CONVERGED  # every end is known as asked
+        finished = block.reason is StopReason.CONVERGED  # every end is known as asked
         for key, file in self.files.items():
-            file.write(rows.start // self.size, rows, found.values[key], finished)
-        self.reached += found.reached
-        self.boxes += found.boxes
-        self.met += found.met
+            file.write(rows.start // self.size, rows, block.values[key], finished)
+        self.reached += block.reached
+        self.boxes += block.boxes
+        self.met += block.met
 
     @property
     def converged(self) -> bool:
@@ -199,7 +188,7 @@ class Blocks:
 
     def values(self, kind: str) -> dict[str, np.ndarray]:
         """All that is known, by quantity."""
-        return {name: file.values for (own, name), file in self.files.items() if own == kind}
+        return {name: file.values for (each, name), file in self.files.items() if each == kind}
 
     def told(self, seconds: float) -> str:
         """How far it is."""
@@ -227,8 +216,8 @@ def _objects(questions: Mapping[str, Sequence[RangeGoals]]) -> dict[str, list[st
     """Every `Quantity` object with all its fields, for the identity of files."""
     given = [goals[0].question.given for goals in questions.values()]
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
-        found = [repr(each) for each in given if isinstance(each, Quantity)]
-    return {"objects": found} if found else {}
+        objects = [repr(each) for each in given if isinstance(each, Quantity)]
+    return {"objects": objects} if objects else {}
 
 
 def _corners(
@@ -292,195 +281,3 @@ def _files(
             about = f"{name} affine {identity}"
         files[kind, name] = BoxFile.of(target, (len(corners[0]), outputs), about, unknown)
     return files
-
-
-def _check_affine(work: BoxWork) -> None:
-    """That there are affine functions of all that is asked about."""
-    if not work.affine:
-        return
-    if not all(has_affine(goal.quantity) for group in work.asked for goal in group.goals):
-        raise InputError(
-            "affine: expected quantities out of 'mean', 'std' and 'variance', got "
-            f"{list(work.outputs)}; ask for the others in a call of their own"
-        )
-    members = [member for group in work.asked for member in group.model.members]
-    if any(member.features is not None for member in members):
-        raise InputError(
-            "affine: not known for a model behind linear features (PCA); leave it out, or bound "
-            "boxes of the features: fit on them, without a pipeline"
-        )
-
-
-class Slot(NamedTuple):
-    """Where the range of a pair of goals, the first of which is number `goal`, goes: a quantity, an
-    output, and whether it is 1 less the range that was searched (the first of two classes)."""
-
-    quantity: str
-    output: int
-    goal: int
-    rest: bool
-
-
-class OutputQuestion(NamedTuple):
-    """One searched model: its goals in pairs, of signs 1 and -1, where each pair goes, and which of
-    their values count as 0 (see `zeros_of`)."""
-
-    model: Model
-    goals: list[QuantityGoal]
-    slots: list[Slot]
-    zeros: list[np.ndarray]
-
-
-class Block(NamedTuple):
-    """Ranges (n, outputs, 2) and affine functions (n, outputs, 2, d + 1), if asked for; how many of
-    the n were reached, how many boxes that took, and why it ended; how many met the tolerance."""
-
-    values: Mapping[Key, np.ndarray]
-    reached: int
-    boxes: int
-    reason: StopReason
-    met: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class BoxWork:
-    """All that a block needs beside its boxes."""
-
-    asked: tuple[OutputQuestion, ...]
-    outputs: Mapping[str, tuple[Any, ...]]
-    whole: Box
-    held: tuple[int, ...]
-    """Features that hold categories."""
-    backend: Backend
-    accuracy: Accuracy
-    affine: bool
-    fingerprints: tuple[str, ...]
-
-    @staticmethod
-    def of(
-        questions: Mapping[str, Sequence[RangeGoals]],
-        whole: Box,
-        held: tuple[int, ...],
-        backend: Backend,
-        accuracy: Accuracy,
-        affine: bool,
-    ) -> BoxWork:
-        """Goals of quantities that are searched in the same model share their enclosures."""
-        asked: dict[int, OutputQuestion] = {}
-        outputs, prints = {}, []
-        for name, own in questions.items():
-            outputs[name] = tuple(label for ranges in own for label in ranges.question.labels)
-            first = 0
-            for ranges in own:
-                question = ranges.question
-                group = asked.setdefault(
-                    id(question.model), OutputQuestion(question.model, [], [], [])
-                )
-                before = len(group.goals)
-                group.goals.extend(map(QuantityGoal, ranges.quantities))
-                group.zeros.append(zeros_of(ranges))
-                for index, goals in ranges.rows:
-                    rest = question.two and index == 0
-                    group.slots.append(Slot(name, first + index, before + goals[1], rest))
-                first += len(question.labels)
-                prints.append(question.fingerprint)
-        how = (whole, held, backend, accuracy, affine, tuple(prints))
-        return BoxWork(tuple(asked.values()), outputs, *how)
-
-    @property
-    def unknown(self) -> dict[Key, tuple[int, np.ndarray]]:
-        """For all that is found: how many outputs it has, and what is true of every box."""
-        lines = np.zeros((2, self.whole.dim + 1))  # below and above everything
-        lines[:, -1] = NOTHING
-        kinds = {"ranges": NOTHING, "affine": lines} if self.affine else {"ranges": NOTHING}
-        return {
-            (kind, name): (len(labels), each)
-            for kind, each in kinds.items()
-            for name, labels in self.outputs.items()
-        }
-
-    def nothing(self, count: int) -> dict[Key, np.ndarray]:
-        """What is true of so many boxes before any is bounded."""
-        return {
-            key: np.broadcast_to(unknown, (count, outputs, *unknown.shape)).copy()
-            for key, (outputs, unknown) in self.unknown.items()
-        }
-
-    def seconds(self, count: int) -> float:
-        """About what one process takes for so many boxes, each bounded once."""
-        found, f = 0.0, len(self.whole.free)
-        for model, goals, *_ in self.asked:
-            slow = any(goal.needs_variance for goal in goals)
-            found += BATCH_SECONDS[slow] * count / batch_size(model, f, goals, self.backend)
-        return found
-
-
-def work_on(work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, ends: float) -> Block:
-    """Bound boxes (n, d); `ends` is a moment of `time.time`, which processes share. Boxes of the
-    same categories share what is known of the box around them."""
-    held = list(work.held)
-    categories, numbers = np.unique(low[:, held], axis=0, return_inverse=True)
-    total: Block | None = None
-    for number, values in enumerate(categories):
-        (rows,) = np.nonzero(numbers.reshape(-1) == number)
-        lower, upper = work.whole.lower.copy(), work.whole.upper.copy()
-        lower[held] = upper[held] = values
-        part = replace(work, whole=Box(lower, upper))
-        share = budget
-        if budget.boxes is not None:
-            share = replace(budget, boxes=max(1, int(budget.boxes * len(rows) / len(low))))
-        block = _work_on(part, low[rows], high[rows], share, ends)
-        if len(categories) == 1:
-            return block
-        total = total or Block(work.nothing(len(low)), 0, 0, StopReason.CONVERGED)
-        for key, found in block.values.items():
-            total.values[key][rows] = found
-        reason = block.reason if total.reason is StopReason.CONVERGED else total.reason
-        counts = (total.reached + block.reached, total.boxes + block.boxes)
-        total = Block(total.values, *counts, reason, total.met + block.met)
-        if block.reason is StopReason.INTERRUPTED:
-            break
-    assert total is not None, "there is at least one box"
-    return total
-
-
-def _work_on(
-    work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, ends: float
-) -> Block:
-    """Boxes of the same categories, which the box around them has, too."""
-    free = work.whole.free
-    low, high = low[:, free], high[:, free]
-    values = work.nothing(len(low))
-    reached, boxes, reason = len(low), 0, StopReason.CONVERGED
-    met = np.ones(len(low), dtype=bool)
-    with until(time.perf_counter() + ends - time.time()):
-        for group in work.asked:
-            goals = tuple(group.goals)
-            family = BoxFamily(group.model, goals, work.whole, work.backend, work.affine)
-            tol = work.accuracy.tolerance(np.concatenate(group.zeros))
-            found = family.bounded(low, high, tol if work.accuracy.given else None, budget)
-            for slot in group.slots:
-                _fill(values["ranges", slot.quantity][:, slot.output], slot, found.lower)
-                if found.affine is None:
-                    continue
-                into = values["affine", slot.quantity][:, slot.output]
-                for side, sign in enumerate((1.0, -1.0)):  # below a goal, and below its negative
-                    own = sign * found.affine[:, slot.goal + side]
-                    into[:, side, free], into[:, side, -1] = own[:, :-1], own[:, -1]
-            boxes, reached = boxes + found.boxes, min(reached, found.reached)
-            met &= found.met
-            reason = found.reason if reason is StopReason.CONVERGED else reason
-            if found.reason is StopReason.INTERRUPTED:
-                return Block(values, 0, boxes, found.reason)
-    return Block(values, reached, boxes, reason, int(met.sum()))
-
-
-def _fill(into: np.ndarray, slot: Slot, lower: np.ndarray) -> None:
-    """From proved lower bounds (n, G) of a goal and of its negative to ranges (n, 2).
-
-    Where F is in [a, b], 1 - F is in [1 - b, 1 - a]: one rounding, taken outwards.
-    """
-    low, high = lower[:, slot.goal], -lower[:, slot.goal + 1]
-    if slot.rest:
-        low, high = down(1.0 - high, 1), up(1.0 - low, 1)
-    into[:, 0], into[:, 1] = low, high

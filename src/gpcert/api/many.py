@@ -45,7 +45,8 @@ def certify_many(
     radius: Any = None,
     *,
     region: Region | Sequence[Region] | None = None,
-    **words: Unpack[DecisionTableOptions],
+    proof: bool = False,
+    **options: Unpack[DecisionTableOptions],
 ) -> CertificateTable:
     """`certify` for every row of X; the budget (60 seconds by default) is that of one point.
 
@@ -56,7 +57,9 @@ def certify_many(
     Ray's included) are started where what is left to do pays for their start;
     `progress` shows how many points are done, by default only on a terminal. Ctrl-C ends everything
     at once and returns the points finished so far, in a table with `complete=False`; its `labels`
-    say which rows of X they are, by the index of a data frame. Other parameters as in `certify`.
+    say which rows of X they are, by the index of a data frame. With `proof=True`,
+    `save("name.cert")` writes the proofs of all rows with a verdict into one file. Other parameters
+    as in `certify`.
 
     The first boxes of all points, or balls of one radius, are bounded in shared batches; only
     points that one box does not decide have a search of their own. `seconds` of the others are
@@ -73,14 +76,16 @@ def certify_many(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    options = read_decision(words, posterior)
-    regions = RegionSpecification.read(words, radius, region).around_each(posterior, points, X)
-    settings = SearchSettings.read(words)
+    decision = read_decision(options, posterior)
+    regions = RegionSpecification.read(options, radius, region).around_each(posterior, points, X)
+    settings = SearchSettings.read(options, proof)
     pairs = zip(points, regions, strict=True)
-    work = [(posterior, x, region, options, settings) for x, region in pairs]
-    how = {"doing": "certifying: ", "at_once": certify_batched}
-    found, complete = collect(posterior, certify_region, work, words, **how)
-    return CertificateTable(tuple(found.values()), complete, labels_of(X, tuple(found)))
+    work = [(posterior, x, region, decision, settings) for x, region in pairs]
+    execution = {"doing": "certifying: ", "at_once": certify_batched}
+    certificates, complete = collect(posterior, certify_region, work, options, **execution)
+    return CertificateTable(
+        tuple(certificates.values()), complete, labels_of(X, tuple(certificates))
+    )
 
 
 @verb
@@ -90,7 +95,7 @@ def certified_radius_many(
     *,
     max_radius: float | None = None,
     rtol: float = 0.01,
-    **words: Unpack[RadiusTableOptions],
+    **options: Unpack[RadiusTableOptions],
 ) -> RadiusTable:
     """`certified_radius` for every row of X; the budget (60 seconds by default) is one point's.
 
@@ -108,10 +113,10 @@ def certified_radius_many(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    question = RadiusQuestion.read(words, posterior, max_radius, rtol)
+    question = RadiusQuestion.read(options, posterior, max_radius, rtol)
     work = [(posterior, x, question) for x in points]
-    found, complete = collect(posterior, radius_at, work, words, at_once=radii_batched)
-    return RadiusTable(tuple(found.values()), complete, labels_of(X, tuple(found)))
+    radii, complete = collect(posterior, radius_at, work, options, at_once=radii_batched)
+    return RadiusTable(tuple(radii.values()), complete, labels_of(X, tuple(radii)))
 
 
 @verb
@@ -130,7 +135,8 @@ def prediction_range_many(
     output: Any = None,
     sides: Sides = "both",
     all_outputs: bool = False,
-    **words: Unpack[RangeTableOptions],
+    proof: bool = False,
+    **options: Unpack[RangeTableOptions],
 ) -> RangeTable:
     """`prediction_range` around every row of X, or over every region of a list given as X.
 
@@ -139,7 +145,7 @@ def prediction_range_many(
     has one row per point, of the default output of `prediction_range`: the second of two classes,
     the first target. With `all_outputs`, and of several classes, which have no default, it has one
     row per point and output, searched together as in `prediction_ranges`. The budget (60 seconds by
-    default) is that of one point; `n_jobs`, `progress` and Ctrl-C as in `certify_many`.
+    default) is that of one point; `n_jobs`, `progress`, `proof` and Ctrl-C as in `certify_many`.
 
     Example
     -------
@@ -152,11 +158,11 @@ def prediction_range_many(
     [1.0, 0.61]
     """
     posterior = as_posterior(model)
-    regions = _regions(posterior, X, RegionSpecification.read(words, radius, region))
-    accuracy, settings = Accuracy.read(tol, rtol), SearchSettings.read(words)
+    regions = _regions(posterior, X, RegionSpecification.read(options, radius, region))
+    accuracy, settings = Accuracy.read(tol, rtol), SearchSettings.read(options, proof)
     request = QuantityRequest(quantity, beta, best_f, maximize)
     asked: tuple[Any, ...] = (request,)
-    one = (output, one_of("sides", sides, get_args(Sides)))
+    output_and_sides = (output, one_of("sides", sides, get_args(Sides)))
     question = range_question(posterior, request)
     named = output is not None or sides != "both"
     every = read_flag("all_outputs", all_outputs)
@@ -164,12 +170,13 @@ def prediction_range_many(
         raise InputError("all_outputs: expected no output=, and sides='both'; drop one of them")
     if not every and (named or question.default is not None):
         question.index(output)  # which must be known
-        asked += one
-    near = accuracy.of(RangeGoals.of(posterior, *asked))  # once: it looks at the model's means
+        asked += output_and_sides
+    goals = RangeGoals.of(posterior, *asked)
+    near = accuracy.of(goals)  # once: it looks at the model's means
     work = [(posterior, region, asked, near, settings) for region in regions]
-    found, complete = collect(posterior, ranges_over, work, words, at_once=ranges_batched)
-    rows = tuple(row for rows in found.values() for row in rows)
-    numbers = tuple(number for number, rows in found.items() for _ in rows)
+    ranges, complete = collect(posterior, ranges_over, work, options, at_once=ranges_batched)
+    rows = tuple(row for rows in ranges.values() for row in rows)
+    numbers = tuple(number for number, rows in ranges.items() for _ in rows)
     return RangeTable(rows, complete, labels_of(X, numbers))
 
 
@@ -177,7 +184,7 @@ def collect(
     posterior: Model,
     function: Callable[..., Any],
     work: Sequence[tuple[Any, ...]],
-    words: Mapping[str, Any],
+    options: Mapping[str, Any],
     *,
     doing: str = "",
     at_once: Callable[[Model, Sequence[tuple[Any, ...]]], dict[int, Any]] | None = None,
@@ -190,26 +197,28 @@ def collect(
     Ctrl-C, or an answer (or the first of several) that was interrupted, ends the run: what is
     finished is returned.
     """
-    jobs, shown = read_jobs(words["n_jobs"]), read_flag("progress", words["progress"])
+    jobs, show_progress = read_jobs(options["n_jobs"]), read_flag("progress", options["progress"])
     done: dict[int, Any] = {}
     hints: dict[int, Any] = {}
     complete = True
-    several = range(0, len(work), POINTS_PER_BATCH) if at_once and len(work) > 1 else range(0)
-    chunks = [(posterior, [own[1:] for own in work[k : k + POINTS_PER_BATCH]]) for k in several]
+    batch_starts = range(0, len(work), POINTS_PER_BATCH) if at_once and len(work) > 1 else range(0)
+    chunks = [
+        (posterior, [piece[1:] for piece in work[k : k + POINTS_PER_BATCH]]) for k in batch_starts
+    ]
     try:
         prepare(posterior)
-        with progress_line(shown) as line:
-            told = f" of {len(work)} points done"
+        with progress_line(show_progress) as line:
+            suffix = f" of {len(work)} points done"
             for chunk, answers in numbered_results(at_once or function, chunks, jobs):
                 for k, answer in answers.items():
                     into = hints if isinstance(answer, Bracket) else done
                     into[chunk * POINTS_PER_BATCH + k] = answer
-                line.show(f"{doing}{len(done)}{told}")
+                line.show(f"{doing}{len(done)}{suffix}")
             left = [k for k in range(len(work)) if k not in done]
             rest = [(*work[k], hints[k]) if k in hints else work[k] for k in left]
             for number, answer in numbered_results(function, rest, jobs):
                 done[left[number]] = answer
-                line.show(f"{doing}{len(done)}{told}")
+                line.show(f"{doing}{len(done)}{suffix}")
                 stop_if_interrupted(reason_of(answer))
     except KeyboardInterrupt:
         complete = False

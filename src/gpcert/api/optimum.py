@@ -28,6 +28,7 @@ from gpcert.api.questions import DEFAULT_BETA, read_beta
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.certificates import Optimum, PredictionRange, RegretBound
+from gpcert.certificates.proof_questions import check_covered, regret_proof
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import read_points
 from gpcert.model.committee import Model
@@ -36,6 +37,7 @@ from gpcert.numerics.rounding import difference_up
 from gpcert.quantities import Improvement
 from gpcert.regions import Region
 from gpcert.search import Progress, SearchResult, StopReason, solve
+from gpcert.search.tolerance import Tolerance
 from gpcert.utils.option_names import Side
 
 SIDES: tuple[Side, ...] = get_args(Side)
@@ -55,7 +57,8 @@ def maximize(
     tol: float | None = None,
     rtol: float | None = None,
     keep: Literal["best", "all"] = "best",
-    **words: Unpack[TableOptions],
+    proof: bool = False,
+    **options: Unpack[TableOptions],
 ) -> Optimum:
     """The largest value of a quantity over a domain: a point, its certified value, and a proved
     bound that no point of the domain exceeds.
@@ -79,6 +82,7 @@ def maximize(
         by default as in `prediction_range`.
     keep : "all" also returns the boxes outside of which no point is as good as `value`:
         `Optimum.kept`. They surround every optimum, near-optimal places too while the gap is wide.
+    proof : prepare a proof, which `save("name.cert")` writes, as in `prediction_range`.
     budget, backend, random_state, method, variance_bound, progress, n_jobs : as in
         `prediction_range`.
 
@@ -101,7 +105,7 @@ def maximize(
         Accuracy.read(tol, rtol),
     )
     kept = one_of("keep", keep, ("best", "all")) == "all"
-    return _optimum("maximum", model, bounds, *asked, words, kept)
+    return _optimum("maximum", model, bounds, *asked, options, kept, proof)
 
 
 @verb
@@ -118,7 +122,8 @@ def minimize(
     tol: float | None = None,
     rtol: float | None = None,
     keep: Literal["best", "all"] = "best",
-    **words: Unpack[TableOptions],
+    proof: bool = False,
+    **options: Unpack[TableOptions],
 ) -> Optimum:
     """The smallest value of a quantity over a domain; arguments as in `maximize`.
 
@@ -136,7 +141,7 @@ def minimize(
         Accuracy.read(tol, rtol),
     )
     kept = one_of("keep", keep, ("best", "all")) == "all"
-    return _optimum("minimum", model, bounds, *asked, words, kept)
+    return _optimum("minimum", model, bounds, *asked, options, kept, proof)
 
 
 @verb
@@ -151,7 +156,8 @@ def regret_bound(
     fixed: Mapping[Any, Any] | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[TableOptions],
+    proof: bool = False,
+    **options: Unpack[TableOptions],
 ) -> RegretBound:
     """How much better than the best observed point any point of the domain can be, by this model:
     a proved upper bound of `max UCB over the domain - max LCB over the observed points`.
@@ -165,7 +171,7 @@ def regret_bound(
     observed : points (n, d) that were evaluated; by default the model's own training points.
     side : "maximum" where large values are wanted; "minimum" turns all signs.
     beta : standard deviations of both confidence bounds, 2 by default.
-    tol, rtol, budget, ... : of the search for the best UCB, as in `maximize`.
+    tol, rtol, proof, budget, ... : of the search for the best UCB, as in `maximize`.
 
     >>> import gpcert
     >>> from gpcert.kernels import SquaredExponential
@@ -179,7 +185,7 @@ def regret_bound(
     posterior = as_posterior(model)
     points = _observed(posterior, observed)
     asked = (beta, output, fixed, Accuracy.read(tol, rtol))
-    return _regret(posterior, bounds, points, one_of("side", side, SIDES), asked, words)
+    return _regret(posterior, bounds, points, one_of("side", side, SIDES), asked, options, proof)
 
 
 @verb
@@ -193,7 +199,7 @@ def recommend(
     fixed: Mapping[Any, Any] | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[TableOptions],
+    **options: Unpack[TableOptions],
 ) -> RegretBound:
     """The point with the best posterior mean (to within the tolerance, by proof), and how much
     better any point of the domain can be, by this model: `regret_bound` with that point as the only
@@ -211,14 +217,14 @@ def recommend(
     posterior, accuracy = as_posterior(model), Accuracy.read(tol, rtol)
     side = one_of("side", side, SIDES)
     best = _optimum(
-        side, posterior, bounds, QuantityRequest("mean"), output, fixed, accuracy, words
+        side, posterior, bounds, QuantityRequest("mean"), output, fixed, accuracy, options
     )
     if best.x is None:
         raise InputError(
             "recommend: no point was evaluated before the budget ended; give it more seconds"
         )
     asked = (beta, output, fixed, accuracy)
-    return _regret(posterior, bounds, best.x[None], side, asked, words)
+    return _regret(posterior, bounds, best.x[None], side, asked, options)
 
 
 def _optimum(
@@ -229,65 +235,71 @@ def _optimum(
     output: Any,
     fixed: Mapping[Any, Any] | None,
     accuracy: Accuracy,
-    words: Mapping[str, Any],
+    options: Mapping[str, Any],
     keep: bool = False,
+    proof: bool = False,
 ) -> Optimum:
     start, posterior = time.perf_counter(), as_posterior(model)
-    region, settings = domain_of(posterior, bounds, fixed), SearchSettings.of_one_search(words)
+    settings = SearchSettings.of_one_search(options, proof)
+    region = domain_of(posterior, bounds, fixed)
     if request.quantity == "band":
         raise InputError("quantity: a band has two ends; maximise 'ucb' or minimise 'lcb'")
     goals = RangeGoals.of(posterior, request, output, side)
-    with progress_line(words.get("progress")) as line:
+    if settings.proof:
+        check_covered(goals.question.model, region, goals.quantities)
+    tol = Tolerance.of(accuracy.of(goals))
+    with progress_line(options.get("progress")) as line:
         progress = Progress(start, lambda state: line.show(ranges_text(state)))
         problem = settings.problem(
             goals.question.model,
             region,
             goals.quantities,
-            tol=accuracy.of(goals),
+            tol=tol,
             progress=progress,
-            record=keep,
+            record=keep or settings.proof,
         )
         result = solve(problem)
-        (found,) = goals.records(result, region, settings)
+        (range_record,) = goals.records(result, region, settings, None, tol)
     kept = _kept(result, region) if keep else np.empty((0, 2, region.dim))
-    (asked,) = goals.quantities
-    best_f = asked.best_f if isinstance(asked, Improvement) else None
-    return replace(_record(side, posterior, found), kept=kept, best_f=best_f)
+    (quantity,) = goals.quantities
+    best_f = quantity.best_f if isinstance(quantity, Improvement) else None
+    return replace(_record(side, posterior, range_record), kept=kept, best_f=best_f)
 
 
 def _kept(result: SearchResult, region: Region) -> Annotated[np.ndarray, "n 2 d"]:
     """Corners of the boxes whose bound does not exclude the best value."""
     leaves, free = result.leaves, region.free
     assert leaves is not None, "asked for by record=True"
-    mine = leaves.lower[:, 0] <= result.goals[0].upper
-    ends = np.tile(region.center, (int(mine.sum()), 2, 1))
-    ends[:, 0, free], ends[:, 1, free] = leaves.low[mine], leaves.high[mine]
+    undecided = leaves.lower[:, 0] <= result.goals[0].upper
+    ends = np.tile(region.center, (int(undecided.sum()), 2, 1))
+    ends[:, 0, free], ends[:, 1, free] = leaves.low[undecided], leaves.high[undecided]
     return ends
 
 
-def _record(side: Side, model: Model, found: PredictionRange) -> Optimum:
+def _record(side: Side, model: Model, record: PredictionRange) -> Optimum:
     """One side of a range: what is attained there, and the bound."""
     if side == "maximum":
-        value, bound, x = found.maximum.lower, found.maximum.upper, found.argmax
+        value, bound, x = record.maximum.lower, record.maximum.upper, record.argmax
     else:
-        value, bound, x = found.minimum.upper, found.minimum.lower, found.argmin
+        value, bound, x = record.minimum.upper, record.minimum.lower, record.argmin
     return Optimum(
         side=side,
         x=x,
         value=value,
         bound=bound,
-        quantity=found.quantity,
-        output=found.output,
-        region=found.region,
-        converged=found.converged,
-        meaning=found.meaning,
-        beta=found.beta,
+        quantity=record.quantity,
+        output=record.output,
+        region=record.region,
+        converged=record.converged,
+        meaning=record.meaning,
+        beta=record.beta,
         features=tuple(model.feature_names or ()),
-        reason=found.reason,
-        boxes=found.boxes,
-        seconds=found.seconds,
-        method=found.method,
-        model=found.model,
+        reason=record.reason,
+        boxes=record.boxes,
+        seconds=record.seconds,
+        method=record.method,
+        model=record.model,
+        proof=record.proof,
     )
 
 
@@ -307,15 +319,18 @@ def _regret(
     points: Inputs,
     side: Side,
     asked: tuple[Any, Any, Any, Accuracy],
-    words: Mapping[str, Any],
+    options: Mapping[str, Any],
+    proof: bool = False,
 ) -> RegretBound:
     beta, output, fixed, accuracy = asked
     reach = read_beta(DEFAULT_BETA if beta is None else beta, "ucb")
     assert reach is not None
     outward, inward = ("ucb", "lcb") if side == "maximum" else ("lcb", "ucb")
     request = QuantityRequest(outward, reach)
-    best = _optimum(side, model, bounds, request, output, fixed, accuracy, words)
-    inside = _inside(domain_of(model, bounds, fixed), points)
+    about = (request, output, fixed, accuracy, options)
+    best = _optimum(side, model, bounds, *about, proof=proof)
+    domain = domain_of(model, bounds, fixed)
+    inside = _inside(domain, points)
     # the ends of the quantity at every observed point, proved
     ends = bound_boxes(model, inside, inside, quantity=inward, beta=reach, progress=False)
     column = 0 if best.output is None else int(best.output)
@@ -325,7 +340,7 @@ def _regret(
     observed = sign * float(values[k])
     finite = math.isfinite(best.bound) and math.isfinite(observed)
     regret = difference_up(sign * best.bound, Fraction(sign * observed)) if finite else math.inf
-    return RegretBound(
+    record = RegretBound(
         bound=max(regret, 0.0),
         side=side,
         x=inside[k],
@@ -342,6 +357,7 @@ def _regret(
         method=best.method,
         model=best.model,
     )
+    return replace(record, proof=regret_proof(record, best.proof, domain, int(sign)))
 
 
 def _inside(region: Region, points: Inputs) -> Inputs:

@@ -165,12 +165,12 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     gpcert.errors.UnknownArgumentError: ask has no tol=; the accuracy of a radius is relative: rtol=
     """
     signature = inspect.signature(function)
-    own, shared = dict(signature.parameters), {}
-    for name in [name for name, each in own.items() if each.kind is each.VAR_KEYWORD]:
-        del own[name]
+    parameters, shared = dict(signature.parameters), {}
+    for name in [name for name, each in parameters.items() if each.kind is each.VAR_KEYWORD]:
+        del parameters[name]
         (keys,) = typing.get_args(typing.get_type_hints(function)[name])
         shared = typing.get_type_hints(keys)
-    known = frozenset({**own, **shared})
+    known = frozenset({**parameters, **shared})
 
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -183,8 +183,8 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
 
     for name, kind in shared.items():
         about = {"default": DEFAULTS.get(name), "annotation": kind}
-        own[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **about)
-    checked.__dict__["__signature__"] = signature.replace(parameters=list(own.values()))
+        parameters[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **about)
+    checked.__dict__["__signature__"] = signature.replace(parameters=list(parameters.values()))
     return checked
 
 

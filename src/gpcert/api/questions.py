@@ -163,8 +163,8 @@ def _response(model: Outputs, likelihood: ScalarLikelihood) -> RangeQuestion:
         return Response(likelihood, output, sign)
 
     owners, link = owners_of(model), type(likelihood).__name__
-    meanings = tuple(f"mean response E[link(f)] {own.owner}, {link}" for own in owners)
-    names, labels = tuple(f"response{own.whose}" for own in owners), range(len(owners))
+    meanings = tuple(f"mean response E[link(f)] {latent.owner}, {link}" for latent in owners)
+    names, labels = tuple(f"response{latent.whose}" for latent in owners), range(len(owners))
     return RangeQuestion(model, "response", tuple(labels), asked, meanings, names)
 
 
@@ -172,10 +172,10 @@ def _latent(model: Outputs, name: QuantityName, beta: float | None) -> RangeQues
     """Of every latent function; variance, std, bounds and band include the model's noise term."""
     owners = owners_of(model)
     each = list(zip(owners, model.noise.tolist(), strict=True))
-    meanings = tuple(_latent_meaning(name, own.owner, noise, beta) for own, noise in each)
+    meanings = tuple(_latent_meaning(name, latent.owner, noise, beta) for latent, noise in each)
     short = {"lcb": f"mean - {beta:g} std", "ucb": f"mean + {beta:g} std"} if beta else {}
-    words = short.get(name, "mean" if beta == 0 else name)
-    names = tuple(f"{words}{own.whose}" for own in owners)
+    short_name = short.get(name, "mean" if beta == 0 else name)
+    names = tuple(f"{short_name}{latent.whose}" for latent in owners)
     kinds: dict[str, Any] = {"mean": Mean, "variance": Variance, "std": Std}
     # a band of no deviations is the mean, and needs no variance
     kinds |= dict.fromkeys(BOUNDS, Mean)
@@ -183,7 +183,7 @@ def _latent(model: Outputs, name: QuantityName, beta: float | None) -> RangeQues
         kinds |= {"band": partial(Band, beta=beta), "lcb": partial(_bound, -beta)}
         kinds["ucb"] = partial(_bound, beta)
     default = None if isinstance(model.likelihood, ClassLikelihood) else 0
-    labels = tuple(own.label for own in owners)
+    labels = tuple(latent.label for latent in owners)
     return RangeQuestion(model, name, labels, kinds[name], meanings, names, default)
 
 
@@ -223,11 +223,11 @@ def _improvement(model: Outputs, name: str, request: QuantityRequest) -> RangeQu
     noises = (f"; the model's noise variance {noise:.6g} counts" * (noise != 0)
               for _, noise, _ in owners)  # fmt: skip
     meanings = tuple(
-        f"{text} of the latent function {own.owner} {side} best_f = {value:.6g}{source}{noisy}"
-        for (own, _, value), noisy in zip(owners, noises, strict=True)
+        f"{text} of the latent function {latent.owner} {side} best_f = {value:.6g}{source}{noisy}"
+        for (latent, _, value), noisy in zip(owners, noises, strict=True)
     )
-    names = tuple(f"{name} {side} {value:.6g}{own.whose}" for own, _, value in owners)
-    labels = tuple(own.label for own, _, _ in owners)
+    names = tuple(f"{name} {side} {value:.6g}{latent.whose}" for latent, _, value in owners)
+    labels = tuple(latent.label for latent, _, _ in owners)
     return RangeQuestion(model, name, labels, asked, meanings, names)
 
 

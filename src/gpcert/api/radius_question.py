@@ -48,17 +48,17 @@ class RadiusQuestion:
 
     @staticmethod
     def read(
-        words: Mapping[str, Any], posterior: Model, max_radius: Any, rtol: Any
+        options: Mapping[str, Any], posterior: Model, max_radius: Any, rtol: Any
     ) -> RadiusQuestion:
         """From the options of a verb."""
-        shape = RegionSpecification.read(words).shape(posterior)
-        options = read_decision(words, posterior)
+        shape = RegionSpecification.read(options).shape(posterior)
+        decision = read_decision(options, posterior)
         tol = read_tolerance(rtol, below=1.0, name="rtol")
         most = None if max_radius is None else float(finite_array("max_radius", max_radius, ndim=0))
         if most is not None and most <= 0:
             raise InputError(f"max_radius: expected a positive number, got {max_radius!r}")
-        settings = SearchSettings.read(words)
-        return RadiusQuestion(shape, options, most, tol, settings, posterior.places)
+        settings = SearchSettings.read(options)
+        return RadiusQuestion(shape, decision, most, tol, settings, posterior.places)
 
     def largest(self, posterior: Model, x: np.ndarray) -> float:
         """The radius at which the search for a counter-example ends, in units of the scale."""

@@ -132,10 +132,10 @@ class RadiusSearch:
             if len(left) == 0:
                 return
             checkpoint()
-            found = trials(left, radius[left])
-            if found is None:
+            results = trials(left, radius[left])
+            if results is None:
                 return
-            for k, r, trial in zip(left.tolist(), radius[left].tolist(), found, strict=True):
+            for k, r, trial in zip(left.tolist(), radius[left].tolist(), results, strict=True):
                 self._put(k, r, trial)
 
     def _put(self, k: int, radius: float, trial: Trial) -> None:
@@ -224,8 +224,8 @@ class RadiusSearch:
     def _tried(self, k: int, radius: float, budget: Budget) -> tuple[Trial, Certificate]:
         """The rule over the ball of this radius."""
         self._show(k)
-        found = self._certified(k, self.shape.ball(self.rules[k].x, radius), budget)
-        return Trial(found.margin, found.counterexample, found.boxes), found
+        certificate = self._certified(k, self.shape.ball(self.rules[k].x, radius), budget)
+        return Trial(certificate.margin, certificate.counterexample, certificate.boxes), certificate
 
     def _certified(self, k: int, region: Ball, budget: Budget) -> Certificate:
         """The rule made at x, over a region that need not contain x."""
@@ -290,11 +290,11 @@ class RadiusSearch:
 
     def _confirmed(self, k: int, point: np.ndarray) -> bool:
         """Whether the decision at the point is proved to be another; it is then put away."""
-        found = self._certified(k, Ball(point, 0.0), ONE_BOX)
-        self.boxes[k] += found.boxes
-        if found.margin.upper < 0:
+        certificate = self._certified(k, Ball(point, 0.0), ONE_BOX)
+        self.boxes[k] += certificate.boxes
+        if certificate.margin.upper < 0:
             self._take(k, point)
-        return found.margin.upper < 0
+        return certificate.margin.upper < 0
 
     def prove(self, k: int) -> StopReason:
         """Bisect on proved radii by searches with what time is left; why that ended."""

@@ -1,19 +1,23 @@
-"""The words for a region, as all verbs have them, and the regions that they mean.
-
-Names of features are understood here, where the model that knows them is at hand; regions only know
-numbers.
-"""
+"""The options that describe a region, the same in all verbs, and the regions that they define."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
+from gpcert.api.feature_names import (
+    as_mapping,
+    feature_number,
+    labels_by_number,
+    number_per_feature,
+    read_domain,
+    read_features,
+)
 from gpcert.api.options import read_x
 from gpcert.errors import InputError, RegionWarning
 from gpcert.inputs.categories import listed
@@ -22,7 +26,7 @@ from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Inputs, finite_array
 from gpcert.numerics.rounding import product_up
 from gpcert.regions import Ball, Region
-from gpcert.regions.shapes import check_ends, check_features, check_norm, check_radius
+from gpcert.regions.shapes import check_norm, check_radius
 
 T = TypeVar("T", bound=Region)
 
@@ -57,8 +61,8 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class RegionSpecification:
-    """The region words of a verb: `radius` or `relative`, `norm`, `features`, `domain`, `scale`; or
-    `region`."""
+    """The region options of a verb: `radius` or `relative`, `norm`, `features`, `domain` and
+    `scale`; or `region`."""
 
     radius: Any = None
     relative: Any = None
@@ -70,11 +74,11 @@ class RegionSpecification:
 
     @staticmethod
     def read(
-        words: Mapping[str, Any], radius: Any = None, region: Any = None
+        options: Mapping[str, Any], radius: Any = None, region: Any = None
     ) -> RegionSpecification:
-        """From the words of a verb."""
-        shape = {name: words[name] for name in ("norm", "features", "domain", "scale")}
-        return RegionSpecification(radius, words.get("relative"), region=region, **shape)
+        """From the options of a verb."""
+        shape = {name: options[name] for name in ("norm", "features", "domain", "scale")}
+        return RegionSpecification(radius, options.get("relative"), region=region, **shape)
 
     def shape(self, model: Model) -> Shape:
         """Everything but the radius, names replaced by numbers."""
@@ -83,7 +87,7 @@ class RegionSpecification:
                 "scale: is the unit of radius=, got relative=, whose unit is each value; drop one"
             )
         self._check_moved(model, "scale")
-        features, domain = _features(model, self.features), _domain(model, self.domain)
+        features, domain = read_features(model, self.features), read_domain(model, self.domain)
         unit = _scale(model, self.scale)
         name = "standard deviations" if isinstance(self.scale, str) else "units of scale"
         name = name if unit is not None else ""
@@ -109,12 +113,13 @@ class RegionSpecification:
         Features that a mapping leaves out are fixed, and so are those with 0.
         """
         given = getattr(self, name)
-        named = _mapping(name, given)
+        named = as_mapping(name, given)
         if named is None:
             return given
-        numbers, chosen = _by_feature(model, name, named), _features(model, self.features)
+        numbers = number_per_feature(model, name, named)
+        chosen = read_features(model, self.features)
         if chosen is not None and isinstance(given, Mapping):
-            for j, label in _numbered(model, name, named).items():
+            for j, label in labels_by_number(model, name, named).items():
                 if numbers[j] > 0 and j not in chosen:
                     raise InputError(
                         f"{name}: {label!r} has no effect, as features= leaves it out; name it in "
@@ -125,10 +130,10 @@ class RegionSpecification:
 
     def _check_moved(self, model: Model, name: str) -> None:
         """An `InputError` for one of `features` that a mapping leaves out, and so keeps fixed."""
-        given, chosen = getattr(self, name), _features(model, self.features)
+        given, chosen = getattr(self, name), read_features(model, self.features)
         if chosen is None or not isinstance(given, Mapping):
             return
-        still = sorted(set(chosen.tolist()) - set(_numbered(model, name, given)))
+        still = sorted(set(chosen.tolist()) - set(labels_by_number(model, name, given)))
         if still:
             names = model.feature_names or range(model.dim)
             raise InputError(
@@ -138,7 +143,7 @@ class RegionSpecification:
 
     def _say_zeros(self, model: Model, moves: np.ndarray, points: Inputs) -> None:
         """A warning where values are 0, an error where all are: a part of 0 is 0."""
-        chosen = _features(model, self.features)
+        chosen = read_features(model, self.features)
         if chosen is not None:
             moves = moves & np.isin(np.arange(model.dim), chosen)
         zero = (points[:, moves] == 0).sum()
@@ -198,14 +203,14 @@ class RegionSpecification:
 
     @property
     def given_radius(self) -> str | None:
-        """Which of the words for a radius was given."""
+        """Which of the options for a radius was given."""
         given = (name for name in ("radius", "relative") if getattr(self, name) is not None)
         return next(given, None)
 
     def _is_ball(self) -> bool:
-        """Whether a radius was given, not a region; an `InputError` where the words contradict."""
-        words = ("radius", "relative", "region")
-        given = [f"{name}=" for name in words if getattr(self, name) is not None]
+        """Whether a radius was given, not a region; an `InputError` where both or neither is."""
+        names = ("radius", "relative", "region")
+        given = [f"{name}=" for name in names if getattr(self, name) is not None]
         if len(given) != 1:
             got = " and ".join(given) if given else "none"
             raise InputError(f"expected exactly one of radius=, relative= and region=, got {got}")
@@ -256,7 +261,7 @@ def _is_rows(radius: Any) -> bool:
         return False
     try:
         return np.ndim(radius) == 2
-    except ValueError:  # rows of unequal lengths, which are refused in words elsewhere
+    except ValueError:  # rows of unequal lengths, which are refused elsewhere
         return False
 
 
@@ -329,8 +334,11 @@ def _scale(model: Model, scale: Any) -> np.ndarray | None:
                 "does not know; pass scale=X_train.std(axis=0), or Posterior(..., spread=...)"
             )
         return model.spread
-    named = _mapping("scale", scale)
-    units = finite_array("scale", scale) if named is None else _by_feature(model, "scale", named)
+    named = as_mapping("scale", scale)
+    if named is None:
+        units = finite_array("scale", scale)
+    else:
+        units = number_per_feature(model, "scale", named)
     wanted = f"scale: expected 'std' or {model.dim} positive numbers, one per feature, got "
     if units.shape != (model.dim,):
         raise InputError(f"{wanted}shape {units.shape}")
@@ -340,89 +348,3 @@ def _scale(model: Model, scale: Any) -> np.ndarray | None:
     if np.any(units[given] <= 0):
         raise InputError(f"{wanted}{scale!r}; a feature is kept fixed by a radius of 0")
     return units
-
-
-def _by_feature(model: Model, name: str, given: Mapping[Any, Any]) -> np.ndarray:
-    """(d,) numbers from `{name: number}`; 0 for features that are left out."""
-    values = np.zeros(model.dim)
-    for j, label in _numbered(model, name, given).items():
-        values[j] = float(finite_array(f"{name} of {label!r}", given[label], ndim=0))
-    return values
-
-
-def _numbered(model: Model, name: str, labels: Iterable[Any]) -> dict[int, Any]:
-    """Labels by the numbers of their features; an `InputError` where two mean the same one."""
-    by_number: dict[int, Any] = {}
-    for label in labels:
-        j = feature_number(model, name, label)
-        if j in by_number:
-            raise InputError(
-                f"{name}: expected every feature once, got {by_number[j]!r} and {label!r} for the "
-                "same"
-            )
-        by_number[j] = label
-    return by_number
-
-
-def _features(model: Model, features: Any) -> np.ndarray | None:
-    """Numbers of the features that may move, from names, numbers or a mask."""
-    if features is None:
-        return None
-    if isinstance(features, str):
-        features = [features]
-    wanted = f"features: expected names or numbers of features, or a mask, got {features!r}"
-    if np.ma.is_masked(features) or isinstance(features, Mapping):
-        raise InputError(f"{wanted}; radii by name are given as radius=")
-    try:
-        labels = list(features)
-    except TypeError as error:
-        raise InputError(wanted) from error
-    if any(isinstance(label, str) for label in labels):
-        labels = [feature_number(model, "features", label) for label in labels]
-    return check_features(labels, model.dim)
-
-
-def _domain(model: Model, domain: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """The ends (d,), (d,) of the valid inputs, from `(low, high)` or `{name: (low, high)}`."""
-    if domain is None:
-        return None
-    named = _mapping("domain", domain)
-    if named is not None:
-        ends = np.tile([[-math.inf], [math.inf]], model.dim)
-        for j, label in _numbered(model, "domain", named).items():
-            ends[:, j] = check_ends(f"domain of {label!r}", named[label], ())
-        return ends[0], ends[1]
-    return check_ends("domain", domain, (model.dim,))
-
-
-def _mapping(name: str, value: Any) -> Mapping[Any, Any] | None:
-    """A mapping by feature: one itself, or a series of a data frame with names; else None."""
-    if isinstance(value, Mapping):
-        return value
-    series = hasattr(value, "iloc") and hasattr(value, "index") and not hasattr(value, "columns")
-    if series and any(isinstance(label, str) for label in value.index):
-        by_name = dict(zip(value.index, value.tolist(), strict=True))
-        if len(by_name) < len(value):
-            raise InputError(f"{name}: expected every name once, got {list(value.index)}")
-        return by_name
-    return None
-
-
-def feature_number(model: Model, name: str, label: Any) -> int:
-    """The number of a feature, from its name or its number."""
-    names = model.feature_names
-    if isinstance(label, str):
-        if names is None:
-            raise InputError(
-                f"{name}: expected numbers of features, got the name {label!r}; the model was "
-                "fitted without names (fit it on a data frame to use them)"
-            )
-        if label not in names:
-            raise InputError(f"{name}: expected names out of {list(names)}, got {label!r}")
-        return names.index(label)
-    whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
-    if not whole or not 0 <= label < model.dim:
-        raise InputError(
-            f"{name}: expected names or numbers 0 to {model.dim - 1} of features, got {label!r}"
-        )
-    return int(label)

@@ -52,8 +52,8 @@ def numbered_results(
     """
     jobs = min(effective_jobs(n_jobs), max(len(arguments), 1))
     if jobs == 1:
-        for index, own in enumerate(arguments):
-            yield index, function(*own)
+        for index, piece in enumerate(arguments):
+            yield index, function(*piece)
         return
     first = 0
     for result in () if at_once else begun_here(function, arguments, jobs):
@@ -61,9 +61,9 @@ def numbered_results(
         first += 1
     if first == len(arguments):
         return
-    same = int(all(own and own[0] is arguments[0][0] for own in arguments))
-    work = [(index, arguments[index][same:]) for index in range(first, len(arguments))]
-    yield from Pool(n_jobs).results(function, Common(arguments[0][:same]), work)
+    shared = int(all(piece and piece[0] is arguments[0][0] for piece in arguments))
+    work = [(index, arguments[index][shared:]) for index in range(first, len(arguments))]
+    yield from Pool(n_jobs).results(function, Common(arguments[0][:shared]), work)
 
 
 def begun_here(
@@ -78,7 +78,7 @@ def begun_here(
     steps) has then lasted longer than half of it.
     """
     seconds: list[float] = []
-    for done, own in enumerate(arguments):
+    for done, piece in enumerate(arguments):
         others = seconds[1:]
         if others:
             left = (len(arguments) - done) * sum(others) / len(others)
@@ -87,7 +87,7 @@ def begun_here(
         start, work = time.perf_counter(), time.process_time()
         try:
             with until(start + LONGEST_TRY):
-                found = function(*own)
+                result = function(*piece)
         except OutOfTime:
             return
         except InputError:
@@ -95,20 +95,20 @@ def begun_here(
                 raise
             return  # for want of time, it may be: the processes have all of it
         lasted = time.perf_counter() - start
-        if reason_of(found) is StopReason.INTERRUPTED:  # the caller ends all by it: it is not lost
-            yield found
+        if reason_of(result) is StopReason.INTERRUPTED:  # the caller ends all by it: it is not lost
+            yield result
             return
         if lasted >= 0.5 * LONGEST_TRY:
             return
         # time spent waiting for a busy machine is not shortened by more processes
         seconds.append(min(lasted, time.process_time() - work))
-        yield found
+        yield result
 
 
-def reason_of(found: Any) -> StopReason | None:
+def reason_of(result: Any) -> StopReason | None:
     """Why the search behind a result ended, or behind the first of several, if there was one."""
-    first = found[0] if isinstance(found, tuple) and found else None
-    return getattr(found, "reason", getattr(first, "reason", None))
+    first = result[0] if isinstance(result, tuple) and result else None
+    return getattr(result, "reason", getattr(first, "reason", None))
 
 
 class Line:

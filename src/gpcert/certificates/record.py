@@ -1,5 +1,4 @@
-"""The answers: records with a status that speaks, valid bounds and what they cost, and tables of
-them for many points."""
+"""The answers: records of a status, valid bounds and what they cost; tables for many points."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar, get_args
 import numpy as np
 
 from gpcert.certificates.io import Record
-from gpcert.certificates.proof import SUFFIX, Proof
+from gpcert.certificates.proof import SUFFIX, Proof, ProofTable, missing_proof
 from gpcert.certificates.schema import ADDED, UNSAVED
 from gpcert.certificates.text import (
     DIGITS,
@@ -41,9 +40,8 @@ COST = "boxes seconds reason"
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Searched(Record):
-    """What a search answers: why it ended and what it cost, by which family of bounds (`method`),
-    the fingerprint of the certified `model`, and, if asked for, the `proof` that `gpcert-check`
-    checks."""
+    """Why a search ended and what it cost, its family of bounds (`method`), the fingerprint of the
+    certified `model` and, if requested, the `proof` that `gpcert-check` checks."""
 
     reason: StopReason
     boxes: int
@@ -59,10 +57,7 @@ class Searched(Record):
             super().save(path)
             return
         if self.proof is None:
-            raise InputError(
-                f"{path}: expected a record with a proof, got one without; ask with proof=True, "
-                "and save a verdict (ROBUST or NOT_ROBUST) or finite bounds"
-            )
+            raise missing_proof(path)
         self.proof.save(path)
 
     def check(self) -> None:
@@ -306,6 +301,15 @@ class RecordTable(Record, Generic[T]):
 
     def __getitem__(self, index: int) -> T:
         return self.rows[index]
+
+    def save(self, path: str | Path) -> None:
+        """Write as JSON; under a name that ends in ".cert" the proofs of all rows that have one,
+        in one file that `gpcert-check` checks (`proof=True` prepares them)."""
+        if Path(path).suffix != SUFFIX:
+            super().save(path)
+            return
+        proofs = [getattr(row, "proof", None) for row in self]
+        ProofTable.of([proof for proof in proofs if proof is not None], path).save(path)
 
     def to_frame(self) -> DataFrame:
         """One row per record, with its point's label in front."""

@@ -94,8 +94,8 @@ class ClassLayout:
         ((0, 0.5), (1, 0.5), (2, -0.5))
         """
         if self.mixing is not None:
-            own = self.mixing[c]
-            return _terms((self.mixing[k] - own) * (self.mixing[other] - own))
+            coefficient = self.mixing[c]
+            return _terms((self.mixing[k] - coefficient) * (self.mixing[other] - coefficient))
         if k == other:
             return ((self._number(c, k), 1.0),)
         pairs = (((c, k), 0.5), ((c, other), 0.5), ((k, other), -0.5))
@@ -109,12 +109,12 @@ class ClassLayout:
     @cached_property
     def matrices(self) -> np.ndarray:
         """(J, n, n): what every output's variance contributes to V."""
-        found = np.zeros((self.outputs, self.n, self.n))
+        covariances = np.zeros((self.outputs, self.n, self.n))
         for k in range(self.n):
             for other in range(self.n):
                 for j, factor in self.covariance(0, k + 1, other + 1):
-                    found[j, k, other] = factor
-        return found
+                    covariances[j, k, other] = factor
+        return covariances
 
     @property
     def ranks(self) -> np.ndarray:
@@ -125,8 +125,8 @@ class ClassLayout:
 def _terms(coefficients: np.ndarray) -> Terms:
     """Those that are not 0; one 0 where all are."""
     numbers = np.flatnonzero(coefficients)
-    found = tuple((int(j), float(coefficients[j])) for j in numbers)
-    return found or ((0, 0.0),)
+    terms = tuple((int(j), float(coefficients[j])) for j in numbers)
+    return terms or ((0, 0.0),)
 
 
 def class_layout(model: Outputs) -> tuple[ClassLayout, Outputs]:

@@ -17,8 +17,9 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, MeanOnly, ScalarLikelihood
 from gpcert.model.multi_output import ModelCollection, SeparateOutputs, described_labels
 from gpcert.model.posterior import Posterior
-from gpcert.model.posterior_parts import FORMAT as POSTERIOR_FORMAT
-from gpcert.model.posterior_parts import check_labels, check_shapes, checked_classes
+from gpcert.model.posterior_file import FORMAT as POSTERIOR_FORMAT
+from gpcert.model.posterior_file import check_labels, check_shapes
+from gpcert.model.posterior_parts import checked_classes
 from gpcert.numerics.arrays import finite_array
 from gpcert.utils.archive import read_arrays
 
@@ -84,8 +85,12 @@ class Committee(ModelCollection):
                     f"got {member.outputs}"
                 )
         for member in () if self.shared else self.members:
-            own = member.likelihood
-            if not (isinstance(own, ScalarLikelihood) and own.classifies and member.outputs == 1):
+            likelihood = member.likelihood
+            if not (
+                isinstance(likelihood, ScalarLikelihood)
+                and likelihood.classifies
+                and member.outputs == 1
+            ):
                 raise InputError("members: expected binary classifiers")
 
     @property
@@ -211,10 +216,10 @@ def class_weights(
         if missing:
             raise InputError(f"class_weight: expected weights of {labels}, missing {missing}")
         weight = [weight[label] for label in labels]
-    found = finite_array("class_weight", weight, ndim=1)
-    if found.shape != (len(labels),) or np.any(found <= 0):
+    weights = finite_array("class_weight", weight, ndim=1)
+    if weights.shape != (len(labels),) or np.any(weights <= 0):
         raise InputError(f"class_weight: expected {len(labels)} positive weights, got {weight!r}")
-    return tuple(found.tolist())
+    return tuple(weights.tolist())
 
 
 Model = Posterior | SeparateOutputs | Committee

@@ -16,7 +16,8 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels.algebra import scaled_by
 from gpcert.model.posterior import Posterior
-from gpcert.model.unit_form import UnitForm, in_units
+from gpcert.model.unit_form import UnitForm
+from gpcert.model.units import in_units
 from gpcert.numerics.rounding import up_float
 from gpcert.numerics.spectral import absolute_norm
 from gpcert.numerics.triangular import square

@@ -16,14 +16,13 @@ from gpcert.inputs.categories import Levels
 from gpcert.inputs.tabular import common_names
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood
 from gpcert.model.posterior import Posterior
-from gpcert.model.posterior_parts import (
-    check_class_count,
+from gpcert.model.posterior_file import (
     check_labels,
     check_shapes,
-    checked_classes,
     read_likelihood,
     written_labels,
 )
+from gpcert.model.posterior_parts import check_class_count, checked_classes
 from gpcert.utils.archive import Shape, fingerprint, plain_label, read_arrays, write_arrays
 
 
@@ -126,10 +125,10 @@ class ModelCollection:
     ) -> Self:
         """What a file holds, once read; `path` is named in errors."""
         members = []
-        for index, own in enumerate(header["members"]):
+        for index, member_header in enumerate(header["members"]):
             parts = _starting(arrays, f"{index}.").items()
             numbered = {name.partition(".")[2]: array for name, array in parts}
-            members.append(Posterior.from_arrays(own, numbered, path))
+            members.append(Posterior.from_arrays(member_header, numbered, path))
         try:
             return cls(tuple(members), **cls._fields(header))
         except InputError as error:
@@ -144,7 +143,7 @@ class ModelCollection:
     def check_arrays(cls, header: dict[str, Any], shapes: Mapping[str, Shape]) -> None:
         """An `InputError` unless the header has its parts and these are its members' arrays."""
         members = header.get("members")
-        parts = isinstance(members, list) and all(isinstance(own, dict) for own in members)
+        parts = isinstance(members, list) and all(isinstance(member, dict) for member in members)
         if not parts or not all(name in header for name in cls.HEADER):
             expected = " and ".join(("members", *cls.HEADER))
             raise InputError(f"a part is missing or unknown: expected {expected}")
@@ -198,12 +197,12 @@ class SeparateOutputs(ModelCollection):
             )
 
     def _described(self, written: bool) -> dict[str, Any]:
-        own = self.likelihood
-        if not isinstance(own, ClassLikelihood):
+        likelihood = self.likelihood
+        if not isinstance(likelihood, ClassLikelihood):
             return {}
-        parameters = own.config() if written else own.identity()
+        parameters = likelihood.config() if written else likelihood.identity()
         labels = described_labels(self.classes, written)
-        return {"likelihood": [own.name, parameters], "classes": labels}
+        return {"likelihood": [likelihood.name, parameters], "classes": labels}
 
     @classmethod
     def _fields(cls, header: dict[str, Any]) -> dict[str, Any]:
@@ -243,8 +242,8 @@ class SeparateOutputs(ModelCollection):
 
     def predict(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Latent mean and variance at X (n, d), each (n, m), in plain floating point."""
-        found = [member.predict(X) for member in self.members]
-        mean, variance = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+        predictions = [member.predict(X) for member in self.members]
+        mean, variance = (np.concatenate(parts, axis=1) for parts in zip(*predictions, strict=True))
         return mean, variance
 
     def mean(self, X: Any) -> np.ndarray:

@@ -29,13 +29,14 @@ from gpcert.inputs.tabular import NO_LEVELS, checked_names, read_points
 from gpcert.kernels import Kernel
 from gpcert.kernels.base import GradientProduct
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
+from gpcert.model import posterior_file as file
 from gpcert.model import posterior_parts as parts
 from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Inputs, Points, finite_array
 from gpcert.numerics.rounding import on_grid, raised_power
 from gpcert.numerics.triangular import Inverse
 from gpcert.regions import LinearMap
-from gpcert.utils.archive import fingerprint, plain_label, read_arrays, write_arrays
+from gpcert.utils.archive import fingerprint, read_arrays, write_arrays
 
 LARGEST_BLOCK = 20_000_000
 """Numbers that `Posterior.covariances` holds at once."""
@@ -126,12 +127,7 @@ class Posterior(parts.Factored):
             set_field(self, name, parts.per_output(name, getattr(self, name), m))
         if np.any(self.scale <= 0) or np.any(self.noise < 0):
             raise InputError("expected scale > 0 and noise >= 0 for every output")
-        factors = [self.factor, *([self.negative_factor] if self.negative_factor.size else [])]
-        if self.coupled and any(len(factor) != m for factor in factors):
-            raise InputError(
-                f"coupled: expected a factor of shape ({m}, r, {N}) and a negative_factor alike, "
-                f"or none, got {self.factor.shape} and {self.negative_factor.shape}"
-            )
+        parts.check_coupled(self)
         if self.coupled:
             joint = "negative_factor" if self.negative_factor.size else "factor"
             for name in ("weights", joint, "offset", "noise"):
@@ -149,7 +145,7 @@ class Posterior(parts.Factored):
         self._protect()
 
     def _protect(self) -> None:
-        for name in (*parts.ARRAYS, parts.TREND, parts.TRAINING_NOISE, "spread"):
+        for name in (*file.ARRAYS, file.TREND, file.TRAINING_NOISE, "spread"):
             if getattr(self, name) is not None:
                 getattr(self, name).setflags(write=False)
 
@@ -210,9 +206,9 @@ class Posterior(parts.Factored):
     @cached_property
     def unit(self) -> UnitForm:
         """The same latent functions in units in which their numbers are about one."""
-        found = UnitForm.of(self)
+        unit = UnitForm.of(self)
         object.__setattr__(self, "inverse", None)  # the unit form has it, until it is used
-        return found
+        return unit
 
     @cached_property
     def has_trend(self) -> bool:
@@ -269,10 +265,10 @@ class Posterior(parts.Factored):
         Outputs that are not coupled are independent.
         """
         X = self.check_inputs(X)
-        found = np.zeros((len(X), self.outputs, self.outputs))
+        covariance = np.zeros((len(X), self.outputs, self.outputs))
         if not self.coupled:
-            found[:, range(self.outputs), range(self.outputs)] = self.predict(X)[1]
-            return found
+            covariance[:, range(self.outputs), range(self.outputs)] = self.predict(X)[1]
+            return covariance
         rows = max(1, LARGEST_BLOCK // max(1, self.factor[:, :, 0].size + len(self.points)))
         one = np.eye(self.outputs)
         for start in range(0, len(X), rows):
@@ -286,8 +282,8 @@ class Posterior(parts.Factored):
             known = explained @ explained.transpose(0, 2, 1)
             if self.negative_factor.size:
                 known = known * one - added @ added.transpose(0, 2, 1)
-            found[block] = prior - known
-        return self.scale[:, None] * found * self.scale + np.diag(self.noise)
+            covariance[block] = prior - known
+        return self.scale[:, None] * covariance * self.scale + np.diag(self.noise)
 
     def prediction(self, X: Any) -> Annotated[np.ndarray, "n m"]:
         """What the decision is made from, (n, m): probability of the second class, probabilities of
@@ -319,9 +315,7 @@ class Posterior(parts.Factored):
     @cached_property
     def differences(self) -> Posterior:
         """The differences `f_l - f_k`, k < l in lexicographic order, of coupled outputs."""
-        from gpcert.model.differences import (
-            differences_of,  # of the same type: it stands on this file
-        )
+        from gpcert.model.differences import differences_of  # which needs this class
 
         return differences_of(self)
 
@@ -352,13 +346,15 @@ class Posterior(parts.Factored):
 
     def save(self, path: str | Path) -> None:
         """Write a `.npz` file that holds numbers and text only (no code), for `Posterior.load`."""
-        write_arrays(path, {"format": parts.FORMAT, **self.header()}, self.arrays())
+        write_arrays(path, {"format": file.FORMAT, **self.header()}, self.arrays())
 
     @staticmethod
     def load(path: str | Path) -> Posterior:
         """Read what `save` wrote; never executes code from the file."""
-        found = read_arrays(path, {parts.FORMAT: lambda header, shapes: parts.check_shapes(shapes)})
-        return Posterior.from_arrays(*found, path)
+        header_and_arrays = read_arrays(
+            path, {file.FORMAT: lambda header, shapes: file.check_shapes(shapes)}
+        )
+        return Posterior.from_arrays(*header_and_arrays, path)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -366,37 +362,27 @@ class Posterior(parts.Factored):
         the spread, on which no prediction depends."""
         likelihood = [self.likelihood.name, self.likelihood.identity()]
         return fingerprint(
-            {"format": parts.FORMAT, **self._described(), "likelihood": likelihood}, self.arrays()
+            {"format": file.FORMAT, **file.described(self), "likelihood": likelihood}, self.arrays()
         )
 
     def header(self) -> dict[str, Any]:
         """All that is not numbers, as text for JSON."""
         return {
-            **self._described(),
+            **file.described(self),
             "likelihood": [self.likelihood.name, self.likelihood.config()],
-            "classes": parts.written_labels(self.classes),
+            "classes": file.written_labels(self.classes),
             "spread": None if self.spread is None else self.spread.tolist(),
-        }
-
-    def _described(self) -> dict[str, Any]:
-        levels = {str(j): list(labels) for j, labels in self.levels.items()}
-        return {
-            **({"levels": levels} if levels else {}),
-            "kernel": [self.kernel.name, self.kernel.config()],
-            "classes": self.classes and [plain_label(label) for label in self.classes],
-            "coupled": self.coupled,
-            "feature_names": None if self.feature_names is None else list(self.feature_names),
         }
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All numbers, by name."""
-        names = (*parts.ARRAYS, parts.TREND) if self.has_trend else parts.ARRAYS
-        found = {name: getattr(self, name) for name in names}
+        names = (*file.ARRAYS, file.TREND) if self.has_trend else file.ARRAYS
+        arrays = {name: getattr(self, name) for name in names}
         if self.training_noise is not None:
-            found[parts.TRAINING_NOISE] = self.training_noise
+            arrays[file.TRAINING_NOISE] = self.training_noise
         if self.features is not None:
-            found |= {"matrix": self.features.matrix, "shift": self.features.shift}
-        return found
+            arrays |= {"matrix": self.features.matrix, "shift": self.features.shift}
+        return arrays
 
     @staticmethod
     def from_arrays(
@@ -404,10 +390,10 @@ class Posterior(parts.Factored):
     ) -> Posterior:
         """Inverse of `header` and `arrays`; `path` is named in errors."""
         try:
-            fields: dict[str, Any] = {**parts.header_fields(header), **arrays}
+            fields: dict[str, Any] = {**file.header_fields(header), **arrays}
             if "matrix" in fields:
                 parts_of_map = fields.pop("matrix"), fields.pop("shift")
-                fields["features"] = LinearMap(*parts_of_map, parts.header_levels(header))
+                fields["features"] = LinearMap(*parts_of_map, file.header_levels(header))
             return Posterior(**fields)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error

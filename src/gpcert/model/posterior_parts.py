@@ -1,5 +1,5 @@
-"""What the parts of a posterior must be, what its file holds, and which shapes belong together; the
-factors of its precision S = A^T A - C^T C, read, found and rounded.
+"""What the parts of a posterior must be; the factors of its precision S = A^T A - C^T C, read,
+computed and rounded.
 
 Factors are stored, not S itself: a sum of squares keeps its sign in floating point.
 
@@ -9,7 +9,7 @@ Proofs: docs/mathematics.md, statements 1.6 and 16.9.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -18,68 +18,28 @@ import numpy as np
 import scipy.linalg
 
 from gpcert.errors import InputError
-from gpcert.kernels import Kernel, kernel_from_config
-from gpcert.likelihoods import ClassLikelihood, Likelihood, likelihood_from_config
+from gpcert.kernels import Kernel
+from gpcert.likelihoods import ClassLikelihood, Likelihood
 from gpcert.numerics.arrays import finite_array, number_array
 from gpcert.numerics.spectral import symmetric_eigh
 from gpcert.numerics.triangular import Inverse, is_triangular, triangular_inverse
 from gpcert.regions import LinearMap
-from gpcert.utils.archive import Shape, plain_label
-
-FORMAT = "gpcert-posterior-1"
-
-ARRAYS = ("points", "weights", "factor", "negative_factor", "offset", "scale", "noise")
-"""The arrays of a saved posterior."""
-
-FEATURES = ("matrix", "shift")
-"""Those of one behind linear features besides."""
-
-TREND = "slope"
-"""That of one with a linear trend besides."""
-
-TRAINING_NOISE = "training_noise"
-"""That of one whose precision is (K + noise)^-1 besides."""
 
 MAX_ROWS = 100
 """Rows of a factor for each number it multiplies: m N rows express every S there is."""
 
 
-def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
-    """An `InputError` unless these are the shapes of one posterior's arrays.
-
-    >>> one = {name: (1,) for name in ("offset", "scale", "noise")}
-    >>> two = {"factor": (1, 0, 4), "negative_factor": (1, 0, 4)}
-    >>> check_shapes({"points": (4, 2), "weights": (1, 4)} | one | two)
-    """
-    names = {prefix + name for name in ARRAYS}
-    for others in (FEATURES, (TREND,), (TRAINING_NOISE,)):  # all of them, or none
-        besides = {prefix + name for name in others}
-        names |= besides if besides <= set(shapes) else set()
-    if set(shapes) != names:
-        missing, unknown = sorted(names - set(shapes)), sorted(set(shapes) - names)
+def check_coupled(posterior: Any) -> None:
+    """An `InputError` unless coupled outputs have a factor, and a negative one, each."""
+    factors = [posterior.factor]
+    if posterior.negative_factor.size:
+        factors.append(posterior.negative_factor)
+    m, N = posterior.weights.shape
+    if posterior.coupled and any(len(factor) != m for factor in factors):
         raise InputError(
-            f"a part is missing or unknown: expected the arrays {', '.join(ARRAYS)}; "
-            f"missing {missing}, unknown {unknown[:9]}"
+            f"coupled: expected a factor of shape ({m}, r, {N}) and a negative_factor alike, "
+            f"or none, got {posterior.factor.shape} and {posterior.negative_factor.shape}"
         )
-    of = {name: shapes[prefix + name] for name in ARRAYS}
-    if len(of["points"]) != 2 or len(of["weights"]) != 2:
-        raise InputError(
-            f"expected points (N, d) and weights (m, N), got {of['points']} and {of['weights']}"
-        )
-    (N, q), m = of["points"], of["weights"][0]
-    expected = {"weights": (m, N), TREND: (m, q), "shift": (q,)}
-    expected |= dict.fromkeys(("offset", "scale", "noise"), (m,))
-    right = all(shapes.get(prefix + name, shape) == shape for name, shape in expected.items())
-    matrix = shapes.get(prefix + "matrix", (q, 0))
-    right = right and len(matrix) == 2 and matrix[0] == q
-    count = of["factor"][:1]
-    right = right and shapes.get(prefix + TRAINING_NOISE, (*count, N)) == (*count, N)
-    for name in ("factor", "negative_factor"):
-        shape = of[name]
-        right = right and len(shape) == 3 and shape[0] in {1, m} and shape[2] == N
-        right = right and shape[1] <= MAX_ROWS * m * N
-    if not right:
-        raise InputError(f"the shapes do not belong together: {of}")
 
 
 def check_class_count(
@@ -91,65 +51,6 @@ def check_class_count(
         raise InputError(f"likelihood: {likelihood.name!r} needs 2 outputs or more")
     if classes is not None and len(classes) != count:
         raise InputError(f"classes: expected {count} labels, got {classes!r}")
-
-
-def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a posterior that are not numbers, from the header of a file."""
-    coupled, names = header.get("coupled", False), header.get("feature_names")
-    if not isinstance(coupled, bool):
-        raise InputError(f"coupled: expected true or false, got {coupled!r}")
-    if not (names is None or isinstance(names, list)):
-        raise InputError(f"feature_names: expected a list of names, got {names!r}")
-    if "classes" not in header:
-        raise InputError("a part is missing: expected classes")
-    classes = header["classes"]
-    return {
-        "kernel": kernel_from_config(*_described(header, "kernel")),
-        "likelihood": read_likelihood(header),
-        "classes": None if classes is None else check_labels(classes),
-        "coupled": coupled,
-        "feature_names": names,
-        "spread": header.get("spread"),  # not in files of before it was kept
-    }
-
-
-def header_levels(header: Mapping[str, Any]) -> dict[int, Any]:
-    """The labels of the inputs that hold categories, which files of other models are without."""
-    levels = header.get("levels", {})
-    if not isinstance(levels, dict) or not all(str(j).isdecimal() for j in levels):
-        raise InputError(f"levels: expected labels by the numbers of features, got {levels!r}")
-    return {int(j): labels for j, labels in levels.items()}
-
-
-def read_likelihood(header: Mapping[str, Any]) -> Likelihood:
-    """The likelihood that a header describes."""
-    return likelihood_from_config(*_described(header, "likelihood"))
-
-
-def _described(header: Mapping[str, Any], name: str) -> tuple[Any, Any]:
-    described = header.get(name)
-    if not isinstance(described, list) or len(described) != 2:
-        raise InputError(f"{name}: expected [name, parameters], got {described!r}")
-    return described[0], described[1]
-
-
-def written_labels(classes: Any) -> list[Any] | None:
-    """Labels of classes as a file holds them; an `InputError` for those that it cannot."""
-    if classes is None:
-        return None
-    return list(check_labels([plain_label(label) for label in classes]))
-
-
-def check_labels(labels: Any) -> tuple[Any, ...]:
-    """Labels of classes from a file: distinct text, numbers or truth values."""
-    kinds = str | int | float
-    plain = isinstance(labels, list) and all(isinstance(label, kinds) for label in labels)
-    if not plain or len(set(labels)) != len(labels):
-        raise InputError(
-            f"classes: expected distinct labels, each text, a number or a truth value, got "
-            f"{labels!r}: files hold no others"
-        )
-    return tuple(labels)
 
 
 def checked_classes(classes: Any) -> tuple[Any, ...] | None:
@@ -227,10 +128,10 @@ def checked_spread(spread: Any, d: int) -> np.ndarray | None:
     """d finite numbers >= 0, or None where they are not known."""
     if spread is None:
         return None
-    found = finite_array("spread", spread)
-    if found.shape != (d,) or np.any(found < 0):
+    checked = finite_array("spread", spread)
+    if checked.shape != (d,) or np.any(checked < 0):
         raise InputError(f"spread: expected {d} numbers >= 0, one per feature, got {spread!r}")
-    return found
+    return checked
 
 
 def checked_training_noise(posterior: Any, m: int, N: int) -> np.ndarray | None:
@@ -246,16 +147,16 @@ def checked_training_noise(posterior: Any, m: int, N: int) -> np.ndarray | None:
             "training_noise: expected None for coupled outputs and beside a negative_factor; a "
             "precision (K + noise)^-1 belongs to independent outputs and has no such factor"
         )
-    found = number_array("training_noise", posterior.training_noise)
-    if found.shape in {(), (N,)}:
-        found = np.broadcast_to(found, (1, N))
-    if found.shape not in {(1, N), (m, N)} or not np.all(found > 0):
+    noise = number_array("training_noise", posterior.training_noise)
+    if noise.shape in {(), (N,)}:
+        noise = np.broadcast_to(noise, (1, N))
+    if noise.shape not in {(1, N), (m, N)} or not np.all(noise > 0):
         raise InputError(
             f"training_noise: expected variances > 0, a number or of shape ({N},) or ({m}, {N}), "
-            f"infinite where there is no observation, got shape {found.shape} and a least value "
-            f"of {found.min(initial=math.inf)}; without noise, leave it out"
+            f"infinite where there is no observation, got shape {noise.shape} and a least value "
+            f"of {noise.min(initial=math.inf)}; without noise, leave it out"
         )
-    return np.ascontiguousarray(found)
+    return np.ascontiguousarray(noise)
 
 
 def known_noise(N: int, *parts: Any) -> np.ndarray | None:
@@ -287,8 +188,8 @@ def factor_of_noise(kernel: Kernel, points: np.ndarray, noise: np.ndarray) -> np
     An `InputError` where float64 has no Cholesky factor.
     """
     N = len(points)
-    K, found = kernel.value(points, points), np.zeros((len(noise), N, N))
-    for A, row in zip(found, noise, strict=True):
+    K, factors = kernel.value(points, points), np.zeros((len(noise), N, N))
+    for A, row in zip(factors, noise, strict=True):
         seen = np.flatnonzero(np.isfinite(row))
         if not len(seen):
             continue
@@ -301,7 +202,7 @@ def factor_of_noise(kernel: Kernel, points: np.ndarray, noise: np.ndarray) -> np
                 "Cholesky factor in float64; take more noise, or points that are further apart"
             ) from None
         A[np.ix_(seen, seen)] = triangular_inverse(L)
-    return found
+    return factors
 
 
 class Factored:
@@ -405,8 +306,8 @@ def read_factors(posterior: Any, m: int, N: int) -> dict[str, Any]:
         raise InputError(
             f"training_noise: expected as many rows as the factor has, {len(A)}, got {len(noise)}"
         )
-    found: dict[str, Any] = {"factor": A, "negative_factor": C}
+    factors: dict[str, Any] = {"factor": A, "negative_factor": C}
     if inverse is None or len(A) != 1 or posterior.coupled:
-        return found | {"inverse": None}
+        return factors | {"inverse": None}
     same = A.base is inverse.matrix or np.array_equal(A[0], inverse.matrix)
-    return found | {"inverse": replace(inverse, matrix=A[0]) if same else None}
+    return factors | {"inverse": replace(inverse, matrix=A[0]) if same else None}

@@ -25,9 +25,10 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.model.posterior_parts import Factored
+from gpcert.model.units import NormSums, in_units, noise_in_units, slope_exponent
 from gpcert.numerics.arrays import Points
 from gpcert.numerics.deadline import checkpoint
-from gpcert.numerics.rounding import TINY, gamma, raised_power, scaled, scaled_to_one, up_float
+from gpcert.numerics.rounding import gamma, scaled_to_one, up_float
 from gpcert.numerics.spectral import (
     Circles,
     GramBlock,
@@ -128,34 +129,35 @@ class UnitForm(Factored):
     @cached_property
     def mean_scale(self) -> tuple[float, ...]:
         """What one unit of `k' t'_c` is in the output: `scale 2^(e + w)`, exactly."""
-        found = []
+        scales = []
         for c, (scale, w) in enumerate(
             zip(self.scale.tolist(), self.weight_exponents, strict=True)
         ):
-            mantissa, own = math.frexp(scale)
-            if own + self.exponent + w > HIGHEST:
+            mantissa, scale_exponent = math.frexp(scale)
+            total = scale_exponent + self.exponent + w
+            if total > HIGHEST:
                 raise InputError(
-                    f"output {c}: scale * weights * kernel is about 2^{own + self.exponent + w}, "
+                    f"output {c}: scale * weights * kernel is about 2^{total}, "
                     "beyond float64; expected predictions below 1e300: rescale the targets"
                 )
-            found.append(math.ldexp(mantissa, own + self.exponent + w))
-        return tuple(found)
+            scales.append(math.ldexp(mantissa, total))
+        return tuple(scales)
 
     @cached_property
     def variance_scale(self) -> tuple[float, ...]:
         """What one unit of variance is in the output: `scale^2 2^e`, to one rounding."""
-        found = []
+        scales = []
         for c, scale in enumerate(self.scale.tolist()):
-            mantissa, own = math.frexp(scale)
-            square, exponent = mantissa * mantissa, 2 * own + self.exponent
+            mantissa, scale_exponent = math.frexp(scale)
+            square, exponent = mantissa * mantissa, 2 * scale_exponent + self.exponent
             if not -1020 <= exponent <= HIGHEST:
                 raise InputError(
                     f"output {c}: scale^2 * kernel, its prior variance, is about 2^{exponent}, "
                     "outside float64's range; expected 1e-300 to 1e300: rescale the targets, or "
                     "ask about the mean"
                 )
-            found.append(math.ldexp(square, exponent))
-        return tuple(found)
+            scales.append(math.ldexp(square, exponent))
+        return tuple(scales)
 
     @cached_property
     def precisions(self) -> Sequence[np.ndarray]:
@@ -286,12 +288,12 @@ class UnitForm(Factored):
         # what rounding may leave; a known inverse says only whether that is all: see `excess`
         norm2 = min(size * size, 1.0 / float(noise.min()))
         allowed = ROOM * gamma(len(noise)) * norm2 * (self.trace + float(noise.max()))
-        found = math.inf
+        distance = math.inf
         if self.known_inverse is not None:
-            found = KNOWN * inverse_distance(*self.known_inverse, noise, size)
-        if found > allowed:
-            found = inverse_distance(*self.found_inverse(index), noise, size)
-        e = max(found, allowed)
+            distance = KNOWN * inverse_distance(*self.known_inverse, noise, size)
+        if distance > allowed:
+            distance = inverse_distance(*self.found_inverse(index), noise, size)
+        e = max(distance, allowed)
         return up_float(e * (1.0 + e) / (1.0 - e), 8) if e < 0.5 else math.inf
 
     @cached_property
@@ -313,13 +315,13 @@ class UnitForm(Factored):
         """About the smallest variance at the points, like `precisions`, where the noise is known:
         `noise - noise^2 S_ii`. It says which bounds are worth their time, and proves nothing."""
         assert self.training_noise is not None, "asked only where it is known"
-        found = []
+        smallest = []
         for noise, A in zip(self.training_noise, self.factor, strict=True):
             seen = np.isfinite(noise)
             explained = noise[seen] * np.square(A[:, seen]).sum(axis=0)
             share = np.clip(1.0 - explained, 1.0 / len(noise), 1.0)
-            found.append(float((noise[seen] * share).min(initial=math.inf)))
-        return tuple(found)
+            smallest.append(float((noise[seen] * share).min(initial=math.inf)))
+        return tuple(smallest)
 
     @cached_property
     def gain(self) -> float:
@@ -341,87 +343,3 @@ class UnitForm(Factored):
             groups = [tuple(self.negative_factor)]
         largest = max(largest_eigenvalue(group, *self.gram) for group in groups)
         return up_float(1.0 + largest, 2) if largest > 0 else 1.0
-
-
-class NormSums:
-    """`t^T K_ZZ t` of every output, summed block by block.
-
-    Computed on weights whose largest is about one, so that what underflows in the products is
-    below N^2 2^-1022, which TINY (an entry of K) times the largest weight squared covers.
-    """
-
-    def __init__(self, weights: np.ndarray) -> None:
-        self._scaled = [scaled_to_one(t) for t in weights]
-        self._T = np.stack([t for t, _ in self._scaled])
-        self._sizes = np.abs(self._T)
-        self._squares, self._error = np.zeros(len(weights)), np.zeros(len(weights))
-
-    def add(self, block: GramBlock) -> None:
-        """The part of a block, and of the one above the diagonal that is the same."""
-        both = 1.0 if block.diagonal else 2.0
-        T = self._T[:, block.rows], self._T[:, block.columns]
-        self._squares += both * np.sum((T[0] @ block.K) * T[1], axis=1)
-        left, right = self._sizes[:, block.rows], self._sizes[:, block.columns]
-        # sums of at most N rows, N columns and N blocks
-        rounded = gamma(3 * self._T.shape[1] + 16) * (left @ np.abs(block.K))
-        rounded += 2.0 * (left @ block.errors) + TINY * left.sum(axis=1)[:, None]
-        self._error += both * np.sum(rounded * right, axis=1)
-
-    def bounds(self) -> np.ndarray:
-        """(m,) upper bounds of the roots."""
-        bounds, roundings = np.zeros(len(self._scaled)), 3 * self._T.shape[1] + 16
-        for c, (t, exponent) in enumerate(self._scaled):
-            square = float(self._squares[c]) + up_float(float(self._error[c]), roundings)
-            if np.any(t):
-                length = math.sqrt(max(square, 0.0))
-                bounds[c] = raised_power(up_float(length, 4), exponent)
-        return bounds
-
-
-def in_units(values: np.ndarray, exponent: int) -> np.ndarray:
-    """`2^exponent values`, off by 2^-1075 where an entry underflows.
-
-    That is counted: N such errors of weights meet kernel values below 2^51 (`LARGEST_VARIANCE`) and
-    stay under TINY, which every enclosure adds; those of a factor are below the rounding
-    `gamma(N) || |A| ||` of its products, or `|A k|^2` itself is below TINY; those of a slope are
-    counted where it is used (`gpcert.enclosures.mean`).
-    """
-    if exponent == 0:
-        return values
-    with np.errstate(over="ignore", under="ignore"):
-        found = scaled(values, exponent)
-    if not np.all(np.isfinite(found)):
-        raise InputError(
-            "factor or slope: it is beyond float64 in units of the kernel and of the points; "
-            "expected a factor A of the precision (K + noise)^-1, of size about 1 / sqrt(noise), "
-            "and a slope of about the outputs' size over the points'"
-        )
-    return found
-
-
-def noise_in_units(noise: np.ndarray | None, exponent: int) -> np.ndarray | None:
-    """`2^exponent noise`, exactly; an `InputError` where that is beyond float64."""
-    if noise is None or exponent == 0:
-        return noise
-    with np.errstate(over="ignore", under="ignore"):
-        found = np.ldexp(noise, exponent)
-        same = np.array_equal(np.ldexp(found, -exponent), noise)
-    if not same:
-        raise InputError(
-            "training_noise: it is beyond float64 in units of the kernel; expected 1e-300 to 1e300 "
-            f"times the kernel's variance, got {noise.min():.3g} to {noise.max():.3g}"
-        )
-    return found
-
-
-def slope_exponent(slope: np.ndarray, points: np.ndarray) -> int | None:
-    """e with 2^e about the largest `|slope_j z_j|` over the points; None without a slope.
-
-    A feature that is 0 at all points counts as 1.
-    """
-    (used,) = np.nonzero(slope)
-    if not len(used):
-        return None
-    sizes = np.abs(points[:, used]).max(axis=0)
-    sizes = np.where(sizes > 0, sizes, 1.0)
-    return int((np.frexp(slope[used])[1] + np.frexp(sizes)[1]).max())

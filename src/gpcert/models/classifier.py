@@ -43,8 +43,8 @@ def inducing_points(
     """
     X = check_array(X, dtype="float64")
     if kind not in INDUCING:
-        words = ", ".join(map(repr, INDUCING))
-        raise InputError(f"inducing: expected one of {words}, got {kind!r}")
+        names = ", ".join(map(repr, INDUCING))
+        raise InputError(f"inducing: expected one of {names}, got {kind!r}")
     whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
     if not whole or not 1 <= count <= len(X):
         raise InputError(
@@ -81,8 +81,8 @@ class Choices:
         for name, allowed in _ALLOWED.items():
             value = getattr(self, name)
             if not isinstance(value, str | None) or value not in allowed:
-                words = ", ".join(map(repr, allowed))
-                raise InputError(f"{name}: expected one of {words}, got {value!r}")
+                names = ", ".join(map(repr, allowed))
+                raise InputError(f"{name}: expected one of {names}, got {value!r}")
         if self.likelihood == "softmax" and self.inference != "laplace":
             raise InputError(
                 f"likelihood='softmax' is fitted by inference='laplace', got {self.inference!r}"

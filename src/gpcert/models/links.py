@@ -51,14 +51,14 @@ class Moments:
     curvature: np.ndarray
     shrinkage: np.ndarray
 
-    def sites(self, mean: np.ndarray, own: Any = 0.0) -> np.ndarray:
+    def sites(self, mean: np.ndarray, independent: Any = 0.0) -> np.ndarray:
         """(2, N): precision `>= 0`, and precision times mean, of the Gaussian sites that give the
         tilted means and variances; `mean` is that of the cavities.
 
-        Of f without an independent part of the variance `own`: with c the variance of that cavity,
-        `1 - c curvature = shrinkage + own curvature`, without cancellation.
+        Of f without an `independent` part of the variance: with c the variance of that cavity,
+        `1 - c curvature = shrinkage + independent curvature`, without cancellation.
         """
-        kept = self.shrinkage + own * self.curvature
+        kept = self.shrinkage + independent * self.curvature
         return np.stack([self.curvature / kept, (self.slope + mean * self.curvature) / kept])
 
 

@@ -20,7 +20,7 @@ from gpcert.kernels import Kernel, SquaredExponential
 from gpcert.model.posterior import Posterior
 from gpcert.models.hyperparameters import Epoch, Search, Trace, maximise
 from gpcert.models.inference import EvidenceGradient, Fit
-from gpcert.models.kernel_gradients import LogParameters
+from gpcert.models.log_parameters import LogParameters
 from gpcert.models.starts import kernel_at_data_scale
 from gpcert.numerics.arrays import finite_array, whole_number
 

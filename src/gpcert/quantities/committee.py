@@ -91,12 +91,12 @@ class Share(Compound):
     def lowest(self, low: Ends, high: Ends) -> PerCell:
         """The ratio increases in F_c and decreases in the others."""
         c, xp = self.index, namespace(low[0])
-        own = low[c] if self.sign > 0 else high[c]
+        probability = low[c] if self.sign > 0 else high[c]
         others = high if self.sign > 0 else low
         rest = [others[k] for k in range(len(self.parts)) if k != c]
-        one = xp.ones_like(own)
-        total = (up if self.sign > 0 else down)(sum(rest, own), len(rest))
-        ratio = own / xp.where(total > 0, total, one)
+        one = xp.ones_like(probability)
+        total = (up if self.sign > 0 else down)(sum(rest, probability), len(rest))
+        ratio = probability / xp.where(total > 0, total, one)
         if self.sign > 0:
             return nonnegative(down(ratio, 1))
         ratio = up(ratio, 1)
@@ -110,8 +110,8 @@ class Share(Compound):
     def value(self, y: Values) -> PerRow:
         """The ratio."""
         total = y.sum(axis=1)
-        own = y[:, self.index]
-        return self.sign * np.divide(own, total, out=np.zeros_like(total), where=total != 0)
+        probability = y[:, self.index]
+        return self.sign * np.divide(probability, total, out=np.zeros_like(total), where=total != 0)
 
     def slopes(self, y: Values) -> Values:
         """`sign (e_c - ratio) / total`."""
@@ -316,10 +316,10 @@ class PairVotes(_ByVotes):
     def _favour(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The winner's pair with the least mean in its favour, that mean, and 1 + its size."""
         signs = pair_weights(self.classes, self.winner)
-        own = np.flatnonzero(signs)
-        favours = signs[own] * y[:, own]
+        indices = np.flatnonzero(signs)
+        favours = signs[indices] * y[:, indices]
         favour = favours.min(axis=1)
-        return own[np.argmin(favours, axis=1)], favour, 1.0 + np.abs(favour)
+        return indices[np.argmin(favours, axis=1)], favour, 1.0 + np.abs(favour)
 
 
 def committee_margin(

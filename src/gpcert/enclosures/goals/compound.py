@@ -246,8 +246,8 @@ def weighted_sum(
     rounding = up(gamma(len(terms)) * absolute, len(terms) + 2)
     apart = down(sum(terms[1:], terms[0]) - rounding, 1)
     name = f"{JOINT} {signs}"
-    own = [(parts[k], signs[k], xp.abs(sizes[k])) for k in used]
-    joint = _joint_sum(evaluation, own) if evaluation.wants(name) else None
+    summands = [(parts[k], signs[k], xp.abs(sizes[k])) for k in used]
+    joint = _joint_sum(evaluation, summands) if evaluation.wants(name) else None
     if joint is None:
         return Minimum(apart, bounds[used[0]].point)
     evaluation.report(name, bool(xp.any(joint.lower > apart)))

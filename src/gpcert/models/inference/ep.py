@@ -75,12 +75,12 @@ def ep(
             rounding = 16.0 * U * largest * float(np.abs(state.weights).sum())
             return Sweep.of(sites, state, moments, rounding=rounding)
 
-        state, found = propagate("EP", len(y), start, at, tolerance, max_sweeps)
+        state, outcome = propagate("EP", len(y), start, at, tolerance, max_sweeps)
         W = 0.5 * (np.outer(state.weights, state.weights) - square(state.factor))
         gradient = EvidenceGradient(square=W)
         noise = noise_of_sites(state.precision)
         return Fit(
-            state.weights, state.factor, gradient=gradient, jitter=jitter, noise=noise, **found
+            state.weights, state.factor, gradient=gradient, jitter=jitter, noise=noise, **outcome
         )
 
     return fitting.with_jitter(K, fit)
@@ -99,9 +99,13 @@ class Sweep(NamedTuple):
 
     @staticmethod
     def of(
-        sites: np.ndarray, state: Any, moments: Moments, own: Any = 0.0, rounding: float = 0.0
+        sites: np.ndarray,
+        state: Any,
+        moments: Moments,
+        independent: Any = 0.0,
+        rounding: float = 0.0,
     ) -> Sweep:
-        """From the moments of the tilted laws; `own`: see `Moments.sites`.
+        """From the moments of the tilted laws; `independent`: see `Moments.sites`.
 
         The evidence is GPML Eq. 3.65 with every division by a site's precision cancelled by hand:
 
@@ -120,9 +124,9 @@ class Sweep(NamedTuple):
             + 0.5 * ((p * m * m - 2.0 * m * s - s * s * v) / growth).sum()
         )
         of_mean = np.sqrt(v * growth) * np.abs(state.weights - moments.slope)
-        of_variance = np.abs((moments.shrinkage + own * moments.curvature) * growth - 1.0)
+        of_variance = np.abs((moments.shrinkage + independent * moments.curvature) * growth - 1.0)
         mismatch = float(np.maximum(of_mean, of_variance).max())
-        return Sweep(state, evidence, mismatch, moments.sites(m, own), rounding)
+        return Sweep(state, evidence, mismatch, moments.sites(m, independent), rounding)
 
 
 def propagate(
@@ -163,8 +167,8 @@ def propagate(
             ConvergenceWarning,
             stacklevel=5,
         )
-    found = {"evidence": now.evidence, "converged": converged, "iterations": sweep}
-    return now.state, found | {"start": sites}
+    outcome = {"evidence": now.evidence, "converged": converged, "iterations": sweep}
+    return now.state, outcome | {"start": sites}
 
 
 def _posterior(K: np.ndarray, sites: np.ndarray) -> _State:

@@ -117,12 +117,12 @@ def laplace(K: Any, y: Any, link: Link, start: Any = None, *, max_iterations: in
     K = fitting.checked_covariance(K, (len(y), len(y)))
 
     def fit(covariance: np.ndarray, jitter: float) -> Fit:
-        local, found = find_mode(_problem(covariance, y, link), start, max_iterations)
+        local, outcome = find_mode(_problem(covariance, y, link), start, max_iterations)
         factor, W, half_log_determinant = _at_mode(covariance, local)
-        found["evidence"] -= half_log_determinant
+        outcome["evidence"] -= half_log_determinant
         t, gradient = local.first, EvidenceGradient(square=W)
         noise = noise_of_sites(local.curvature)
-        return Fit(t, factor, gradient=gradient, jitter=jitter, noise=noise, start=t, **found)
+        return Fit(t, factor, gradient=gradient, jitter=jitter, noise=noise, start=t, **outcome)
 
     return fitting.with_jitter(K, fit)
 
@@ -212,12 +212,12 @@ def softmax_laplace(
 
     def fit(covariances: np.ndarray, jitter: float) -> Fit:
         K = np.broadcast_to(covariances, (m, *covariances.shape[1:]))
-        p, found = find_mode(_softmax_problem(K, y, one_hot), start, max_iterations)
+        p, outcome = find_mode(_softmax_problem(K, y, one_hot), start, max_iterations)
         t, factors = one_hot - p, _factors(K, p)
-        found["evidence"] -= factors.half_log_determinant
+        outcome["evidence"] -= factors.half_log_determinant
         W = _softmax_gradient(K, t, p, factors, shared=len(Ks) == 1)
         stored, gradient = _stored(factors.F) if factored else (None,), EvidenceGradient(square=W)
-        return Fit(t, *stored, gradient=gradient, jitter=jitter, start=t, **found)
+        return Fit(t, *stored, gradient=gradient, jitter=jitter, start=t, **outcome)
 
     return fitting.with_jitter(Ks, fit)
 
@@ -289,8 +289,8 @@ def _softmax_gradient(
     for c, E in enumerate(factors.E):
         V = fitting.lower_solve(factors.total, E)
         moved = np.outer(u[c] + 0.5 * t[c], t[c])
-        mine = W[0 if shared else c]
-        mine += 0.5 * (moved + moved.T - E + V.T @ V)
+        class_weights = W[0 if shared else c]
+        class_weights += 0.5 * (moved + moved.T - E + V.T @ V)
     return W
 
 
@@ -302,10 +302,10 @@ def _point_covariances(K: np.ndarray, factors: _Factors) -> np.ndarray:
     for c in range(m):
         whitened = factors.F[c] @ K[c]
         V[c] = fitting.lower_solve(factors.total, factors.F[c].T @ whitened)
-        own = np.diag(K[c]) - np.einsum("ij,ij->j", whitened, whitened)
+        point_variances = np.diag(K[c]) - np.einsum("ij,ij->j", whitened, whitened)
         for j in range(c + 1):
             covariance[c, j] = covariance[j, c] = np.einsum("ij,ij->j", V[c], V[j])
-        covariance[c, c] += own
+        covariance[c, c] += point_variances
     return covariance
 
 

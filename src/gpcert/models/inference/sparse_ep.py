@@ -170,8 +170,8 @@ class SparsePosterior:
         known = e > len(e) * U * max(e[-1], 0.0)
         rows = vectors[:, known] * np.sqrt(e[known] / (1.0 + e[known]))
         both = np.column_stack([self.center, rows])
-        found = scipy.linalg.solve_triangular(L, both, lower=True, trans=1)
-        return found[:, 0], found[:, 1:].T
+        solution = scipy.linalg.solve_triangular(L, both, lower=True, trans=1)
+        return solution[:, 0], solution[:, 1:].T
 
 
 def _weighted_gram(V: np.ndarray, precision: np.ndarray) -> np.ndarray:
@@ -223,11 +223,11 @@ def sparse_ep(
         variance = np.maximum(state.cavity_variance + prior.own, SMALLEST_VARIANCE)
         return Sweep.of(sites, state, link.moments(y, state.cavity_mean, variance), prior.own)
 
-    state, found = propagate(f"sparse EP ({kind})", len(y), start, at, TOLERANCE, max_sweeps)
+    state, outcome = propagate(f"sparse EP ({kind})", len(y), start, at, TOLERANCE, max_sweeps)
     if kind == "var":
-        found["evidence"] -= 0.5 * float(state.precision @ prior.residual)
+        outcome["evidence"] -= 0.5 * float(state.precision @ prior.residual)
     gradient = evidence_gradient(state, y, link)
-    return Fit(*state.canonical(), gradient=gradient, jitter=prior.jitter, **found)
+    return Fit(*state.canonical(), gradient=gradient, jitter=prior.jitter, **outcome)
 
 
 def site_response(
@@ -250,16 +250,16 @@ def site_response(
         return (w - transposed(on_precision, on_nu)).ravel()
 
     operator = LinearOperator((2 * N, 2 * N), matvec=product, dtype=np.float64)  # type: ignore
-    found, info = gmres(operator, right.ravel(), rtol=_TOLERANCE, restart=_PRODUCTS, maxiter=1)
+    solution, info = gmres(operator, right.ravel(), rtol=_TOLERANCE, restart=_PRODUCTS, maxiter=1)
     if info != 0:
-        left = np.linalg.norm(right.ravel() - product(found)) / np.linalg.norm(right)
+        left = np.linalg.norm(right.ravel() - product(solution)) / np.linalg.norm(right)
         warnings.warn(
             f"sparse EP (var): the response of the sites was solved to {left:.3g} only (tolerance "
             f"{_TOLERANCE:.3g}) with {_PRODUCTS} products; the gradient is as inexact",
             ConvergenceWarning,
             stacklevel=4,
         )
-    w1, w2 = found.reshape(2, N)
+    w1, w2 = solution.reshape(2, N)
     return w1, w2
 
 
