@@ -16,8 +16,12 @@ models = pytest.importorskip("botorch.models")
 inputs = pytest.importorskip("botorch.models.transforms.input")
 outcomes = pytest.importorskip("botorch.models.transforms.outcome")
 acquisition = pytest.importorskip("botorch.acquisition")
+bases = pytest.importorskip("botorch.models.gpytorch")
 kernels = pytest.importorskip("gpytorch.kernels")
 means = pytest.importorskip("gpytorch.means")
+likelihoods = pytest.importorskip("gpytorch.likelihoods")
+distributions = pytest.importorskip("gpytorch.distributions")
+gpytorch = pytest.importorskip("gpytorch.models")
 
 # features of very different sizes, far from 0: the units must come out right
 X = torch.rand(14, 2, generator=torch.Generator().manual_seed(0)).double()
@@ -39,7 +43,31 @@ def several(*lengths):
 
 
 class Derived(models.SingleTaskGP):
+    """Predicts as its base class does."""
+
+
+class Overriding(models.SingleTaskGP):
     """May predict anything."""
+
+    def posterior(self, X, *args, **options):
+        return super().posterior(X, *args, **options)
+
+
+class Own(gpytorch.ExactGP, bases.GPyTorchModel):
+    """A model of a user's own, as BoTorch's documentation writes one."""
+
+    _num_outputs = 1
+
+    def __init__(self, inputs, targets, **options):
+        super().__init__(inputs, targets[:, 0], likelihoods.GaussianLikelihood())
+        self.mean_module = means.ConstantMean()
+        self.base_kernel = kernels.RBFKernel(ard_num_dims=2)  # an attribute besides
+        self.covar_module = kernels.ScaleKernel(self.base_kernel)
+        self.to(inputs)
+
+    def forward(self, x):
+        covariance = self.covar_module(x)
+        return distributions.MultivariateNormal(self.mean_module(x), covariance)
 
 
 class TestBoTorch(AdapterContract):
@@ -52,6 +80,14 @@ class TestBoTorch(AdapterContract):
         ),
         "list": lambda: several(0.3, 0.3),
         "kernels of their own": lambda: several(0.3, 0.4),
+        "derived": lambda: single(kind=Derived),
+        "model of a user": lambda: single(kind=Own),
+        "some features": lambda: single(
+            inputs=torch.cat([X, X[:, :1] ** 2], 1),
+            input_transform=inputs.ChainedInputTransform(
+                scaled=inputs.Normalize(3), chosen=inputs.FilterFeatures(torch.tensor([2, 1]))
+            ),
+        ),
     }
     refused: ClassVar = {
         "rounding": (
@@ -62,15 +98,7 @@ class TestBoTorch(AdapterContract):
             lambda: single(Y + 200.0, outcome_transform=outcomes.Log()),
             "outcome_transform: Log.*Standardize",
         ),
-        "tasks": (
-            lambda: single(
-                inputs=torch.cat([X, torch.zeros(14, 1)], 1),
-                kind=models.MultiTaskGP,
-                task_feature=2,
-            ),
-            "MultiTaskGP is not supported",
-        ),
-        "derived": (lambda: single(kind=Derived), "Derived is not supported"),
+        "derived": (lambda: single(kind=Overriding), "Overriding is not supported.*override"),
         "variational": (
             lambda: models.SingleTaskVariationalGP(X),
             r"SingleTaskVariationalGP is not supported.*\(model.model, likelihood\)",

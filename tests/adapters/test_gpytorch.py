@@ -1,5 +1,6 @@
 """GPyTorch models: the contract of adapters, every kernel, precision, caches and refusals."""
 
+import warnings
 from typing import ClassVar
 
 import pytest
@@ -38,6 +39,30 @@ class Odd(gpytorch.constraints.Positive):
         super().__init__(transform=lambda x: x * x, inv_transform=torch.sqrt)
 
 
+class Named(gk.RBFKernel):
+    """The same function."""
+
+
+class Squared(gk.RBFKernel):
+    """Another function."""
+
+    def forward(self, x1, x2, **options):
+        return super().forward(x1, x2, **options) ** 2
+
+
+def structured(name, kernel):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # they leave GPyTorch in version 2
+        return getattr(gk, f"{name}StructureKernel")(kernel, num_dims=2)
+
+
+def with_attribute(kernel):
+    """A model whose base kernel is an attribute besides."""
+    model = exact(gk.ScaleKernel(kernel))
+    model.base = kernel
+    return model
+
+
 class TestGPyTorch(AdapterContract):
     adapter = adapter
     models: ClassVar = {
@@ -48,6 +73,17 @@ class TestGPyTorch(AdapterContract):
         ),
         "linear mean": lambda: exact(mean=gpytorch.means.LinearMean(2)),
         "linear means of their own": lambda: tasks(mean=gpytorch.means.LinearMean(2, TWO)),
+        "kernel inside another": lambda: with_attribute(gk.RBFKernel(ard_num_dims=2)),
+        "kernel of a user": lambda: exact(Named()),
+        "sum over features": lambda: exact(structured("Additive", gk.RBFKernel())),
+        "product over features": lambda: exact(
+            gk.ScaleKernel(structured("Product", gk.MaternKernel(1.5)))
+        ),
+        "several targets, one likelihood": lambda: (
+            variational(kernel=gk.RBFKernel(), tasks=2),
+            gl.MultitaskGaussianLikelihood(2),
+        ),
+        "heavy tails": lambda: (variational(), gl.StudentTLikelihood()),
         "latent": variational,
         "kernels of their own": tasks,
         "batch": batch,
@@ -72,6 +108,7 @@ class TestGPyTorch(AdapterContract):
         "kernel": (lambda: exact(gk.ArcKernel(gk.RBFKernel())), "ArcKernel.*RBFKernel.*Fit"),
         "subclass": (lambda: exact(gk.PiecewisePolynomialKernel()), "PiecewisePolynomialKernel"),
         "cosine": (lambda: exact(gk.CosineKernel()), "CosineKernel on 2.*positive definite"),
+        "kernel of a user": (lambda: exact(Squared()), "Squared is not supported.*RBFKernel"),
         "power": (lambda: exact(gk.PolynomialKernel(power=9)), "PolynomialKernel.*1 to 6"),
         "mean": (
             lambda: exact(mean=gpytorch.means.LinearMeanGrad(2)),

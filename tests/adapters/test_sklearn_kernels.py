@@ -140,10 +140,13 @@ def test_refusals_name_the_part_and_show_the_expression(message):
 
 
 class MyRBF(RBF):
-    """A subclass may be another function."""
+    """Another function."""
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        return super().__call__(X, Y, eval_gradient) ** 2
 
 
-def test_custom_kernels_are_refused():
+def test_kernels_that_compute_something_else_are_refused():
     with pytest.raises(UnsupportedModelError, match="kernel: MyRBF is not supported"):
         convert_kernel(2.0 * MyRBF(), 2)
 

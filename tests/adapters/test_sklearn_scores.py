@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.gaussian_process.kernels import Matern, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
@@ -49,6 +50,10 @@ class TestScores(AdapterContract):
         "ridge poly": fitted(KernelRidge(kernel="poly", degree=2)),
         "ridge targets": fitted(KernelRidge(kernel="rbf"), np.stack([y, X[:, 0]], axis=1)),
         "ridge linear": fitted(KernelRidge()),
+        "ridge laplacian": fitted(KernelRidge(kernel="laplacian", gamma=0.3)),
+        "ridge with a kernel of processes": fitted(
+            KernelRidge(kernel=2.0 * Matern([1.0, 2.0, 3.0], nu=1.5) + WhiteKernel(0.1))
+        ),
         "sparse": fitted(SVC(), FOUR, scipy.sparse.csr_matrix(X)),
     }
     refused: ClassVar = {
@@ -64,7 +69,8 @@ class TestScores(AdapterContract):
         "ties": (fitted(SVC(break_ties=True), FOUR), "break_ties=True.*set break_ties=False"),
         "degree": (fitted(SVR(kernel="poly", degree=9)), "degree: expected an integer from 1 to 6"),
         "coef0": (fitted(SVC(kernel="poly", coef0=-1.0), FOUR), "offset: expected a number >= 0"),
-        "laplacian": (fitted(KernelRidge(kernel="laplacian")), "laplacian.*not known"),
+        "cosine": (fitted(KernelRidge(kernel="cosine")), "cosine.*not known.*laplacian"),
+        "gamma": (fitted(KernelRidge(kernel="laplacian", gamma=0.0)), "gamma: expected a positive"),
     }
     not_ready: ClassVar = {
         "machine": (SVC, r"call fit\(X, y\)"),

@@ -94,8 +94,8 @@ class Conversion:
     `tolerance` is the largest difference between them that is no reason to refuse the model, in the
     units of `gpcert.adapters.Agreement`: larger for a library that computes in float32. Where
     `predict` is the library's own code in float64, and the user's model computes otherwise (in
-    float32, by conjugate gradients, on a GPU), `native` is what the model itself returns: its
-    distance is measured and reported, not refused.
+    float32, by conjugate gradients, on a GPU, by an inexact formula), `native` is what the model
+    itself returns: its distance is measured and reported, not refused.
     """
 
     posterior: Model

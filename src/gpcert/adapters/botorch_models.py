@@ -1,129 +1,182 @@
-"""BoTorch models as posteriors, in the units of the user: `SingleTaskGP` and `ModelListGP`.
+"""BoTorch's exact models, in the units of the user.
 
-A `SingleTaskGP` is an `ExactGP` on transformed inputs and outcomes,
-
-    x' = (x - offset) / coefficient      Normalize, InputStandardize, and chains of them,
-    y  = means + stdvs y'                Standardize (the default), and chains of it,
+    x' = (x - offset) / coefficient   `Normalize`, `InputStandardize`, `AffineInputTransform`,
+    x' = x[indices]                   `FilterFeatures`,
+    y  = mean + stdv y'               `Standardize` (the default), `StratifiedStandardize`,
+    chains of these,
 
 feature by feature and output by output; both are folded into the posterior, whose regions are in
 the units of x. Certified is what `model.posterior(X)` returns, without observation noise. Several
-outputs: see `gpcert.adapters.canonical`.
+outputs: see `gpcert.adapters.canonical`; tasks: see `gpcert.adapters.tasks`.
+
+The posterior of a `KroneckerMultiTaskGP` adds the tasks' noise to eigenvalues of other vectors,
+which is exact only where all tasks have the same noise. Certified is the exact posterior, which
+`model(X)` computes; the distance of `model.posterior(X)` is measured (`Conversion.native`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
+from gpcert.adapters import tasks
+from gpcert.adapters.adapter import Conversion, LibraryPrediction, concatenated, unsupported
+from gpcert.adapters.botorch_transforms import Outcome, input_map, outcome
 from gpcert.adapters.canonical import in_units, join_outputs
-from gpcert.adapters.gpytorch_models import exact_posterior
-from gpcert.adapters.gpytorch_prior import compared, read_only_copy
+from gpcert.adapters.gpytorch_models import exact_outputs
+from gpcert.adapters.gpytorch_prior import (
+    TREE,
+    compared,
+    gk,
+    read_only_copy,
+    selected,
+    task_means,
+    torch,
+)
+from gpcert.adapters.gpytorch_tasks import task_covariance, task_noise
 from gpcert.adapters.sklearn_features import FeatureMap
-from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.errors import UnsupportedModelError
+from gpcert.inputs.tabular import spread_of
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import finite_array
 from gpcert.utils.optional_imports import library
 
 models: Any = library("botorch.models")
-inputs: Any = library("botorch.models.transforms.input")
-outcomes: Any = library("botorch.models.transforms.outcome")
-ModelListGP, SingleTaskGP = models.ModelListGP, models.SingleTaskGP
+bases: Any = library("botorch.models.gpytorch")
+ExactGP: Any = library("gpytorch.models").ExactGP
 
-AFFINE_INPUTS = (inputs.Normalize, inputs.InputStandardize, inputs.AffineInputTransform)
+KNOWN = (
+    "SingleTaskGP, MultiTaskGP, KroneckerMultiTaskGP, ModelListGP, or a GPyTorchModel that is an "
+    "ExactGP"
+)
+"""The models that are supported, in words."""
 
-MODELS = (SingleTaskGP, ModelListGP)
+POSTERIORS = (
+    bases.GPyTorchModel.posterior,
+    bases.BatchedMultiOutputGPyTorchModel.posterior,
+    bases.MultiTaskGPyTorchModel.posterior,
+    models.KroneckerMultiTaskGP.posterior,
+)
+"""The methods whose answer is certified; a class with another one may predict something else."""
 
 
 def convert(model: Any) -> Conversion:
     """Convert a BoTorch model; the result predicts in the units of the user."""
-    if type(model) not in MODELS:
-        why = "; classes derived from them neither"
-        if "Variational" in type(model).__name__:
-            why = "; a variational one is passed with its likelihood, as (model.model, likelihood)"
-        raise unsupported("model", model, MODELS, why)
+    _members(model)  # an error before the copy
     copy = read_only_copy(model)
-    each = list(copy.models) if type(copy) is ModelListGP else [copy]
+    each = _members(copy)
     posterior = join_outputs([output for one in each for output in _outputs(one)])
     points = max(len(each.points) for each in posterior.members)
+    other = any(isinstance(each, models.KroneckerMultiTaskGP) for each in _members(model))
+    native = partial(_predictions, exact=False)
+    return compared(posterior, model, copy, _predictions, native, points, other)
 
-    def predictions(library_model: Any, X: Any) -> LibraryPrediction:
-        prediction = library_model.posterior(X)
-        mean, variance = (
-            finite_array("mean", prediction.mean),
-            finite_array("variance", prediction.variance),
-        )
-        return LibraryPrediction(mean, variance)
 
-    return compared(posterior, model, copy, predictions, points=points)
+def _predictions(model: Any, X: Any, exact: bool = True) -> LibraryPrediction:
+    """What the library says, (n, outputs); of a multi-task model task by task."""
+    if isinstance(model, models.KroneckerMultiTaskGP) and exact:
+        distribution = model(model.transform_inputs(X))
+        y = outcome(getattr(model, "outcome_transform", None), model.num_outputs)
+        mean = finite_array("mean", distribution.mean)
+        variance = finite_array("variance", distribution.variance)
+        return LibraryPrediction(y.shift + y.scale * mean, y.scale**2 * variance)
+    if not isinstance(model, models.MultiTaskGP):
+        if isinstance(model, models.ModelListGP):
+            return concatenated([_predictions(each, X, exact) for each in model.models], axis=1)
+        return _prediction(model, X)
+    column, parts = model._task_feature, []
+    for task in model._output_tasks:
+        at = torch.full((len(X), 1), float(task)).to(X)
+        parts.append(_prediction(model, torch.cat([X[:, :column], at, X[:, column:]], dim=1)))
+    return concatenated(parts, axis=1)
+
+
+def _prediction(model: Any, X: Any) -> LibraryPrediction:
+    prediction = model.posterior(X)
+    mean = finite_array("mean", prediction.mean)
+    return LibraryPrediction(mean, finite_array("variance", prediction.variance))
+
+
+def _members(model: Any) -> list[Any]:
+    """The model, or those of a list; an error for a class that is not supported."""
+    each = list(model.models) if type(model) is models.ModelListGP else [model]
+    for one in each:
+        kind = type(one)
+        exact = isinstance(one, ExactGP) and isinstance(one, bases.GPyTorchModel)
+        if exact and kind.posterior in POSTERIORS and kind.__call__ is ExactGP.__call__:
+            continue
+        why = "; classes that override posterior or __call__ neither"
+        if "Variational" in kind.__name__:
+            why = "; a variational one is passed with its likelihood, as (model.model, likelihood)"
+        raise unsupported("model" if one is model else "ModelListGP", one, KNOWN, why)
+    return each
 
 
 def _outputs(model: Any) -> list[Posterior]:
     """The posteriors of the outputs of one copied model, in the units of the user."""
-    if type(model) is not SingleTaskGP:
-        raise unsupported("ModelListGP", model, (SingleTaskGP,))
-    count = model.num_outputs
-    each = [None] if count == 1 else list(range(count))
-    posteriors = [exact_posterior(model, c) for c in each]
-    x = _units(getattr(model, "input_transform", None), posteriors[0].dim, _input)
-    y = _units(getattr(model, "outcome_transform", None), count, _outcome)
-    return [
-        in_units(x.fold(posterior), y.shift[c], y.scale[c])
-        for c, posterior in enumerate(posteriors)
-    ]
+    if isinstance(model, models.MultiTaskGP):
+        return _tasks(model)
+    posteriors = exact_outputs(model)
+    x = input_map(getattr(model, "input_transform", None), _columns(model))
+    y = outcome(getattr(model, "outcome_transform", None), len(posteriors))
+    return [_in_units(each, x, y, c) for c, each in enumerate(posteriors)]
 
 
-def _units(transform: Any, count: int, read: Callable[[Any, int], FeatureMap]) -> FeatureMap:
-    """The map from the user's units to those of the model, one after the other of a chain."""
-    if transform is None:
-        return FeatureMap.select(count)
-    if type(transform) in (inputs.ChainedInputTransform, outcomes.ChainedOutcomeTransform):
-        parts = [_units(part, count, read) for part in transform.values()]
-        return reduce(FeatureMap.then, parts, FeatureMap.select(count))
-    return read(transform, count)
+def _in_units(posterior: Posterior, x: FeatureMap, y: Outcome, output: int) -> Posterior:
+    return in_units(x.fold(posterior), y.shift[output], y.scale[output])
 
 
-def _input(transform: Any, d: int) -> FeatureMap:
-    if type(transform) not in AFFINE_INPUTS:
-        raise unsupported(
-            "input_transform",
-            transform,
-            (*AFFINE_INPUTS, inputs.ChainedInputTransform),
-            ", since a region in the user's units has no exact image under it; transform the data "
-            "first and ask about regions of the result",
-        )
-    units = FeatureMap.select(d)
-    if not transform.transform_on_eval:
-        return units
-    columns = getattr(transform, "indices", None)
-    where = np.arange(d) if columns is None else np.asarray(columns)
-    a = finite_array("input_transform.coefficient", transform.coefficient)
-    b = finite_array("input_transform.offset", transform.offset)
-    if a.size != len(where) or b.size != len(where):
+def _columns(model: Any) -> int:
+    """How many columns the inputs have before they are transformed."""
+    original = getattr(model, "_original_train_inputs", None)
+    return int((model.train_inputs[0] if original is None else original).shape[-1])
+
+
+def _tasks(model: Any) -> list[Posterior]:
+    """The output tasks of a multi-task model, whose inputs have a column with the task."""
+    column, d = model._task_feature, model.num_non_task_features
+    X = finite_array("train_inputs", model.train_inputs[0], ndim=2)
+    y = finite_array("train_targets", model.train_targets, ndim=1)
+    numbers = _numbers(model, X[:, column])
+    inner, index = _split_kernel(model.covar_module, column)
+    # a mean of the inputs and of the task's number, or one of the inputs for each task
+    multitask = type(model.mean_module).__name__ == "MultitaskMean"
+    kept = np.delete(np.arange(d + 1), column)
+    Z, B = X[:, kept], task_covariance(index)
+    means = task_means(model.mean_module, d if multitask else d + 1, len(B))
+    if not multitask:
+        means = [mean.without(column, float(t)) for t, mean in enumerate(means)]
+    prior = np.concatenate([mean.at(Z) for mean in means], axis=1)
+    residuals = y - prior[np.arange(len(y)), numbers]
+    kernel = selected(inner, kept.tolist(), d + 1)
+    noise = task_noise(model, len(X))
+    each = list(tasks.of_observations(kernel, Z, numbers, B, noise, residuals))
+    x = input_map(getattr(model, "input_transform", None), _columns(model)).dropping(column)
+    outputs = []
+    for label, t in zip(model._output_tasks, _numbers(model, model._output_tasks), strict=True):
+        y_units = outcome(getattr(model, "outcome_transform", None), 1, label)
+        form = each[t].canonical.posterior(each[t].kernel, Z, means[t], spread=spread_of(Z))
+        outputs.append(_in_units(form, x, y_units, 0))
+    return outputs
+
+
+def _numbers(model: Any, labels: Any) -> np.ndarray:
+    """The numbers of tasks, from their labels."""
+    mapped = model._map_tasks(torch.as_tensor(np.asarray(labels, dtype=np.float64)).long())
+    return np.asarray(mapped).astype(int)
+
+
+def _split_kernel(kernel: Any, column: int) -> tuple[Any, Any]:
+    """The kernel of the inputs and that of the tasks, of their product."""
+    parts = list(kernel.kernels) if type(kernel) is gk.ProductKernel else []
+    index = [part for part in parts if isinstance(part, gk.IndexKernel)]
+    rest = [part for part in parts if not isinstance(part, gk.IndexKernel)]
+    if len(index) != 1 or len(rest) != 1:
         raise UnsupportedModelError(
-            f"input_transform: expected one coefficient per feature, got shape {a.shape}; batches "
-            "of transforms are not supported"
+            f"covar_module: expected the product of a kernel of the inputs and an IndexKernel of "
+            f"column {column}, got {TREE.described(kernel)}; sums of such products are not "
+            "supported: fit a model with one"
         )
-    a, b = a.reshape(-1), b.reshape(-1)
-    if np.any(a <= 0):
-        raise InputError(f"input_transform: expected positive coefficients, got {a}")
-    units.scale[where], units.shift[where] = (1.0 / a, -b / a) if transform.reverse else (a, b)
-    return units
-
-
-def _outcome(transform: Any, m: int) -> FeatureMap:
-    if type(transform) is not outcomes.Standardize:
-        raise unsupported(
-            "outcome_transform",
-            transform,
-            (outcomes.Standardize, outcomes.ChainedOutcomeTransform),
-            ", since its prediction is not Gaussian in the user's units; transform the targets "
-            "first and ask about the result",
-        )
-    means, deviations = (finite_array(n, getattr(transform, n)) for n in ("means", "stdvs"))
-    if means.size != m:
-        raise UnsupportedModelError(f"outcome_transform: expected {m} means, got {means.shape}")
-    return FeatureMap(m, np.arange(m), means.reshape(-1), deviations.reshape(-1))
+    return rest[0], index[0]

@@ -66,6 +66,11 @@ class PriorMean:
     def __add__(self, other: PriorMean) -> PriorMean:
         return PriorMean(self.constant + other.constant, self.slope + other.slope)
 
+    def without(self, column: int, value: float) -> PriorMean:
+        """The mean of the other inputs, where one of them has this value."""
+        constant = self.constant + self.slope[:, column] * value
+        return PriorMean(constant, np.delete(self.slope, column, axis=1))
+
     def at(self, X: np.ndarray) -> np.ndarray:
         """(n, m) at inputs (n, d)."""
         return X @ self.slope.T + self.constant

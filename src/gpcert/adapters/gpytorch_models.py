@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters import adapter, canonical
+from gpcert.adapters import adapter, canonical, gpytorch_tasks
 from gpcert.adapters import gpytorch_prior as prior
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.gpytorch_prior import gpytorch, torch
@@ -90,8 +90,10 @@ def convert_exact(model: Any) -> Conversion:
     """Convert an `ExactGP`, or an `IndependentModelList` of them."""
     for each in _models(model):
         adapter.check_inherited(each, gpytorch.models.ExactGP, ("__call__",))
+    if isinstance(model, gpytorch.models.ExactGP) and gpytorch_tasks.is_hadamard(model):
+        return gpytorch_tasks.convert_hadamard(model)
     copy = prior.read_only_copy(model)
-    posteriors = [exact_posterior(each, c) for each in _models(copy) for c in _outputs(each)]
+    posteriors = [output for each in _models(copy) for output in exact_outputs(each)]
 
     def predictions(library_model: Any, X: Any) -> LibraryPrediction:
         return adapter.concatenated([_latent(each, X) for each in _models(library_model)], axis=1)
@@ -113,6 +115,13 @@ def _latent(model: Any, X: Any) -> LibraryPrediction:
         return LibraryPrediction(mean, variance)
     rows = (-1, len(X))  # of a batch (tasks, n)
     return LibraryPrediction(mean.reshape(rows).T, variance.reshape(rows).T)
+
+
+def exact_outputs(model: Any) -> list[Posterior]:
+    """The posterior of every output of a copied model."""
+    if gpytorch_tasks.is_kronecker(model):
+        return gpytorch_tasks.kronecker_posteriors(model)
+    return [exact_posterior(model, c) for c in _outputs(model)]
 
 
 def _models(model: Any) -> list[Any]:
@@ -288,6 +297,9 @@ def _likelihood(likelihood: Any) -> Likelihood:
 LIKELIHOODS: dict[type, Likelihood] = {
     gl.GaussianLikelihood: Gaussian(),
     gl.FixedNoiseGaussianLikelihood: Gaussian(),
+    gl.MultitaskGaussianLikelihood: Gaussian(),
+    gl.StudentTLikelihood: Gaussian(),
+    gl.LaplaceLikelihood: Gaussian(),
     gl.BernoulliLikelihood: Probit(),
     gl.SoftmaxLikelihood: Softmax(),
 }

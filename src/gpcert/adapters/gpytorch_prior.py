@@ -24,10 +24,10 @@ inside and calls its formula without selecting again.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,9 @@ gpytorch: Any = library("gpytorch")
 gk: Any = gpytorch.kernels
 
 ANY_SIZE = 10**9
+
+COMPUTED = ("__call__", "forward")
+"""The methods that compute a kernel or a mean."""
 
 
 def without_caches(model: Any) -> Any:
@@ -108,13 +111,22 @@ KNOWN_PARTS = (
 def prior_of(model: Any, features: int, output: int | None = None) -> tuple[PriorMean, Kernel]:
     """The mean and the kernel, found among the model's parts; of one output of a batch."""
     parts = dict(model.named_children())
-    means = [part for part in parts.values() if isinstance(part, gpytorch.means.Mean)]
-    kernels = [part for part in parts.values() if isinstance(part, gpytorch.kernels.Kernel)]
+    means, kernels = outermost(parts, gpytorch.means.Mean), outermost(parts, gk.Kernel)
     if len(means) != 1 or len(kernels) != 1:
         raise UnsupportedModelError(
             f"model: expected one mean and one kernel among its parts, got {len(means)} and "
-            f"{len(kernels)} (parts: {', '.join(parts) or 'none'})"
+            f"{len(kernels)} (parts: {', '.join(parts) or 'none'}); keep those that forward calls "
+            "as attributes of the model, joined into one kernel"
         )
+    check_parts(parts)
+    kernel = kernels[0]
+    if output is not None and len(kernel.batch_shape) == 1:
+        kernel = kernel[output]
+    return _mean(means[0], features, output), TREE.convert(kernel, features)[0]
+
+
+def check_parts(parts: Mapping[str, Any]) -> None:
+    """Parts that are not read must have no parameters."""
     for name, part in parts.items():
         if not isinstance(part, KNOWN_PARTS) and any(True for _ in part.parameters()):
             raise UnsupportedModelError(
@@ -122,10 +134,22 @@ def prior_of(model: Any, features: int, output: int | None = None) -> tuple[Prio
                 "supported: inputs that a network transforms have no exact image of a region; ask "
                 "about a GP on the transformed inputs"
             )
-    kernel = kernels[0]
-    if output is not None and len(kernel.batch_shape) == 1:
-        kernel = kernel[output]
-    return _mean(means[0], features, output), TREE.convert(kernel, features)[0]
+
+
+def outermost(parts: Mapping[str, Any], kind: type) -> list[Any]:
+    """The parts of this kind that no other of them contains: a base kernel is often an attribute
+    of its own."""
+    chosen = [part for part in parts.values() if isinstance(part, kind)]
+
+    def inside(part: Any) -> bool:
+        return any(
+            part is inner for other in chosen if other is not part for inner in other.modules()
+        )
+
+    return [part for part in chosen if not inside(part)]
+
+
+MEANS = (gpytorch.means.ZeroMean, gpytorch.means.ConstantMean, gpytorch.means.LinearMean)
 
 
 def _mean(mean: Any, features: int, output: int | None) -> PriorMean:
@@ -136,14 +160,22 @@ def _mean(mean: Any, features: int, output: int | None) -> PriorMean:
         values = finite_array(f"mean.{name}", [0.0] if parameter is None else parameter)
         return values[output] if output is not None and values.ndim > single else values
 
-    if type(mean) is gpytorch.means.ZeroMean:
+    kind = tree.computed_by(mean, MEANS, COMPUTED)
+    if kind is gpytorch.means.ZeroMean:
         return PriorMean.of(1, features)
-    if type(mean) is gpytorch.means.ConstantMean:
+    if kind is gpytorch.means.ConstantMean:
         return PriorMean.of(1, features, own("constant", 0))
-    if type(mean) is gpytorch.means.LinearMean:  # weights (..., d, 1), bias (..., 1) or None
+    if kind is gpytorch.means.LinearMean:  # weights (..., d, 1), bias (..., 1) or None
         return PriorMean.of(1, features, own("bias", 1), own("weights", 2).T)
     why = ", since a posterior here has a linear mean; train on the targets less the mean"
     raise unsupported("mean", mean, "ConstantMean, LinearMean, ZeroMean", why)
+
+
+def task_means(mean: Any, features: int, count: int) -> list[PriorMean]:
+    """One for each of so many tasks: those of a `MultitaskMean`, or the same for all."""
+    if type(mean) is gpytorch.means.MultitaskMean:
+        return [_mean(each, features, None) for each in mean.base_means]
+    return [_mean(mean, features, None)] * count
 
 
 PredictionFunction = Callable[[Any, Any], LibraryPrediction]
@@ -157,12 +189,13 @@ def compared(
     predictions: PredictionFunction,
     native: PredictionFunction | None = None,
     points: int = 0,
+    other: bool = False,
 ) -> Conversion:
-    """The conversion of a model that was read from a `copy`, whose predictions are `said`.
+    """The conversion of a model that was read from a `copy`, whose predictions are `predictions`.
 
     Where the model itself computes otherwise (in float32, on another device, or, of so many
-    `points`, by conjugate gradients) what it returns is `native`, or `said` again, asked of a copy
-    in its own precision and on its own device.
+    `points`, by conjugate gradients, or by an `other` formula) what it returns is `native`, or
+    `predictions` again, asked of a copy in its own precision and on its own device.
     """
 
     def predict(X: np.ndarray) -> LibraryPrediction:
@@ -179,17 +212,36 @@ def compared(
     direct = points <= settings.max_cholesky_size.value() or settings.fast_computations.solves.off()
     usual = (torch.float64, "cpu")
     same = tensor is None or (direct and (tensor.dtype, tensor.device.type) == usual)
-    return Conversion(posterior, predict, native=None if same else returned)
+    return Conversion(posterior, predict, native=None if same and not other else returned)
+
+
+def batched(kernel: Any) -> bool:
+    """Whether a kernel is several, one for each output."""
+    return len(kernel.batch_shape) > 0
 
 
 def _dimensions(kernel: Any, d: int) -> list[int]:
-    if len(kernel.batch_shape) > 0:
+    if batched(kernel):
         raise UnsupportedModelError(
             f"{type(kernel).__name__} with batch_shape {tuple(kernel.batch_shape)} is not "
             "supported here: one kernel an output is expected"
         )
     active = kernel.active_dims
     return list(range(d)) if active is None else [int(j) for j in active.tolist()]
+
+
+def selected(kernel: Any, columns: Sequence[int], d: int) -> Kernel:
+    """A kernel of d inputs as one of some of them, which must be all that it sees."""
+    seen = _dimensions(kernel, d)
+    if not set(seen) <= set(columns):
+        raise UnsupportedModelError(
+            f"{type(kernel).__name__}: expected active_dims out of {list(columns)}, got {seen}; "
+            "set those of the inputs without the task"
+        )
+    converted = TREE.formula(kernel, len(seen))
+    inner = converted.on([list(columns).index(j) for j in seen], len(columns)).kernel
+    assert inner is not None, "no kernel of the library is white noise"
+    return inner
 
 
 def _described(kernel: Any) -> str:
@@ -215,6 +267,23 @@ def _scale(kernel: Any, d: int) -> tree.Converted:
     return tree.Converted(d, scaled_by(inside, tree.number(kernel, "outputscale")))
 
 
+def _structure(join: Callable[..., tree.Converted]) -> tree.Converter:
+    """Of a kernel that joins its base kernel on every single feature."""
+
+    def converter(kernel: Any, d: int) -> tree.Converted:
+        base = kernel.base_kernel
+        single = TREE.formula(base, 1)
+        return reduce(join, [single.on((j,), d) for j in _dimensions(base, d)])
+
+    return converter
+
+
+STRUCTURES = {
+    "AdditiveStructureKernel": _structure(tree.Converted.plus),
+    "ProductStructureKernel": _structure(tree.Converted.times),
+}
+"""Kernels that GPyTorch 2 is to be without."""
+
 PARAMETERS = tree.ParameterNames("lengthscale")
 
 TREE = tree.KernelTree(
@@ -239,11 +308,17 @@ TREE = tree.KernelTree(
         gk.SpectralMixtureKernel: _spectral_mixture,
         gk.ConstantKernel: tree.constant("constant"),
         gk.ScaleKernel: _scale,
+        **{
+            getattr(gk, name): converter
+            for name, converter in STRUCTURES.items()
+            if hasattr(gk, name)
+        },
     },
     sums=gk.AdditiveKernel,
     products=gk.ProductKernel,
     parts=lambda kernel: list(kernel.kernels),
     dimensions=_dimensions,
     described=_described,
+    computed=COMPUTED,
     example="ScaleKernel(RBFKernel())",
 )

@@ -76,7 +76,9 @@ class KernelTree:
 
     `sums` and `products` are its classes of those, `parts` gives what they are made of,
     `dimensions(kernel, d)` the features of d that a kernel selects when it is called, and `example`
-    is a kernel to train with instead of one that is refused.
+    is a kernel to train with instead of one that is refused. `computed` are the methods that
+    compute a kernel: a class that derives from a supported one and overrides none of them is that
+    one. Without them only the supported classes themselves count.
     """
 
     converters: Mapping[type, Converter]
@@ -86,6 +88,7 @@ class KernelTree:
     example: str
     dimensions: Callable[[Any, int], Sequence[int]] = lambda kernel, d: range(d)
     described: Callable[[Any], str] = lambda kernel: type(kernel).__name__
+    computed: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -112,17 +115,40 @@ class KernelTree:
 
     def formula(self, kernel: Any, d: int) -> Converted:
         """What it computes from the features that it has selected."""
-        # By exact type: a subclass is another function.
-        for kind, join in ((self.sums, Converted.plus), (self.products, Converted.times)):
-            if type(kernel) is kind:
+        kind = self.kind(kernel)
+        for joined, join in ((self.sums, Converted.plus), (self.products, Converted.times)):
+            if kind is joined:
                 return reduce(join, [self.called(part, d) for part in self.parts(kernel)])
-        converter = self.converters.get(type(kernel))
+        converter = None if kind is None else self.converters.get(kind)
         if converter is None:
             raise UnsupportedModelError(
                 f"{type(kernel).__name__} is not supported (supported: {', '.join(self.names)})"
             )
         converted = converter(kernel, d)
         return converted if isinstance(converted, Converted) else Converted(d, converted)
+
+    def kind(self, kernel: Any) -> type | None:
+        """The supported class whose function this kernel computes, if any."""
+        return computed_by(kernel, (*self.converters, self.sums, self.products), self.computed)
+
+
+def computed_by(part: Any, known: Sequence[type], methods: Sequence[str]) -> type | None:
+    """The first of the known classes that a part is of, or derives from; None where there is none,
+    or where its own class overrides one of the methods that compute it.
+
+    Without methods only the classes themselves count.
+
+    >>> class Length(list):
+    ...     pass
+    >>> computed_by(Length(), [list], ["append"]), computed_by(Length(), [list], [])
+    (<class 'list'>, None)
+    """
+    own_class = type(part)
+    kind = next((base for base in own_class.__mro__ if base in known), None)
+    if kind is None or kind is own_class:
+        return kind
+    inherited = all(getattr(own_class, name) is getattr(kind, name) for name in methods)
+    return kind if methods and inherited else None
 
 
 def vector(kernel: Any, name: str) -> np.ndarray:

@@ -77,8 +77,8 @@ GPClassifier | probit, logistic, softmax | Laplace, EP, sparse EP
 
 _OF_GPYTORCH = (
     "RBFKernel, MaternKernel, RQKernel, PeriodicKernel, CosineKernel, LinearKernel, "
-    "PolynomialKernel, SpectralMixtureKernel, ConstantKernel, ScaleKernel, AdditiveKernel, "
-    "ProductKernel"
+    "PolynomialKernel, SpectralMixtureKernel, ConstantKernel, ScaleKernel, "
+    "AdditiveStructureKernel, ProductStructureKernel, AdditiveKernel, ProductKernel"
 )
 
 BOTORCH = LibraryAdapter(
@@ -88,8 +88,12 @@ BOTORCH = LibraryAdapter(
     _OF_GPYTORCH,
     """
 SingleTaskGP | Gaussian, known noise (train_Yvar) | inputs: Normalize, InputStandardize,
-    AffineInputTransform, chains of these; outcomes: Standardize, chains of it
-ModelListGP | those of its SingleTaskGPs | each output its own kernel
+    AffineInputTransform, FilterFeatures, chains of these; outcomes: Standardize, chains of it; also
+    classes that derive from it, or from GPyTorchModel and ExactGP, and override neither posterior
+    nor __call__
+MultiTaskGP, KroneckerMultiTaskGP | Gaussian, known noise, noise of each task | tasks are outputs;
+    the transforms of SingleTaskGP, StratifiedStandardize
+ModelListGP | those of its models | each output its own kernel
 """,
 )
 
@@ -101,10 +105,12 @@ GPYTORCH = LibraryAdapter(
     """
 ExactGP | GaussianLikelihood, FixedNoiseGaussianLikelihood | ConstantMean, LinearMean or ZeroMean;
     float64 Cholesky at any size; CosineKernel on one feature; several independent outputs (a batch
-    of kernels) with MultitaskGaussianLikelihood
+    of kernels) with MultitaskGaussianLikelihood; tasks as outputs: IndexKernel on a second input,
+    MultitaskKernel with MultitaskMean
 IndependentModelList | those of its ExactGPs
-ApproximateGP | none (latent), Gaussian, FixedNoiseGaussian, Bernoulli, Softmax with or without
-    mixing weights | whitened or not; Cholesky, mean-field, delta and natural distributions; several
+ApproximateGP | none (latent), Gaussian, FixedNoiseGaussian, MultitaskGaussian, StudentT, Laplace,
+    Bernoulli, Softmax with or without mixing weights | whitened or not; Cholesky, mean-field, delta
+    and natural distributions; several
     outputs by IndependentMultitaskVariationalStrategy, with one kernel for all or their own;
     Softmax is the exact expectation, which the likelihood estimates by sampling
 """,

@@ -107,9 +107,10 @@ def _compared(model: Any) -> Model:
     if distance is not None and not distance <= NATIVE_TOLERANCE:
         warnings.warn(
             "certified is the exact GP of the model's parameters, in float64; what the model "
-            "itself returns (in float32, by iterative solves or on a GPU) differs from it by up to "
-            f"{distance:.2g}, relative, at sample points. gpcert.adapters.agreement(model) "
-            "measures it; model.double() and direct solves bring both together",
+            "itself returns (in float32, by iterative solves, on a GPU or by an inexact formula) "
+            f"differs from it by up to {distance:.2g}, relative, at sample points. "
+            "gpcert.adapters.agreement(model) measures it; model.double() and direct solves bring "
+            "both together where precision is the reason",
             ModelWarning,
             stacklevel=2,
         )

@@ -31,15 +31,24 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process import kernels as sk
 from sklearn.gaussian_process._gpc import _BinaryGaussianProcessClassifierLaplace
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 from gpcert.adapters import adapter
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, Supported
-from gpcert.adapters.sklearn_kernels import TREE, convert_kernel
+from gpcert.adapters.sklearn_kernels import TREE, convert_kernel, loses_digits, stable
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.inputs.tabular import spread_of
-from gpcert.kernels import Kernel, Linear, Polynomial, SquaredExponential
+from gpcert.kernels import (
+    ActiveDimensions,
+    Kernel,
+    Linear,
+    Matern,
+    Polynomial,
+    SquaredExponential,
+)
+from gpcert.kernels.algebra import product_of
 from gpcert.likelihoods import MeanOnly, SignOnly, SklearnLogistic
 from gpcert.model.committee import Committee, Scheme
 from gpcert.model.posterior import Posterior
@@ -73,7 +82,12 @@ SUPPORTED = (
     *(Supported(kind, VOTES, NAMED, "no probabilities") for kind in ("SVC", "NuSVC")),
     *(Supported(kind, "mean without variance", NAMED) for kind in ("SVR", "NuSVR")),
     Supported("OneClassSVM", "the sign of decision_function", NAMED, "classes -1 and 1"),
-    Supported("KernelRidge", "mean without variance", NAMED, "several targets"),
+    Supported(
+        "KernelRidge",
+        "mean without variance",
+        (*NAMED, "laplacian", "kernels of scikit-learn's processes"),
+        "several targets",
+    ),
 )
 
 
@@ -101,8 +115,20 @@ def _reader(model: Any) -> tuple[type, Reader] | None:
     return None
 
 
+def _numeric(points: Any) -> np.ndarray:
+    """Training inputs (N, d), or a refusal of what has no regions."""
+    points = np.asarray(points)
+    if points.ndim != 2 or points.dtype.kind not in "fiub":
+        raise UnsupportedModelError(
+            f"X_train_: expected numbers of shape (N, d), got {points.dtype} of shape "
+            f"{points.shape}; a Gaussian process on strings, graphs or other structures has no "
+            "regions of inputs: describe them by numbers, and fit on those"
+        )
+    return points
+
+
 def _process(model: GaussianProcessRegressor) -> Conversion:
-    points = np.asarray(model.X_train_)
+    points = _numeric(model.X_train_)
     kernel, white = convert_kernel(model.kernel_, points.shape[1])
     std = finite_array("_y_train_std", model._y_train_std)
     posterior = Posterior(
@@ -117,7 +143,9 @@ def _process(model: GaussianProcessRegressor) -> Conversion:
         feature_names=adapter.fitted_names(model),
         spread=spread_of(points),
     )
-    return Conversion(posterior, partial(adapter.regressor_prediction, model))
+    exact = partial(adapter.regressor_prediction, stable(model))
+    native = partial(adapter.regressor_prediction, model)
+    return Conversion(posterior, exact, native=native if loses_digits(model.kernel_) else None)
 
 
 def _process_classifier(model: GaussianProcessClassifier) -> Conversion:
@@ -175,7 +203,7 @@ def _laplace(estimator: Any) -> Posterior:
             "GaussianProcessClassifier: expected binary Laplace classifiers inside, got "
             f"{type(estimator).__name__}; fit on data in which every class occurs"
         )
-    kernel, white = convert_kernel(estimator.kernel_, estimator.X_train_.shape[1])
+    kernel, white = convert_kernel(estimator.kernel_, _numeric(estimator.X_train_).shape[1])
     L = finite_array("L_", estimator.L_, ndim=2)
     return Posterior(
         kernel=kernel,
@@ -251,14 +279,14 @@ def _votes(model: Any) -> Conversion:
 
 
 def _ridge(model: Any) -> Conversion:
-    points = _dense("X_fit_", model.X_fit_)
+    points = _dense("X_fit_", _numeric_or_sparse(model.X_fit_))
     gamma = 1.0 / points.shape[1] if model.gamma is None else float(model.gamma)
     if model.kernel_params:
         raise UnsupportedModelError(
             "KernelRidge(kernel_params=...) is not supported; give gamma, degree and coef0 instead"
         )
     posterior = Posterior(
-        kernel=_named_kernel(model, gamma),
+        kernel=_ridge_kernel(model, gamma, points.shape[1]),
         points=points,
         weights=np.atleast_2d(_dense("dual_coef_", model.dual_coef_).T),
         likelihood=MeanOnly(),
@@ -271,7 +299,29 @@ def _ridge(model: Any) -> Conversion:
     return Conversion(posterior, predict)
 
 
-def _named_kernel(model: Any, gamma: float) -> Kernel:
+def _numeric_or_sparse(points: Any) -> Any:
+    return points if scipy.sparse.issparse(points) else _numeric(points)
+
+
+def _ridge_kernel(model: Any, gamma: float, features: int) -> Kernel:
+    """A kernel object of scikit-learn, whose white part only the fit sees; "laplacian",
+    `exp(-gamma |x - z|_1)`, a product over features; or the others by name."""
+    if isinstance(model.kernel, sk.Kernel):
+        return convert_kernel(model.kernel, features)[0]
+    if model.kernel != "laplacian":
+        return _named_kernel(model, gamma, (*NAMED, "laplacian"))
+    if not 0.0 < gamma < np.inf:
+        raise UnsupportedModelError(
+            f"KernelRidge(kernel='laplacian'): gamma: expected a positive number, got {gamma!r}; "
+            "fit with another one"
+        )
+    each = Matern(1.0 / gamma, nu=0.5)
+    if features == 1:
+        return each
+    return product_of([ActiveDimensions(each, (j,)) for j in range(features)])
+
+
+def _named_kernel(model: Any, gamma: float, known: tuple[str, ...] = NAMED) -> Kernel:
     """The kernel by its name; `gamma` is a number, as "scale" and "auto" were when it was fitted.
 
     rbf: `exp(-gamma |x - z|^2)`, a length-scale of `1 / sqrt(2 gamma)`;
@@ -285,7 +335,7 @@ def _named_kernel(model: Any, gamma: float) -> Kernel:
         }
         reason = why.get(name, "it is not known here") if isinstance(name, str) else "it is code"
         raise UnsupportedModelError(
-            f"{kind}(kernel={name!r}) is not supported: {reason}; fit with one of {NAMED}, or "
+            f"{kind}(kernel={name!r}) is not supported: {reason}; fit with one of {known}, or "
             "write the model as a Posterior by hand with a kernel of gpcert.kernels"
         )
     try:

@@ -161,6 +161,19 @@ class FeatureMap:
         shift, index = shift + after.shift * scale, self.index[after.index]
         return FeatureMap(self.inputs, index, shift, scale * after.scale)
 
+    def dropping(self, column: int) -> FeatureMap:
+        """The map of all inputs but one, which it must leave as it is."""
+        at = np.flatnonzero(self.index == column)
+        if len(at) != 1 or self.shift[at[0]] != 0.0 or self.scale[at[0]] != 1.0 or at[0] != column:
+            raise UnsupportedModelError(
+                f"input_transform: expected column {column}, which holds the task, as it is; give "
+                "the transform the indices of the other columns"
+            )
+        index, shift, scale = (
+            np.delete(part, at[0]) for part in (self.index, self.shift, self.scale)
+        )
+        return FeatureMap(self.inputs - 1, index - (index > column), shift, scale)
+
     @property
     def linear(self) -> LinearMap:
         """The same as a matrix."""

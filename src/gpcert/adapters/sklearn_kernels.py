@@ -10,7 +10,12 @@ Sums, products and powers convert part by part; `WhiteKernel` counts on the diag
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
 import numpy as np
+from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import kernels as sk
 
 from gpcert import kernels as ours
@@ -81,7 +86,48 @@ TREE = tree.KernelTree(
     products=sk.Product,
     parts=lambda kernel: (kernel.k1, kernel.k2),
     described=lambda kernel: f"the expression {kernel}",
+    computed=("__call__", "diag"),
     example="ConstantKernel() * RBF() + WhiteKernel()",
 )
 
 convert_kernel = TREE.convert
+
+LARGE_ALPHA = 1e6
+"""Of a rational quadratic kernel beyond, `predict` computes `(1 + t / alpha)^-alpha` from a sum
+that has lost the last digits of t: about alpha 2^-53 of the kernel's value."""
+
+
+class _StableRationalQuadratic(sk.RationalQuadratic):
+    """The same function without the loss: `exp(-alpha log1p(t / alpha))`."""
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        squares = cdist(np.atleast_2d(X), np.atleast_2d(X if Y is None else Y), "sqeuclidean")
+        t = squares / (2.0 * self.length_scale**2)
+        return np.exp(-self.alpha * np.log1p(t / self.alpha))
+
+
+def loses_digits(kernel: Any) -> bool:
+    """Whether an expression has a rational quadratic kernel with a large alpha."""
+    return any(
+        type(part) is sk.RationalQuadratic and part.alpha > LARGE_ALPHA for part in _leaves(kernel)
+    )
+
+
+def _leaves(kernel: Any) -> Iterator[Any]:
+    parts = [getattr(kernel, name) for name in ("k1", "k2", "kernel") if hasattr(kernel, name)]
+    if not parts:
+        yield kernel
+    for part in parts:
+        yield from _leaves(part)
+
+
+def stable(model: Any) -> Any:
+    """The fitted model; a copy that computes rational quadratic kernels without loss where it
+    would lose digits."""
+    if not loses_digits(model.kernel_):
+        return model
+    copied = deepcopy(model)
+    for part in _leaves(copied.kernel_):
+        if type(part) is sk.RationalQuadratic:
+            part.__class__ = _StableRationalQuadratic
+    return copied

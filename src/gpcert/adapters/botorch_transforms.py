@@ -1,0 +1,103 @@
+"""BoTorch's transforms of inputs and outcomes that have an exact image in the user's units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from gpcert.adapters.adapter import unsupported
+from gpcert.adapters.sklearn_features import FeatureMap
+from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.numerics.arrays import finite_array
+from gpcert.utils.optional_imports import library
+
+inputs: Any = library("botorch.models.transforms.input")
+outcomes: Any = library("botorch.models.transforms.outcome")
+
+AFFINE_INPUTS = (inputs.Normalize, inputs.InputStandardize, inputs.AffineInputTransform)
+
+Outcome = FeatureMap
+"""The map from the user's units of the outcomes to those of the model."""
+
+
+def input_map(transform: Any, d: int) -> FeatureMap:
+    """The map of d inputs in the user's units to those of the model."""
+    return _chain(transform, d, inputs.ChainedInputTransform, _input)
+
+
+def outcome(transform: Any, m: int, task: Any = None) -> Outcome:
+    """The map of m outcomes; `task` is the label of the one whose outcome it is."""
+
+    def read(part: Any, count: int) -> FeatureMap:
+        return _outcome(part, count, task)
+
+    return _chain(transform, m, outcomes.ChainedOutcomeTransform, read)
+
+
+def _chain(
+    transform: Any, count: int, chained: type, read: Callable[[Any, int], FeatureMap]
+) -> FeatureMap:
+    """One after the other of a chain."""
+    if transform is None:
+        return FeatureMap.select(count)
+    if type(transform) is not chained:
+        return read(transform, count)
+    parts: list[FeatureMap] = []
+    for part in transform.values():
+        parts.append(_chain(part, len(parts[-1].index) if parts else count, chained, read))
+    return reduce(FeatureMap.then, parts, FeatureMap.select(count))
+
+
+def _input(transform: Any, d: int) -> FeatureMap:
+    units = FeatureMap.select(d)
+    if type(transform) is inputs.FilterFeatures:
+        return FeatureMap.select(d, np.asarray(transform.feature_indices))
+    if type(transform) not in AFFINE_INPUTS:
+        raise unsupported(
+            "input_transform",
+            transform,
+            (*AFFINE_INPUTS, inputs.FilterFeatures, inputs.ChainedInputTransform),
+            ", since a region in the user's units has no exact image under it; transform the data "
+            "first and ask about regions of the result",
+        )
+    if not transform.transform_on_eval:
+        return units
+    columns = getattr(transform, "indices", None)
+    where = np.arange(d) if columns is None else np.asarray(columns)
+    a = finite_array("input_transform.coefficient", transform.coefficient)
+    b = finite_array("input_transform.offset", transform.offset)
+    if a.size != len(where) or b.size != len(where):
+        raise UnsupportedModelError(
+            f"input_transform: expected one coefficient per feature, got shape {a.shape}; batches "
+            "of transforms are not supported"
+        )
+    a, b = a.reshape(-1), b.reshape(-1)
+    if np.any(a <= 0):
+        raise InputError(f"input_transform: expected positive coefficients, got {a}")
+    units.scale[where], units.shift[where] = (1.0 / a, -b / a) if transform.reverse else (a, b)
+    return units
+
+
+def _outcome(transform: Any, m: int, task: Any) -> FeatureMap:
+    known = (outcomes.Standardize, outcomes.StratifiedStandardize)
+    if type(transform) not in known:
+        raise unsupported(
+            "outcome_transform",
+            transform,
+            (*known, outcomes.ChainedOutcomeTransform),
+            ", since its prediction is not Gaussian in the user's units; transform the targets "
+            "first and ask about the result",
+        )
+    means, deviations = (finite_array(n, getattr(transform, n)) for n in ("means", "stdvs"))
+    if type(transform) is outcomes.StratifiedStandardize:
+        stratum = float(transform.strata_mapping[int(task)])
+        known_task = not np.isnan(stratum)
+        row = int(stratum) if known_task else 0
+        means = means.reshape(-1)[row : row + 1] if known_task else np.zeros(1)
+        deviations = deviations.reshape(-1)[row : row + 1] if known_task else np.ones(1)
+    if means.size != m:
+        raise UnsupportedModelError(f"outcome_transform: expected {m} means, got {means.shape}")
+    return FeatureMap(m, np.arange(m), means.reshape(-1), deviations.reshape(-1))
