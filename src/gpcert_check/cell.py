@@ -86,15 +86,3 @@ class Cell:
             dual = largest(sizes) if region.p == 1.0 else root(dot(sizes, sizes))
             found = found.max(shift - dual)
         return found
-
-    def halves(self, axis: int) -> list[Cell]:
-        """Both halves along a free feature."""
-        cut = self.center[axis]
-        first, second = list(self.high), list(self.low)
-        first[axis] = second[axis] = cut
-        return [Cell(self.frame, self.low, first), Cell(self.frame, second, self.high)]
-
-    @property
-    def misses(self) -> bool:
-        """Whether the cell lies outside the region's ball."""
-        return self.frame.region.misses(self.low, self.high)

@@ -28,25 +28,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quiet", action="store_true", help="no progress")
     options = parser.parse_args(arguments)
     try:
-        from gpcert_check.check import build
+        from gpcert_check.questions import certificates
     except ImportError as error:
         print(f"gpcert-check needs python-flint: pip install 'gpcert[check]' ({error})")
         return 3
     start = time.perf_counter()
     try:
         header, arrays = container.read(options.file)
-        found = build(header, arrays)
-        found.splits = options.splits
-        for statement in found.statements:
-            print(f"claim: {statement}")
         wanted = sys.stderr.isatty() and not options.quiet
         progress = _progress if wanted else lambda text: None
-        leaves, cells = found.check(max(1, options.jobs), progress)
+        leaves = cells = count = 0
+        for certificate in certificates(header, arrays):
+            certificate.splits = options.splits
+            for statement in certificate.statements:
+                print(f"claim: {statement}")
+            more, further = certificate.check(max(1, options.jobs), progress)
+            leaves, cells, count = leaves + more, cells + further, count + 1
     except Verdict as verdict:
         print(f"{CODES[verdict.code]}: {verdict}")
         return verdict.code
     seconds = time.perf_counter() - start
-    print(f"CHECKED: {leaves} leaves in {cells} cells, {seconds:.2f} s")
+    of = "" if count == 1 else f"{count} certificates, "
+    print(f"CHECKED: {of}{leaves} leaves in {cells} cells, {seconds:.2f} s")
     print(TRUSTED)
     return 0
 

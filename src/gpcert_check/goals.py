@@ -7,21 +7,22 @@ and mean and variance by their Taylor polynomials, the remainders taken at their
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from flint import arb, arb_mat, fmpq
+from flint import arb, arb_mat
 
 from gpcert_check.balls import dot, power, root, square, total
 from gpcert_check.cell import Cell
 from gpcert_check.forms import Quadratic
 from gpcert_check.jets import Expansion
+from gpcert_check.links import LINKS, mean_for
 from gpcert_check.posterior import Posterior, column_rows
 from gpcert_check.stationary import SquaredExponential
 from gpcert_check.verdicts import BadFile, NotCovered
 
 KINDS = ("mean", "variance", "std", "band", "probability")
+NO_VARIANCE = ("mean_only", "sign_only")
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,14 @@ class Goal:
     kind: str
     output: int
     sign: int
-    beta: arb
+    beta: arb = field(default_factory=arb)
+    member: int = 0
+    """Of several posteriors that decide together."""
+
+    @property
+    def negative(self) -> Goal:
+        """Minus this one."""
+        return replace(self, sign=-self.sign, beta=-self.beta)
 
     @property
     def by_mean(self) -> bool:
@@ -55,19 +63,17 @@ def read_goal(record: dict[str, Any], model: Posterior) -> Goal:
         raise NotCovered(f"the quantity {kind!r}; covered are {', '.join(KINDS)}")
     if sign not in (1, -1) or not isinstance(output, int) or not 0 <= output < model.outputs:
         raise BadFile(f"goal: expected a sign and an output of the model, got {record!r}")
-    if kind == "probability" and model.likelihood[0] != "probit":
-        raise NotCovered(f"probabilities of the likelihood {model.likelihood[0]!r}")
-    if kind in ("variance", "std", "probability") and model.likelihood[0] in (
-        "mean_only",
-        "sign_only",
-    ):
+    return checked(Goal(kind, output, sign, beta), model)
+
+
+def checked(goal: Goal, model: Posterior) -> Goal:
+    """The goal, if the model has what it is made of."""
+    likelihood = model.likelihood[0]
+    if goal.by_variance and likelihood in NO_VARIANCE:
         raise BadFile("goal: the model has no variance")
-    return Goal(kind, output, sign, beta)
-
-
-def rational(number: Fraction) -> arb:
-    """An exact rational number."""
-    return arb(fmpq(number.numerator, number.denominator))
+    if goal.kind == "probability" and likelihood not in LINKS:
+        raise NotCovered(f"probabilities of the likelihood {likelihood!r}")
+    return goal
 
 
 @dataclass
@@ -105,12 +111,46 @@ class Bounds:
             probability = level * goal.sign
             if probability <= 0 or probability >= 1:  # 0 < F < 1
                 return arb(goal.sign if probability <= 0 else -goal.sign)
+            if self.model.likelihood[0] != "probit":
+                return self._link_margin(goal, probability)
             # F(mu, V) = Phi(mu / sqrt(1 + V)) >= p where mu >= z sqrt(1 + V), Phi(z) = p
             z = arb(2).sqrt() * (2 * probability - 1).erfinv()
             level, beta, extra = arb(0), z * goal.sign, arb(1)
         if beta == 0:
             return self.mean_margin(goal, Quadratic.constant(level, len(self.cell.widths)))
         return self.mean_margin(goal, self.root_line(goal.output, beta, extra).shifted(level))
+
+    def _link_margin(self, goal: Goal, probability: arb) -> arb:
+        """Of `sign F >= sign probability`: F grows with the mean, which is compared with that at
+        which F reaches the level for every variance of the cell."""
+        link, sign, ends = self.model.likelihood[0], goal.sign, self.variance_range(goal.output)
+        if not any(width > 0 for width in self.cell.widths):  # a point
+            mean, variance = self._center_mean(goal.output), ends[0].union(ends[1])
+            return sign * (LINKS[link](mean, variance) - probability)
+        level = self._once(
+            ("mean", goal.output, sign, probability.str(40)),
+            lambda: mean_for(link, probability, *ends, sign),
+        )
+        if level is None:
+            return arb(-1)
+        return self.mean_margin(goal, Quadratic.constant(sign * level, len(self.cell.widths)))
+
+    def value(self, goal: Goal) -> float:
+        """About a mean or a probability at the centre; nothing rests on it."""
+        value = self._center_mean(goal.output)
+        if goal.kind == "probability":
+            low, high = self.variance_range(goal.output)
+            value = LINKS[self.model.likelihood[0]](value, (low + high) / 2)
+        return float(goal.sign * value.mid())
+
+    def _center_mean(self, c: int) -> arb:
+        """The mean at the centre."""
+        model = self.model
+        jets = self.expansion(min(self.degree, model.kernel.degree))
+        mean = dot(model.weights[c], jets.jet.value)
+        if model.has_trend:
+            mean += dot(model.slope[c], self.cell.z)
+        return model.offset[c] + model.scale[c] * mean
 
     # the mean
 
@@ -254,6 +294,15 @@ class Bounds:
         found = self.total(above, goal.output, -bound).times(arb(-1)).minimum(self.cell)
         return found.min(bound - noise)
 
+    def variance_range(self, output: int) -> tuple[arb, arb]:
+        """Numbers below and above V on the cell."""
+        return self._once(("range", output), lambda: self._variance_range(output))
+
+    def _variance_range(self, output: int) -> tuple[arb, arb]:
+        below, above = (self.total(v, output, arb(0)) for v in self.variance_forms(output))
+        low = below.minimum(self.cell).max(self.model.noise[output]).lower().nonnegative_part()
+        return low, (-above.times(arb(-1)).minimum(self.cell)).max(low).upper()
+
     def root_line(self, output: int, beta: arb, extra: arb) -> Quadratic:
         """A quadratic above `beta sqrt(V + extra)` on the cell.
 
@@ -279,9 +328,8 @@ class Bounds:
                 r = arb(2.0**-200)
             return high.times(1 / r).shifted(r).times(beta / 2)
         low = self.total(below, output, extra)
-        a2 = low.minimum(self.cell).max(base).lower().nonnegative_part()
-        b2 = (-high.times(arb(-1)).minimum(self.cell)).max(a2).upper()
-        a, b = root(a2), root(b2)
+        a, b = (root(v + extra) for v in self.variance_range(output))
+        a2 = square(a)
         if not a + b > 0:
             return Quadratic.constant(arb(0), len(self.cell.widths))
         return low.shifted(-a2).times(1 / (a + b)).shifted(a).times(beta)

@@ -28,7 +28,15 @@ SQUARINGS = 6
 class Posterior:
     """A model, read."""
 
-    def __init__(self, header: dict[str, Any], arrays: dict[str, Numbers], region: Region) -> None:
+    def __init__(
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, Numbers],
+        region: Region,
+        shared: dict[Any, Any] | None = None,
+    ) -> None:
+        self.shared: dict[Any, Any] = {} if shared is None else shared
+        """What other regions' readings of the same model have computed."""
         try:
             self._read(header, arrays, region)
         except (KeyError, TypeError, IndexError, ValueError) as error:
@@ -70,19 +78,21 @@ class Posterior:
             raise BadFile("model: expected a slope for every output")
         self.has_trend = slopes is not None
         self.arrays, self.likelihood = arrays, header["likelihood"]
-        self._precisions: dict[int, Precision] = {}
 
     @cached_property
     def gram(self) -> arb_mat:
         """K(Z, Z)."""
-        return arb_mat([self.kernel.column(list(map(arb, z))) for z in self.points])
+        if "gram" not in self.shared:
+            rows = [self.kernel.column(list(map(arb, z))) for z in self.points]
+            self.shared["gram"] = arb_mat(rows)
+        return self.shared["gram"]
 
     @cached_property
     def norms(self) -> list[arb]:
         """Upper bounds of the lengths of k(., Z) t in the kernel's space: `(t^T K t)^(1/2)`, or
         until that is needed `sum |t_i| |phi(z_i)|`, where all features have the same length."""
         size = getattr(self.kernel, "variance", None)  # k(z, z), where it is the same for all z
-        self.sharp = size is None or "gram" in vars(self)
+        self.sharp = size is None or "gram" in self.shared
         if size is None or self.sharp:
             columns = map(column, self.weights)
             return [root((t.transpose() * (self.gram * t))[0, 0]) for t in columns]
@@ -94,11 +104,29 @@ class Posterior:
         _ = self.gram, self.norms
         return not was
 
+    def difference(self, first: int, second: int) -> int:
+        """The number of a new output, whose mean is that of one output less that of another."""
+        pairs = zip(self.weights[first], self.weights[second], strict=True)
+        a, b = self.scale[first], self.scale[second]
+        self.weights.append([a * s - b * t for s, t in pairs])
+        pairs = zip(self.slope[first], self.slope[second], strict=True)
+        self.slope.append([a * s - b * t for s, t in pairs])
+        self.offset.append(self.offset[first] - self.offset[second])
+        self.scale.append(arb(1))
+        return len(self.weights) - 1
+
+    @property
+    def of_one_variance(self) -> bool:
+        """Whether the variances of all outputs are the same by what they are made of."""
+        shared = ("factor", "negative_factor", "training_noise")
+        alike = all(len(set(self.arrays[name].values)) == 1 for name in ("scale", "noise"))
+        return alike and all(self.arrays[n].shape[0] == 1 for n in shared if n in self.arrays)
+
     def precision(self, output: int) -> Precision:
         """What the variance of an output rests on."""
-        if output not in self._precisions:
-            self._precisions[output] = Precision(self, output)
-        return self._precisions[output]
+        if output not in self.shared:
+            self.shared[output] = Precision(self, output)
+        return self.shared[output]
 
 
 class Precision:

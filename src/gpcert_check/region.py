@@ -1,4 +1,5 @@
-"""Regions: boxes, and balls in a norm, by their definitions in exact rational arithmetic.
+"""Regions by their definitions, in exact rational arithmetic: boxes, balls, polytopes, whole
+numbers and ordered values, unions.
 
 A ball is `||((x_j - c_j) / r_j)_j||_p <= 1` over the features that may move; all others keep the
 value of the centre, and every feature stays inside its domain.
@@ -7,22 +8,30 @@ value of the centre, and every feature stays inside its domain.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from gpcert_check.verdicts import BadFile, NotCovered
 
+Ends = tuple[list[Fraction], list[Fraction]]
+PASSES = 30
+"""Over the constraints of a polytope, to find the box around it."""
+
 
 @dataclass(frozen=True)
 class Region:
-    """`low <= x <= high` exactly, and where p is 1 or 2 the ball of the centre and the radii."""
+    """`low <= x <= high` exactly, and where p is 1 or 2 the ball of the centre and the radii.
+
+    Subclasses say of a box which smaller one holds the region's points in it (`contract`), and
+    whether a point lies inside (`holds`).
+    """
 
     low: list[Fraction]
     high: list[Fraction]
     center: list[float]
-    radii: list[float]
-    p: float
+    radii: list[float] = field(default_factory=list)
+    p: float = math.inf
 
     @property
     def dim(self) -> int:
@@ -44,47 +53,200 @@ class Region:
         point = list(map(Fraction, x))
         if len(point) != self.dim:
             return False
-        if not all(a <= v <= b for a, v, b in zip(self.low, point, self.high, strict=True)):
-            return False
-        if not self.round:
-            return True
-        parts = [
-            abs(point[j] - Fraction(self.center[j])) / Fraction(self.radii[j]) for j in self.free
-        ]
-        return sum(part ** int(self.p) for part in parts) <= 1
+        inside = all(a <= v <= b for a, v, b in zip(self.low, point, self.high, strict=True))
+        return inside and self.holds(point)
 
-    def misses(self, low: list[float], high: list[float]) -> bool:
-        """Whether a box, given by the free features' ends, is proved to miss the ball."""
-        if not self.round:
-            return False
-        total = Fraction(0)
+    def holds(self, point: list[Fraction]) -> bool:
+        """Whether a point of the box lies in the region."""
+        return self.contract(point, point) is not None
+
+    def contract(self, low: list[Fraction], high: list[Fraction]) -> Ends | None:
+        """A box in [low, high] that holds the region's points of it; None if there are none."""
+        if self.round:
+            total = Fraction(0)
+            for j in self.free:
+                center = Fraction(self.center[j])
+                gap = max(low[j] - center, center - high[j], Fraction(0))
+                total += (gap / Fraction(self.radii[j])) ** int(self.p)
+            if total > 1:
+                return None
+        return low, high
+
+    def cell(self, low: list[float], high: list[float]) -> tuple[list[float], list[float]] | None:
+        """The same of a box given by the free features' ends: rounded outwards."""
+        if type(self) is Region and not self.round:
+            return low, high
+        whole = list(self.low), list(self.high)
         for j, a, b in zip(self.free, low, high, strict=True):
-            gap = max(
-                Fraction(a) - Fraction(self.center[j]), Fraction(self.center[j]) - Fraction(b)
-            )
-            total += (max(gap, Fraction(0)) / Fraction(self.radii[j])) ** int(self.p)
-        return total > 1
+            whole[0][j], whole[1][j] = Fraction(a), Fraction(b)
+        ends = self.contract(*whole)
+        if ends is None:
+            return None
+        return [rounded(ends[0][j], -1) for j in self.free], [
+            rounded(ends[1][j], 1) for j in self.free
+        ]
+
+
+@dataclass(frozen=True)
+class Polytope(Region):
+    """Points of the box with `first <= a.x <= last` for every row (a, first, last)."""
+
+    rows: list[tuple[dict[int, Fraction], Fraction | None, Fraction | None]] = field(
+        default_factory=list
+    )
+
+    def contract(self, low: list[Fraction], high: list[Fraction]) -> Ends | None:
+        return tightened(self.rows, low, high)
+
+
+def tightened(rows: list[Any], low: list[Fraction], high: list[Fraction]) -> Ends | None:
+    """One pass over the rows: with all other terms at their least, a term is at most what is left
+    of `last`; with all others at their largest, at least what is left of `first`."""
+    low, high = list(low), list(high)
+    for row, first, last in rows:
+        for sign, end in ((1, last), (-1, None if first is None else -first)):
+            if end is None:
+                continue
+            least = {j: min(sign * a * low[j], sign * a * high[j]) for j, a in row.items()}
+            left = end - sum(least.values())
+            if left < 0:
+                return None
+            for j, a in row.items():
+                reach = (least[j] + left) / (sign * a)
+                if sign * a > 0:
+                    high[j] = min(high[j], reach)
+                else:
+                    low[j] = max(low[j], reach)
+    return low, high
+
+
+@dataclass(frozen=True)
+class Discrete(Region):
+    """Points of another region whose coordinates in some features are whole numbers (None) or one
+    of a few values."""
+
+    whole: Region | None = None
+    values: dict[int, list[Fraction] | None] = field(default_factory=dict)
+
+    def contract(self, low: list[Fraction], high: list[Fraction]) -> Ends | None:
+        ends = self.whole.contract(low, high) if self.whole else None
+        return None if ends is None else between(self.values, *ends)
+
+
+def between(
+    values: dict[int, list[Fraction] | None], low: list[Fraction], high: list[Fraction]
+) -> Ends | None:
+    """The box around the values in a box."""
+    low, high = list(low), list(high)
+    for j, allowed in values.items():
+        if allowed is None:
+            low[j], high[j] = Fraction(math.ceil(low[j])), Fraction(math.floor(high[j]))
+        else:
+            inside = [v for v in allowed if low[j] <= v <= high[j]]
+            low[j], high[j] = (min(inside), max(inside)) if inside else (Fraction(1), Fraction(0))
+        if low[j] > high[j]:
+            return None
+    return low, high
+
+
+@dataclass(frozen=True)
+class Union(Region):
+    """Points of any of several regions."""
+
+    parts: list[Region] = field(default_factory=list)
+
+    def contract(self, low: list[Fraction], high: list[Fraction]) -> Ends | None:
+        boxes = []
+        for part in self.parts:
+            first, last = list(map(max, low, part.low)), list(map(min, high, part.high))
+            if all(a <= b for a, b in zip(first, last, strict=True)):
+                boxes.append(part.contract(first, last))
+        inside = [box for box in boxes if box is not None]
+        if not inside:
+            return None
+        lows, highs = zip(*inside, strict=True)
+        return list(map(min, zip(*lows, strict=True))), list(map(max, zip(*highs, strict=True)))
+
+
+def rounded(value: Fraction, side: int) -> float:
+    """The nearest float on a side of a number."""
+    near = float(value)
+    wrong = Fraction(near) < value if side > 0 else Fraction(near) > value
+    return math.nextafter(near, side * math.inf) if wrong else near
 
 
 def read_region(record: Any) -> Region:
     """The region of a header."""
+    kinds = {
+        "box": _box,
+        "ball": _ball,
+        "polytope": _polytope,
+        "discrete": _discrete,
+        "union": _union,
+    }
     try:
-        if record["kind"] == "box":
-            return _box(record)
-        if record["kind"] == "ball":
-            return _ball(record)
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-        raise BadFile(f"region: expected a box or a ball, got {error!r}") from error
-    raise NotCovered(f"region of kind {record['kind']!r}")
+        kind = record["kind"]
+        if kind not in kinds:
+            raise NotCovered(f"region of kind {kind!r}")
+        return kinds[kind](record)
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise BadFile(f"region: expected one that gpcert describes, got {error!r}") from error
+
+
+def _middle(low: list[Fraction], high: list[Fraction]) -> list[float]:
+    """A point of a box; of a feature that may not move its value, which must be a float."""
+    middle = [float((a + b) / 2) for a, b in zip(low, high, strict=True)]
+    if any(a == b != m for a, b, m in zip(low, high, map(Fraction, middle), strict=True)):
+        raise NotCovered("a region that fixes a feature at a number that is no float")
+    return middle
 
 
 def _box(record: dict[str, Any]) -> Region:
     low, high = (list(map(Fraction, record[name])) for name in ("lower", "upper"))
     if len(low) != len(high) or not low or any(a > b for a, b in zip(low, high, strict=True)):
         raise BadFile("region: expected lower <= upper")
-    middle = [float((a + b) / 2) for a, b in zip(low, high, strict=True)]
-    middle = [float(a) if a == b else m for a, b, m in zip(low, high, middle, strict=True)]
-    return Region(low, high, middle, [0.0] * len(low), math.inf)
+    return Region(low, high, _middle(low, high))
+
+
+def _polytope(record: dict[str, Any]) -> Region:
+    box, rows = _box(record), []
+    for a, *ends in zip(record["A"], record["low"], record["high"], strict=True):
+        first, last = map(float, ends)
+        if len(a) != box.dim or not first <= last or first == math.inf or last == -math.inf:
+            raise BadFile("region: expected rows of coefficients with low <= high")
+        terms = {j: Fraction(v) for j, v in enumerate(a) if v != 0}
+        bounds = (None if math.isinf(end) else Fraction(end) for end in (first, last))
+        rows.append((terms, *bounds))
+    low, high = box.low, box.high
+    for _ in range(PASSES):
+        ends = tightened(rows, low, high)
+        if ends is None:
+            raise BadFile("region: expected one that is not empty")
+        if ends == (low, high):
+            break
+        low, high = ends
+    return Polytope(low, high, _middle(low, high), rows=rows)
+
+
+def _discrete(record: dict[str, Any]) -> Region:
+    whole = read_region(record["region"])
+    values: dict[int, list[Fraction] | None] = dict.fromkeys(record["integers"])
+    values |= {j: list(map(Fraction, each)) for j, each in record["values"]}
+    if not all(type(j) is int and 0 <= j < whole.dim for j in values):
+        raise BadFile("region: expected features of the model")
+    ends = between(values, whole.low, whole.high)
+    if ends is None:
+        raise BadFile("region: expected one that is not empty")
+    return Discrete(*ends, _middle(*ends), whole=whole, values=values)
+
+
+def _union(record: dict[str, Any]) -> Region:
+    parts = [read_region(each) for each in record["parts"]]
+    if not parts or len({part.dim for part in parts}) != 1:
+        raise BadFile("region: expected parts of one dimension")
+    low = [min(ends) for ends in zip(*(part.low for part in parts), strict=True)]
+    high = [max(ends) for ends in zip(*(part.high for part in parts), strict=True)]
+    return Union(low, high, _middle(low, high), parts=parts)
 
 
 def _ball(record: dict[str, Any]) -> Region:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.certify import certificate_of
+from gpcert.api.certify import certificate_of, with_proof
 from gpcert.api.options import SearchSettings
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.rules import Candidates, Rule, common_candidates, deviation_rule, margin_of
@@ -92,7 +92,7 @@ def ranges_batched(
         goals = map(GoalResult, box.lower[k].tolist(), box.upper[k].tolist(), box.points[k])
         whole = SearchResult(tuple(goals), StopReason.CONVERGED, 1, seconds)
         centers = [values[k] for values in nominal]
-        records[k] = ranges.records(whole, regions[k], settings, centers)
+        records[k] = ranges.records(whole, regions[k], settings, centers, tolerance)
     return records
 
 
@@ -168,7 +168,10 @@ def _decided(
     for k in chosen:
         guess = candidates[rows[k]].guess
         about = (places[k], guess, settings, margins[k], StopReason.DECIDED, (1, 0.0))
-        certificates[rows[k]] = certificate_of(*about, box.points[k, 0], plain[k])
+        certificate = certificate_of(*about, box.points[k, 0], plain[k])
+        if settings.proof:
+            certificate = with_proof(certificate, places[k], guess)
+        certificates[rows[k]] = certificate
     return certificates
 
 

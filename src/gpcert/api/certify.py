@@ -19,10 +19,11 @@ from gpcert.api.rules import Rule, decision_candidates, margin_of
 from gpcert.api.running import margin_text, progress_line
 from gpcert.attacks import Decision
 from gpcert.certificates import Certificate, Interval, Status
-from gpcert.certificates.proof import check_covered, decision_proof
+from gpcert.certificates.proof_questions import check_covered, decision_proof
 from gpcert.model.committee import Model
 from gpcert.regions import Region
 from gpcert.search import Progress, StopReason, solve
+from gpcert.search.state import Leaves
 
 
 @verb
@@ -150,10 +151,15 @@ def certify_rule(
     (goal,), cost = result.goals, (result.boxes, result.seconds)
     margin = margin_of(goal.lower, goal.upper, rule.level)
     certificate = certificate_of(region, rule, settings, margin, result.reason, cost, goal.point)
-    if not settings.proof:
-        return certificate
+    return with_proof(certificate, region, rule, result.leaves) if settings.proof else certificate
+
+
+def with_proof(
+    certificate: Certificate, region: Region, rule: Rule, leaves: Leaves | None = None
+) -> Certificate:
+    """The certificate of a rule with its proof, if it has a verdict."""
     asked = rule.model, rule.quantity, rule.level
-    return replace(certificate, proof=decision_proof(certificate, region, *asked, result.leaves))
+    return replace(certificate, proof=decision_proof(certificate, region, *asked, leaves))
 
 
 def certificate_of(

@@ -45,6 +45,7 @@ def certify_many(
     radius: Any = None,
     *,
     region: Region | Sequence[Region] | None = None,
+    proof: bool = False,
     **options: Unpack[DecisionTableOptions],
 ) -> CertificateTable:
     """`certify` for every row of X; the budget (60 seconds by default) is that of one point.
@@ -56,7 +57,9 @@ def certify_many(
     Ray's included) are started where what is left to do pays for their start;
     `progress` shows how many points are done, by default only on a terminal. Ctrl-C ends everything
     at once and returns the points finished so far, in a table with `complete=False`; its `labels`
-    say which rows of X they are, by the index of a data frame. Other parameters as in `certify`.
+    say which rows of X they are, by the index of a data frame. With `proof=True`,
+    `save("name.cert")` writes the proofs of all rows with a verdict into one file. Other parameters
+    as in `certify`.
 
     The first boxes of all points, or balls of one radius, are bounded in shared batches; only
     points that one box does not decide have a search of their own. `seconds` of the others are
@@ -75,7 +78,7 @@ def certify_many(
     points = posterior.check_inputs(X)
     decision = read_decision(options, posterior)
     regions = RegionSpecification.read(options, radius, region).around_each(posterior, points, X)
-    settings = SearchSettings.read(options)
+    settings = SearchSettings.read(options, proof)
     pairs = zip(points, regions, strict=True)
     work = [(posterior, x, region, decision, settings) for x, region in pairs]
     execution = {"doing": "certifying: ", "at_once": certify_batched}
@@ -132,6 +135,7 @@ def prediction_range_many(
     output: Any = None,
     sides: Sides = "both",
     all_outputs: bool = False,
+    proof: bool = False,
     **options: Unpack[RangeTableOptions],
 ) -> RangeTable:
     """`prediction_range` around every row of X, or over every region of a list given as X.
@@ -141,7 +145,7 @@ def prediction_range_many(
     has one row per point, of the default output of `prediction_range`: the second of two classes,
     the first target. With `all_outputs`, and of several classes, which have no default, it has one
     row per point and output, searched together as in `prediction_ranges`. The budget (60 seconds by
-    default) is that of one point; `n_jobs`, `progress` and Ctrl-C as in `certify_many`.
+    default) is that of one point; `n_jobs`, `progress`, `proof` and Ctrl-C as in `certify_many`.
 
     Example
     -------
@@ -155,7 +159,7 @@ def prediction_range_many(
     """
     posterior = as_posterior(model)
     regions = _regions(posterior, X, RegionSpecification.read(options, radius, region))
-    accuracy, settings = Accuracy.read(tol, rtol), SearchSettings.read(options)
+    accuracy, settings = Accuracy.read(tol, rtol), SearchSettings.read(options, proof)
     request = QuantityRequest(quantity, beta, best_f, maximize)
     asked: tuple[Any, ...] = (request,)
     output_and_sides = (output, one_of("sides", sides, get_args(Sides)))

@@ -28,6 +28,7 @@ from gpcert.api.questions import DEFAULT_BETA, read_beta
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.certificates import Optimum, PredictionRange, RegretBound
+from gpcert.certificates.proof_questions import check_covered, regret_proof
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import read_points
 from gpcert.model.committee import Model
@@ -36,6 +37,7 @@ from gpcert.numerics.rounding import difference_up
 from gpcert.quantities import Improvement
 from gpcert.regions import Region
 from gpcert.search import Progress, SearchResult, StopReason, solve
+from gpcert.search.tolerance import Tolerance
 from gpcert.utils.option_names import Side
 
 SIDES: tuple[Side, ...] = get_args(Side)
@@ -55,6 +57,7 @@ def maximize(
     tol: float | None = None,
     rtol: float | None = None,
     keep: Literal["best", "all"] = "best",
+    proof: bool = False,
     **options: Unpack[SearchOptions],
 ) -> Optimum:
     """The largest value of a quantity over a domain: a point, its certified value, and a proved
@@ -79,6 +82,7 @@ def maximize(
         by default as in `prediction_range`.
     keep : "all" also returns the boxes outside of which no point is as good as `value`:
         `Optimum.kept`. They surround every optimum, near-optimal places too while the gap is wide.
+    proof : prepare a proof, which `save("name.cert")` writes, as in `prediction_range`.
     budget, backend, random_state, method, variance_bound, progress : as in `prediction_range`.
 
     Only this side is searched. When the budget ends, or Ctrl-C, the record holds the best point
@@ -100,7 +104,7 @@ def maximize(
         Accuracy.read(tol, rtol),
     )
     kept = one_of("keep", keep, ("best", "all")) == "all"
-    return _optimum("maximum", model, bounds, *asked, options, kept)
+    return _optimum("maximum", model, bounds, *asked, options, kept, proof)
 
 
 @verb
@@ -117,6 +121,7 @@ def minimize(
     tol: float | None = None,
     rtol: float | None = None,
     keep: Literal["best", "all"] = "best",
+    proof: bool = False,
     **options: Unpack[SearchOptions],
 ) -> Optimum:
     """The smallest value of a quantity over a domain; arguments as in `maximize`.
@@ -135,7 +140,7 @@ def minimize(
         Accuracy.read(tol, rtol),
     )
     kept = one_of("keep", keep, ("best", "all")) == "all"
-    return _optimum("minimum", model, bounds, *asked, options, kept)
+    return _optimum("minimum", model, bounds, *asked, options, kept, proof)
 
 
 @verb
@@ -150,6 +155,7 @@ def regret_bound(
     fixed: Mapping[Any, Any] | None = None,
     tol: float | None = None,
     rtol: float | None = None,
+    proof: bool = False,
     **options: Unpack[SearchOptions],
 ) -> RegretBound:
     """How much better than the best observed point any point of the domain can be, by this model:
@@ -164,7 +170,7 @@ def regret_bound(
     observed : points (n, d) that were evaluated; by default the model's own training points.
     side : "maximum" where large values are wanted; "minimum" turns all signs.
     beta : standard deviations of both confidence bounds, 2 by default.
-    tol, rtol, budget, ... : of the search for the best UCB, as in `maximize`.
+    tol, rtol, proof, budget, ... : of the search for the best UCB, as in `maximize`.
 
     >>> import gpcert
     >>> from gpcert.kernels import SquaredExponential
@@ -178,7 +184,7 @@ def regret_bound(
     posterior = as_posterior(model)
     points = _observed(posterior, observed)
     asked = (beta, output, fixed, Accuracy.read(tol, rtol))
-    return _regret(posterior, bounds, points, one_of("side", side, SIDES), asked, options)
+    return _regret(posterior, bounds, points, one_of("side", side, SIDES), asked, options, proof)
 
 
 @verb
@@ -230,24 +236,28 @@ def _optimum(
     accuracy: Accuracy,
     options: Mapping[str, Any],
     keep: bool = False,
+    proof: bool = False,
 ) -> Optimum:
     start, posterior = time.perf_counter(), as_posterior(model)
-    region, settings = domain_of(posterior, bounds, fixed), SearchSettings.read(options)
+    region, settings = domain_of(posterior, bounds, fixed), SearchSettings.read(options, proof)
     if request.quantity == "band":
         raise InputError("quantity: a band has two ends; maximise 'ucb' or minimise 'lcb'")
     goals = RangeGoals.of(posterior, request, output, side)
+    if settings.proof:
+        check_covered(goals.question.model, region, goals.quantities)
+    tol = Tolerance.of(accuracy.of(goals))
     with progress_line(options.get("progress")) as line:
         progress = Progress(start, lambda state: line.show(ranges_text(state)))
         problem = settings.problem(
             goals.question.model,
             region,
             goals.quantities,
-            tol=accuracy.of(goals),
+            tol=tol,
             progress=progress,
-            record=keep,
+            record=keep or settings.proof,
         )
         result = solve(problem)
-        (range_record,) = goals.records(result, region, settings)
+        (range_record,) = goals.records(result, region, settings, None, tol)
     kept = _kept(result, region) if keep else np.empty((0, 2, region.dim))
     (quantity,) = goals.quantities
     best_f = quantity.best_f if isinstance(quantity, Improvement) else None
@@ -287,6 +297,7 @@ def _record(side: Side, model: Model, record: PredictionRange) -> Optimum:
         seconds=record.seconds,
         method=record.method,
         model=record.model,
+        proof=record.proof,
     )
 
 
@@ -307,14 +318,17 @@ def _regret(
     side: Side,
     asked: tuple[Any, Any, Any, Accuracy],
     options: Mapping[str, Any],
+    proof: bool = False,
 ) -> RegretBound:
     beta, output, fixed, accuracy = asked
     reach = read_beta(DEFAULT_BETA if beta is None else beta, "ucb")
     assert reach is not None
     outward, inward = ("ucb", "lcb") if side == "maximum" else ("lcb", "ucb")
     request = QuantityRequest(outward, reach)
-    best = _optimum(side, model, bounds, request, output, fixed, accuracy, options)
-    inside = _inside(domain_of(model, bounds, fixed), points)
+    about = (request, output, fixed, accuracy, options)
+    best = _optimum(side, model, bounds, *about, proof=proof)
+    domain = domain_of(model, bounds, fixed)
+    inside = _inside(domain, points)
     # the ends of the quantity at every observed point, proved
     ends = bound_boxes(model, inside, inside, quantity=inward, beta=reach, progress=False)
     column = 0 if best.output is None else int(best.output)
@@ -324,7 +338,7 @@ def _regret(
     observed = sign * float(values[k])
     finite = math.isfinite(best.bound) and math.isfinite(observed)
     regret = difference_up(sign * best.bound, Fraction(sign * observed)) if finite else math.inf
-    return RegretBound(
+    record = RegretBound(
         bound=max(regret, 0.0),
         side=side,
         x=inside[k],
@@ -341,6 +355,7 @@ def _regret(
         method=best.method,
         model=best.model,
     )
+    return replace(record, proof=regret_proof(record, best.proof, domain, int(sign)))
 
 
 def _inside(region: Region, points: Inputs) -> Inputs:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any, Unpack
 
 from gpcert.adapters import as_posterior
-from gpcert.api.options import RadiusOptions, read_x, verb
+from gpcert.api.certify import certify_region
+from gpcert.api.options import RadiusOptions, read_flag, read_x, verb
 from gpcert.api.radius_question import RadiusQuestion
 from gpcert.api.radius_search import radius_at
 from gpcert.certificates import Radius
+from gpcert.certificates.proof_questions import radius_proof
 
 
 @verb
@@ -19,6 +22,7 @@ def certified_radius(
     *,
     max_radius: float | None = None,
     rtol: float = 0.01,
+    proof: bool = False,
     **options: Unpack[RadiusOptions],
 ) -> Radius:
     """Bracket the largest radius at which the decision at x is robust.
@@ -29,8 +33,9 @@ def certified_radius(
     default the farthest corner of `domain`, else 16 times the spread of the points) is where it
     gives up looking for a counter-example; if all of it is proved, `lower` is that radius and
     `upper` is infinite. If the decision at x itself cannot be proved, `lower` is 0 and the reason
-    `UNDECIDED_AT_X`. Other parameters as in `certify`. `progress` shows the bracket so far. Ctrl-C
-    returns it, with `StopReason.INTERRUPTED`; a second one is raised.
+    `UNDECIDED_AT_X`. `proof=True` searches the ball of `lower` once more, and `save("name.cert")`
+    writes what `gpcert-check` checks. Other parameters as in `certify`. `progress` shows the
+    bracket so far. Ctrl-C returns it, with `StopReason.INTERRUPTED`; a second one is raised.
 
     Example
     -------
@@ -45,4 +50,11 @@ def certified_radius(
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certified_radius_many")
     question = RadiusQuestion.read(options, posterior, max_radius, rtol)
-    return radius_at(posterior, point, question, None, start, options.get("progress"))
+    radius = radius_at(posterior, point, question, None, start, options.get("progress"))
+    if not read_flag("proof", proof) or not radius.lower > 0:
+        return radius
+    # its last search was one of many, of which most found out what is not true
+    ball = question.shape.ball(point, radius.lower)
+    settings = replace(question.settings, proof=True)
+    held = certify_region(posterior, point, ball, question.options, settings)
+    return replace(radius, proof=radius_proof(radius, held, question.shape))

@@ -26,7 +26,8 @@ from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.regions import RegionSpecification, region_of
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.certificates import Interval, PredictionRange
-from gpcert.certificates.proof import Proof, check_covered, range_proof
+from gpcert.certificates.proof import Proof
+from gpcert.certificates.proof_questions import check_covered, range_proof
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.model.committee import Model
 from gpcert.numerics.rounding import difference_down, difference_up
@@ -173,11 +174,7 @@ def ranges_over(
         stop: dict[str, Any] = {"tol": tol, "progress": progress}
         problem = settings.problem(goals.question.model, region, goals.quantities, **stop)
         result = solve(problem)
-        records = goals.records(result, region, settings)
-        if not settings.proof:
-            return records
-        proof = goals.proof(result, region, Tolerance.of(tol))
-        return tuple(replace(each, proof=proof) for each in records)
+        return goals.records(result, region, settings, None, Tolerance.of(tol))
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,17 +222,19 @@ class RangeGoals:
             by_row.append(values)
         return by_row
 
-    def proof(self, result: SearchResult, region: Region, tolerance: Tolerance) -> Proof | None:
-        """That of all goals: lower ends as near to the attained values as the tolerance asks."""
+    def proof(
+        self, result: SearchResult, region: Region, places: Sequence[int], tolerance: Tolerance
+    ) -> Proof | None:
+        """That of the goals at some places: lower ends as near to the attained values as the
+        tolerance asks."""
         needed = tolerance.needed(np.array([goal.upper for goal in result.goals]))
         ends = [
             (min(goal.lower, float(near)), goal.upper, goal.point)
             for goal, near in zip(result.goals, needed, strict=True)
         ]
-        meaning = "; ".join(self.question.meanings[index] for index, _ in self.rows)
-        return range_proof(
-            self.question.model, region, self.quantities, ends, meaning, result.leaves
-        )
+        meaning = "; ".join(dict.fromkeys(self.question.meanings[index] for index, _ in self.rows))
+        quantities, chosen = [self.quantities[k] for k in places], [ends[k] for k in places]
+        return range_proof(self.question.model, region, quantities, chosen, meaning, result.leaves)
 
     def records(
         self,
@@ -243,8 +242,10 @@ class RangeGoals:
         region: Region,
         settings: SearchSettings,
         nominal: Sequence[float | None] | None = None,
+        tolerance: Tolerance | None = None,
     ) -> tuple[PredictionRange, ...]:
-        """The ranges over a region, from what was found of the goals of sign 1 and -1."""
+        """The ranges over a region, from what was found of the goals of sign 1 and -1; with proofs,
+        if the settings ask for them, to within a tolerance."""
         if nominal is None:
             nominal = [values[0] for values in self.nominal([region])]
         question, place, ranges = self.question, region.describe(), []
@@ -274,6 +275,9 @@ class RangeGoals:
                 method=settings.method.name,
                 model=question.fingerprint,
             )
+            if settings.proof and tolerance is not None:
+                places = sorted(goals.values())
+                record = replace(record, proof=self.proof(result, region, places, tolerance))
             ranges.append(record)
         return tuple(ranges)
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar, get_args
 import numpy as np
 
 from gpcert.certificates.io import Record
-from gpcert.certificates.proof import SUFFIX, Proof
+from gpcert.certificates.proof import SUFFIX, Proof, ProofTable, missing_proof
 from gpcert.certificates.schema import ADDED, UNSAVED
 from gpcert.certificates.text import (
     DIGITS,
@@ -57,10 +57,7 @@ class Searched(Record):
             super().save(path)
             return
         if self.proof is None:
-            raise InputError(
-                f"{path}: expected a record with a proof, got one without; ask with proof=True, "
-                "and save a verdict (ROBUST or NOT_ROBUST) or finite bounds"
-            )
+            raise missing_proof(path)
         self.proof.save(path)
 
     def check(self) -> None:
@@ -304,6 +301,15 @@ class RecordTable(Record, Generic[T]):
 
     def __getitem__(self, index: int) -> T:
         return self.rows[index]
+
+    def save(self, path: str | Path) -> None:
+        """Write as JSON; under a name that ends in ".cert" the proofs of all rows that have one,
+        in one file that `gpcert-check` checks (`proof=True` prepares them)."""
+        if Path(path).suffix != SUFFIX:
+            super().save(path)
+            return
+        proofs = [getattr(row, "proof", None) for row in self]
+        ProofTable.of([proof for proof in proofs if proof is not None], path).save(path)
 
     def to_frame(self) -> DataFrame:
         """One row per record, with its point's label in front."""

@@ -40,16 +40,14 @@ def verify(
 
 def _check_model(file: Path, path: Path) -> None:
     """Exit with the code for "refuted" if the certificate is about another model."""
-    from gpcert.certificates.proof import model_sha256, read_header
+    from gpcert.certificates.proof import model_parts, model_sha256, read_header
+    from gpcert.model.committee import Committee
     from gpcert.model.posterior import Posterior
 
-    header, model = read_header(file), load_model(path)
-    members = [each for each in getattr(model, "members", (model,)) if isinstance(each, Posterior)]
-    names = [name for name, _, _ in header["arrays"] if str(name).startswith("model_")]
-    for each in members:
-        arrays = each.arrays()
-        chosen = {name[6:]: arrays[name[6:]] for name in names if name[6:] in arrays}
-        if model_sha256(each.header(), chosen) == header.get("sha256"):
+    claimed, model = read_header(file).get("sha256"), load_model(path)
+    candidates = (model, *getattr(model, "members", ()))
+    for each in (each for each in candidates if isinstance(each, Posterior | Committee)):
+        if any(model_sha256(*model_parts(each, means)) == claimed for means in (False, True)):
             return
     say(f"REFUTED: {file} is about another model than {path}")
     raise typer.Exit(1)
@@ -70,12 +68,16 @@ def show(file: File) -> None:
 def header_rows(header: dict[str, Any]) -> list[tuple[str, str]]:
     """Rows of text with the contents of a certificate's header."""
     try:
-        question, answer = header["question"], header["answer"]
-        rows = [("question", _question(question)), ("answer", _answer(answer))]
-        rows.append(("region", str({k: v for k, v in question["region"].items() if v is not None})))
-        names = header["model"].get("feature_names")
+        question, answer, rows = header["question"], header["answer"], []
+        pairs = zip(question.get("rows", [question]), answer.get("rows", [answer]), strict=True)
+        for asked, answered in pairs:
+            rows += [("question", _question(asked)), ("answer", _answer(answered))]
+            region = {k: v for k, v in asked["region"].items() if v is not None}
+            rows.append(("region", str(region)))
+        members = header["model"].get("members", [header["model"]])
+        names = members[0].get("feature_names")
         rows += [("features", ", ".join(map(str, names)))] if names else []
-        rows.append(("kernel", str(header["model"]["kernel"])))
+        rows += [("kernel", str(member["kernel"])) for member in members]
         rows.append(("model", f"sha256 {header['sha256']}"))
         rows += [(str(name), str(text)) for name, text in header["provenance"].items()]
     except (KeyError, TypeError, AttributeError) as error:
@@ -86,6 +88,8 @@ def header_rows(header: dict[str, Any]) -> list[tuple[str, str]]:
 def _question(question: dict[str, Any]) -> str:
     if question["kind"] == "range":
         return f"range of: {question['meaning']}"
+    if question["kind"] == "regret":
+        return f"regret by confidence bounds with beta {question['goals'][0]['beta']:g}"
     label = question["decision"]
     return question["rule"] if label is None else f"{question['rule']}; decision {label!r} at x"
 
@@ -93,6 +97,11 @@ def _question(question: dict[str, Any]) -> str:
 def _answer(answer: dict[str, Any]) -> str:
     if "status" in answer:
         return str(answer["status"])
+    if "lower" in answer:
+        refuted = "" if answer["upper"] is None else f", refuted at {answer['upper']}"
+        return f"held up to {answer['lower']}{refuted}"
+    if "bound" in answer:
+        return f"at most {answer['bound']}"
     ends = (
         f"least of goal {k} in [{e['lower']}, {e['upper']}]" for k, e in enumerate(answer["ends"])
     )

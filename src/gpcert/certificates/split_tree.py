@@ -1,0 +1,68 @@
+"""Boxes of a search as a tree of cuts, in two arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import numpy as np
+
+LEAF = -1
+MERGED = 64
+"""Subtrees of up to so many leaves are tried as one box."""
+
+Proved = Callable[[np.ndarray, np.ndarray], bool]
+Corners = Annotated[np.ndarray, "n f"]
+
+
+def split_tree(
+    leaves: tuple[Corners, Corners] | None, root: np.ndarray, proved: Proved | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The arrays `axes` and `cuts` of a tree over boxes, in preorder.
+
+    A box that no cut divides into whole leaves becomes one leaf, and so does one that is `proved`:
+    the checker splits leaves further where it must.
+    """
+    axes, cuts = [], []
+    low, high = (root[:1], root[1:]) if leaves is None else leaves
+    waiting = [(np.arange(len(low)), root[0], root[1])]
+    while waiting:
+        rows, first, last = waiting.pop()
+        cut = None
+        if len(rows) > 1 and not (len(rows) <= MERGED and proved and proved(first, last)):
+            cut = _cut(low[rows], high[rows], first, last)
+        if cut is None:
+            axes.append(LEAF)
+            continue
+        axis, at, middle = cut
+        axes.append(axis if middle else -2 - axis)
+        if not middle:
+            cuts.append(at)
+        below = high[rows, axis] <= at
+        inner, outer = last.copy(), first.copy()
+        inner[axis] = outer[axis] = at
+        waiting += [(rows[~below], outer, last), (rows[below], first, inner)]
+    return np.array(axes, dtype="<i4"), np.array(cuts, dtype="<f8")
+
+
+def _cut(
+    low: np.ndarray, high: np.ndarray, first: np.ndarray, last: np.ndarray
+) -> tuple[int, float, bool] | None:
+    """An axis and a number that divide boxes into two sets of whole boxes, and whether it is the
+    middle of the box around them."""
+    middle = 0.5 * first + 0.5 * last
+    below, above = high <= middle, low >= middle
+    good = np.all(below | above, axis=0) & np.any(below, axis=0) & np.any(above, axis=0)
+    good &= ~np.any(below & above, axis=0)
+    if good.any():
+        axis = int(np.argmax(good))
+        return axis, float(middle[axis]), True
+    for axis in range(low.shape[1]):
+        order = np.argsort(low[:, axis], kind="stable")
+        starts = low[order, axis]
+        ends = np.maximum.accumulate(high[order, axis])
+        places = np.flatnonzero((ends[:-1] <= starts[1:]) & (starts[1:] > first[axis]))
+        places = places[starts[places + 1] < last[axis]]
+        if len(places):
+            return axis, float(starts[places[len(places) // 2] + 1]), False
+    return None
