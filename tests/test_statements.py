@@ -42,7 +42,8 @@ def parts():
 def test_statements_are_numbered_in_order():
     numbers = [tuple(map(int, number.split("."))) for number, _ in parts()]
     for before, here in pairwise(numbers):
-        assert here in {(before[0], before[1] + 1), (before[0] + 1, 1)}
+        # sections keep their numbers while others are being written
+        assert here == (before[0], before[1] + 1) or (here[0] > before[0] and here[1] == 1)
     assert numbers[0] == (1, 1)
 
 

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from gpcert.api import certified_radius_many as certified_radius_many
     from gpcert.api import certify as certify
     from gpcert.api import certify_many as certify_many
+    from gpcert.api import certify_monotone as certify_monotone
+    from gpcert.api import lipschitz as lipschitz
     from gpcert.api import maximize as maximize
     from gpcert.api import minimize as minimize
     from gpcert.api import prediction_range as prediction_range
@@ -56,16 +58,21 @@ if TYPE_CHECKING:
     from gpcert.api import prediction_ranges as prediction_ranges
     from gpcert.api import recommend as recommend
     from gpcert.api import regret_bound as regret_bound
+    from gpcert.api import slope_ranges as slope_ranges
     from gpcert.certificates import BoxBounds as BoxBounds
     from gpcert.certificates import Certificate as Certificate
     from gpcert.certificates import CertificateTable as CertificateTable
     from gpcert.certificates import Interval as Interval
+    from gpcert.certificates import LipschitzBound as LipschitzBound
+    from gpcert.certificates import Monotonicity as Monotonicity
+    from gpcert.certificates import MonotonicityTable as MonotonicityTable
     from gpcert.certificates import Optimum as Optimum
     from gpcert.certificates import PredictionRange as PredictionRange
     from gpcert.certificates import Radius as Radius
     from gpcert.certificates import RadiusTable as RadiusTable
     from gpcert.certificates import RangeTable as RangeTable
     from gpcert.certificates import RegretBound as RegretBound
+    from gpcert.certificates import SlopeTable as SlopeTable
     from gpcert.certificates import Status as Status
     from gpcert.certificates import load as load
     from gpcert.errors import GPCertError as GPCertError
@@ -93,7 +100,7 @@ _PUBLIC = {
     "gpcert.api": (
         "certify certify_many certified_radius certified_radius_many prediction_range "
         "prediction_range_many prediction_ranges bound_boxes "
-        "maximize minimize regret_bound recommend"
+        "maximize minimize regret_bound recommend slope_ranges certify_monotone lipschitz"
     ),
     "gpcert.analyses": (
         "attack predict_gradient safety_curve robustness certified_accuracy worst_case "
@@ -107,7 +114,8 @@ _PUBLIC = {
     "gpcert.search": "Budget StopReason",
     "gpcert.certificates": (
         "load Status Certificate CertificateTable PredictionRange Interval Radius RangeTable "
-        "RadiusTable BoxBounds Optimum RegretBound"
+        "RadiusTable BoxBounds Optimum RegretBound SlopeTable Monotonicity MonotonicityTable "
+        "LipschitzBound"
     ),
     "gpcert.errors": (
         "GPCertError InputError UnknownArgumentError UnsupportedModelError MissingExtraError "

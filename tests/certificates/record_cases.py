@@ -57,3 +57,7 @@ RECORDS["optimum"] = gpcert.maximize(MODEL, [(-2.0, 5.0)], "mean", tol=0.1)
 RECORDS["regret_bound"] = gpcert.regret_bound(
     dataclasses.replace(MODEL, factor=np.eye(2)), [(-2.0, 5.0)], tol=0.1
 )
+RECORDS["slopes"] = gpcert.slope_ranges(MODEL, [(0.5, 1.0)], tol=0.01)
+RECORDS["monotonicities"] = gpcert.certify_monotone(MODEL, [(-1.0, 1.0)], {0: "+"})
+RECORDS["monotonicity"] = RECORDS["monotonicities"][0]
+RECORDS["lipschitz"] = gpcert.lipschitz(MODEL, [(-1.0, 1.0)])

@@ -63,6 +63,10 @@ def records():
     found += [effects, weights]
     best = gpcert.maximize(mean, np.stack([Z[0], np.where(np.arange(WIDE) < 2, 1.0, Z[0])]))
     found += [best, gpcert.recommend(mean, gpcert.Box(Z[1], Z[1]))]
+    around = gpcert.Ball(Z[0], 0.1, features=[0, 1])
+    monotone = gpcert.certify_monotone(mean, around, {0: "+", 1: "-"})
+    found += [gpcert.slope_ranges(mean, around, [0, 1]), monotone, monotone[0]]
+    found += [gpcert.lipschitz(mean, around)]
     return {record.kind: record for record in found}
 
 

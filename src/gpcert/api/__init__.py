@@ -6,13 +6,16 @@ from gpcert.api.many import certified_radius_many, certify_many, prediction_rang
 from gpcert.api.optimum import maximize, minimize, recommend, regret_bound
 from gpcert.api.radius import certified_radius
 from gpcert.api.ranges import prediction_range, prediction_ranges
+from gpcert.api.slopes import certify_monotone, lipschitz, slope_ranges
 
 __all__ = [
     "bound_boxes",
     "certify",
     "certify_many",
+    "certify_monotone",
     "certified_radius",
     "certified_radius_many",
+    "lipschitz",
     "maximize",
     "minimize",
     "prediction_range",
@@ -20,4 +23,5 @@ __all__ = [
     "prediction_ranges",
     "recommend",
     "regret_bound",
+    "slope_ranges",
 ]

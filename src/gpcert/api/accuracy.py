@@ -27,7 +27,7 @@ USUAL = 0.01
 """By default: of a probability; of the outputs' spread, for a mean or a band; of a variance or a
 standard deviation itself."""
 
-IN_OUTPUT_UNITS = ("mean", "band", "lcb", "ucb")
+IN_OUTPUT_UNITS = ("mean", "band", "lcb", "ucb", "slope")
 """Quantities with a mean in them."""
 
 NEGLIGIBLE = 1e-4

@@ -11,10 +11,13 @@ from dataclasses import replace
 import numpy as np
 
 from gpcert.api.range_questions import Owner, RangeQuestion, owners_of
+from gpcert.api.regions import feature_number
 from gpcert.errors import InputError
+from gpcert.likelihoods import ClassLikelihood
 from gpcert.model.class_layout import class_layout
 from gpcert.model.committee import Committee, Model
-from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
+from gpcert.model.slopes import slopes_of_outputs
+from gpcert.quantities import ClassSums, Compound, Mean, OutputQuantity, Quantity, Slope
 
 LONGEST_TEXT = 160
 """Characters of an object's fields that are told and stored."""
@@ -29,6 +32,8 @@ def text_of(quantity: Quantity) -> str:
 def question_of_object(model: Model, quantity: Quantity) -> RangeQuestion:
     """That of a `Quantity`: of one output, in whose place `output=` puts another one, or of several
     outputs as a whole."""
+    if isinstance(quantity, Slope):
+        return slope_question(model, quantity)
     if quantity.by_variance:
         for member in model.members:
             member.check_has_variance(f"quantity {type(quantity).__name__}")
@@ -49,6 +54,30 @@ def question_of_object(model: Model, quantity: Quantity) -> RangeQuestion:
         return quantity if sign > 0 else quantity.negative
 
     return RangeQuestion(searched, kind, (None,), asked, (text_of(quantity),), (kind,))
+
+
+def slope_question(model: Model, quantity: Slope) -> RangeQuestion:
+    """The slopes of all means along one direction: the means of another model."""
+    if isinstance(model, Committee):
+        raise InputError(
+            "quantity: a one-vs-rest or one-vs-one classifier has several latent functions; ask "
+            "for the slope of one of as_posterior(model).members"
+        )
+    if quantity.direction is None:
+        j = feature_number(model, "feature", quantity.feature)
+        direction, along = np.eye(model.dim)[j], f"in {quantity.feature!r}"
+    else:
+        direction, along = np.array(quantity.direction), f"along {text_of(quantity)}"
+        if len(direction) != model.dim or not np.all(np.isfinite(direction)):
+            raise InputError(
+                f"direction: expected {model.dim} numbers, one per feature, got {direction}"
+            )
+    owners, searched = owners_of(model), slopes_of_outputs(model, direction)
+    meanings = tuple(f"slope of the mean of the latent function {o.owner} {along}" for o in owners)
+    names = tuple(f"slope {along}{o.whose}" for o in owners)
+    default = None if isinstance(model.likelihood, ClassLikelihood) else 0
+    labels = tuple(o.label for o in owners)
+    return RangeQuestion(searched, "slope", labels, Mean, meanings, names, default)
 
 
 def _of_one_output(model: Model, quantity: OutputQuantity) -> RangeQuestion:

@@ -11,6 +11,12 @@ from gpcert.certificates.record import (
     RadiusTable,
     RangeTable,
 )
+from gpcert.certificates.slopes import (
+    LipschitzBound,
+    Monotonicity,
+    MonotonicityTable,
+    SlopeTable,
+)
 from gpcert.certificates.text import Interval, Status, Unit
 
 __all__ = [
@@ -18,6 +24,9 @@ __all__ = [
     "Certificate",
     "CertificateTable",
     "Interval",
+    "LipschitzBound",
+    "Monotonicity",
+    "MonotonicityTable",
     "Optimum",
     "PredictionRange",
     "Radius",
@@ -25,6 +34,7 @@ __all__ = [
     "RangeTable",
     "Record",
     "RegretBound",
+    "SlopeTable",
     "Status",
     "Unit",
     "load",

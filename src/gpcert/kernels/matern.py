@@ -147,6 +147,11 @@ class Matern(RadialKernel):
         one, two, three = values
         return 1.0, one, two, three
 
+    @property
+    def fifth_jump(self) -> float:
+        """For p = 2 the fifth derivative is `5^(5/2) e^-t (-t^2 + 7t - 8) / 3`, largest at 0."""
+        return float(up(5.0**2.5 * 8.0 / 3.0, 8)) if self.p == 2 else math.inf
+
     def _scaled(self, r: Array) -> Array:
         xp = namespace(r)
         t = self._rate * r

@@ -52,6 +52,7 @@ class SquaredExponential(RadialKernel, SectionKernel):
     variance: float = 1.0
 
     name: ClassVar[str] = "squared_exponential"
+    self_similar: ClassVar[bool] = True
     negligible: ClassVar[float] = 46.0
     zero_slack: ClassVar[float] = 0.0
 

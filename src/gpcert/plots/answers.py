@@ -21,6 +21,7 @@ from gpcert.plots.axes import (
     padded_limits,
 )
 from gpcert.plots.optima import plot_optimum, plot_regret
+from gpcert.plots.slopes import plot_lipschitz, plot_monotonicities, plot_slopes
 from gpcert.plots.style import ACCENT, DARK, LIGHT, LOOKS, PROBABILITY_COLOURS
 from gpcert.utils.optional_imports import Axes
 
@@ -253,6 +254,10 @@ PICTURES: dict[str, Callable[..., Any]] = {
     "radius": lambda ax, record: plot_radii(ax, [record], [""]),
     "optimum": plot_optimum,
     "regret_bound": plot_regret,
+    "slopes": plot_slopes,
+    "monotonicity": lambda ax, record: plot_monotonicities(ax, [record], [record.feature]),
+    "monotonicities": lambda ax, table: plot_monotonicities(ax, table.rows, table.labels),
+    "lipschitz": plot_lipschitz,
     "radii": lambda ax, table: plot_radii(ax, table.rows, table.labels),
 }
 """Plots by kind of record, for `Record.plot`."""

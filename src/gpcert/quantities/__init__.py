@@ -2,6 +2,7 @@
 
 from gpcert.quantities.committee import LeastSum, PairVotes, Share, Votes
 from gpcert.quantities.compound import ClassSums, Compound, Deviation
+from gpcert.quantities.contrast import WeightedMeans
 from gpcert.quantities.improvement import (
     ExpectedImprovement,
     Improvement,
@@ -19,6 +20,7 @@ from gpcert.quantities.output import (
     Std,
     Variance,
 )
+from gpcert.quantities.slope import Slope
 
 __all__ = [
     "Band",
@@ -38,7 +40,9 @@ __all__ = [
     "Quantity",
     "Response",
     "Share",
+    "Slope",
     "Std",
     "Variance",
     "Votes",
+    "WeightedMeans",
 ]

@@ -101,6 +101,13 @@ class DerivativeBounds:
         direct = tuple(hypotenuse(self.remainder(n), other.remainder(n)) for n in range(3))
         return DerivativeBounds(gram, direct, self.stationary and other.stationary)
 
+    def joined(self, other: DerivativeBounds) -> DerivativeBounds:
+        """For the features `phi1 + phi2` in one space, whatever their angle: lengths add."""
+        lengths = [raised(a + b, 1) for a, b in zip(self.lengths, other.lengths, strict=True)]
+        gram = tuple(tuple(times(a, b) for b in lengths) for a in lengths)
+        direct = tuple(raised(self.remainder(n) + other.remainder(n), 1) for n in range(3))
+        return DerivativeBounds(gram, direct, stationary=False)
+
     def times(self, other: DerivativeBounds) -> DerivativeBounds:
         """For k1 * k2: phi = phi1 (x) phi2, derivatives by Leibniz' rule.
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from operator import add
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -241,14 +241,14 @@ class ProductBatch(KnownBatch):
     right: NodeBatch
     features: int
 
-    @staticmethod
+    @classmethod
     @np.errstate(under="ignore")
-    def of(left: NodeBatch, right: NodeBatch, features: int) -> ProductBatch:
+    def of(cls, left: NodeBatch, right: NodeBatch, features: int, **more: Any) -> Self:
         """Multiply; errors cover the roundings of the multiplications here and in `contract`."""
         sizes = tuple(leibniz(left.sizes, right.sizes, n) for n in range(3))
         errors = bilinear_errors((left.sizes, right.sizes), (left.errors, right.errors), features)
         value = left.value * right.value
-        return ProductBatch(value, sizes, errors, left, right, features)
+        return cls(value, sizes, errors, left, right, features, **more)
 
     @cached_property
     def _factors(self) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ Proofs: docs/mathematics.md, statements 2.5, 3.5, 16.5 and 16.7.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar
@@ -23,7 +24,14 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from gpcert.errors import InputError
-from gpcert.kernels.nodes.base import DerivativeBounds, Jet, LocalNode, Triple, spectral_gram
+from gpcert.kernels.nodes.base import (
+    DerivativeBounds,
+    Gram,
+    Jet,
+    LocalNode,
+    Triple,
+    spectral_gram,
+)
 from gpcert.kernels.nodes.moments import MomentTable
 from gpcert.kernels.nodes.radial_batch import RadialBatch
 from gpcert.kernels.nodes.radial_bin_tables import FINENESS, MAX_BINS, BinTables
@@ -59,8 +67,6 @@ COORDINATE = 4.0 * U
 
 LARGEST_SHIFT = 1e-8
 """Up to here the square of a coordinate's error is below the unit roundoff."""
-
-
 Accuracy = tuple[Triple, Triple]
 """`sizes` and `errors` of a `NodeBatch`."""
 
@@ -150,13 +156,17 @@ class LocalRadial(LocalNode):
             zeroth, first, second = (
                 xp.where(rho2 > 0, up(root(self.variance * part), 4), zero) for part in squares
             )
+        return DerivativeBounds(self.gram_of(moments, rho2), (zeroth, first, second), True)
+
+    def gram_of(self, moments: Sequence[PerCell], rho2: PerCell) -> Gram:
+        """The Gram bounds from even moments of the spectral variable."""
         gram = spectral_gram(moments)
-        if not math.isfinite(self.profile.at_zero[3]):
-            gram = tuple(
-                tuple(self._existing(part, max(i, j), rho2) for j, part in enumerate(row))
-                for i, row in enumerate(gram)
-            )
-        return DerivativeBounds(gram, (zeroth, first, second), True)
+        if math.isfinite(self.profile.at_zero[3]):
+            return gram
+        return tuple(
+            tuple(self._existing(part, max(i, j), rho2) for j, part in enumerate(row))
+            for i, row in enumerate(gram)
+        )
 
     def _existing(self, part: Array | None, order: int, rho2: Array) -> Array | None:
         """What vanishes by symmetry does so only if the derivatives of that order exist."""

@@ -55,6 +55,15 @@ class RadialProfile(ABC):
     """F_1(0) is above its true value by at most so many U: 64 roundings of a ratio and the 264 that
     `up` adds for 66; 0 where it is the true value within a few."""
 
+    self_similar: ClassVar[bool] = False
+    """Whether all F_n are F_0."""
+
+    @property
+    def fifth_jump(self) -> float:
+        """At least the fifth derivative of F_0 and the third of F_1 in r, where F_3(0) is infinite
+        and F_2(0) is not; else infinite (Statement 19.2)."""
+        return math.inf
+
     def shape(self, r: Reals) -> Reals:
         """F_0(r), in plain floating point."""
         raise NotImplementedError(f"{type(self).__name__}: expected `shape`, or `terms`")

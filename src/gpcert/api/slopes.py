@@ -1,0 +1,383 @@
+"""`slope_ranges`, `certify_monotone`, `lipschitz`: what the slopes of a mean can be in a region.
+
+Proofs: docs/mathematics.md, statements 19.1, 19.7 and 19.8.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from gpcert.adapters import as_posterior
+from gpcert.api.accuracy import Accuracy
+from gpcert.api.boxes import bound_boxes
+from gpcert.api.domain import domain_of
+from gpcert.api.options import QuantityRequest, SearchOptions, SearchSettings, one_of, verb
+from gpcert.api.questions import range_question
+from gpcert.api.ranges import RangeGoals
+from gpcert.api.regions import feature_number
+from gpcert.api.running import progress_line, ranges_text
+from gpcert.certificates import (
+    Interval,
+    LipschitzBound,
+    Monotonicity,
+    MonotonicityTable,
+    SlopeTable,
+    Status,
+)
+from gpcert.errors import InputError
+from gpcert.model.committee import Committee, Model
+from gpcert.model.multi_output import Outputs
+from gpcert.model.slopes import slope_model, vanishes
+from gpcert.quantities import Deviation, Mean
+from gpcert.regions import Ball, Box, Polytope, Region
+from gpcert.regions.shapes import check_norm
+from gpcert.search import Budget, GoalResult, Progress, StopReason, solve
+from gpcert.search.tolerance import Tolerance
+
+STEPS = 12
+"""Halvings of the distance at which a second point is looked for beside one with a wrong slope."""
+
+USUAL = 0.01
+"""Relative, of a Lipschitz constant, by default."""
+
+BELOW_ZERO = -5e-324
+"""The largest float below 0: a slope above it is >= 0."""
+
+
+@verb
+def slope_ranges(
+    model: Any,
+    bounds: Any,
+    features: Any = None,
+    *,
+    output: Any = None,
+    fixed: Mapping[Any, Any] | None = None,
+    tol: float | None = None,
+    rtol: float | None = None,
+    **words: Unpack[SearchOptions],
+) -> SlopeTable:
+    """The proved range of the mean's partial derivative in every feature, over a region.
+
+    Parameters
+    ----------
+    model : a `Posterior`, or a fitted model that an adapter converts. Of a classifier the slopes
+        are those of the latent mean (of a support vector machine the decision function), which
+        decides; of several outputs or classes `output` names one.
+    bounds, fixed : the region, as in `maximize`.
+    features : names or numbers of the features asked about; by default all that do not hold
+        categories. A feature that the region holds fixed has a slope there, too.
+    tol, rtol : as in `prediction_range`; by default within 0.01 standard deviations of the slope's
+        own values at the model's points.
+    budget, backend, random_state, method, variance_bound, progress : as in `prediction_range`. One
+        search answers for all features.
+
+    Kernels: squared exponential, Matern (nu >= 1.5), rational quadratic, linear, polynomial,
+    constant, and sums, products and parts of the inputs of these.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> bump = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0, 0.0]], weights=[1.0])
+    >>> slopes = gpcert.slope_ranges(bump, [(0.5, 1.0), (-0.5, 0.5)], tol=1e-3)
+    >>> slopes.signs  # falls with the first feature; of the second both signs occur
+    {0: '-', 1: '+-'}
+    """
+    start, posterior = time.perf_counter(), _of_means(as_posterior(model))
+    region = domain_of(posterior, bounds, fixed)
+    numbers = _features(posterior, features)
+    index = _output(posterior, output)
+    slopes = slope_model(posterior, _axes(posterior, numbers), index)
+    settings, accuracy = SearchSettings.read(words), Accuracy.read(tol, rtol)
+    goals = RangeGoals.of(slopes, QuantityRequest("mean"))
+    with progress_line(words.get("progress")) as line:
+        progress = Progress(start, lambda state: line.show(ranges_text(state)))
+        stop: dict[str, Any] = {"tol": accuracy.of(goals), "progress": progress}
+        result = solve(settings.problem(slopes, region, goals.quantities, **stop))
+    names, zero, rows = _names(posterior, numbers), Interval(0.0, 0.0), []
+    found = goals.records(result, region, settings)
+    for row, name, j in zip(found, names, numbers, strict=True):
+        known = {"minimum": zero, "maximum": zero} if vanishes(posterior, j, index) else {}
+        about = {"output": _label(posterior, output), "model": posterior.fingerprint} | known
+        meaning = f"slope of {_meaning(posterior, index)} in {name!r}"
+        rows.append(replace(row, quantity="slope", meaning=meaning, **about))
+    return SlopeTable(tuple(rows), result.reason is not StopReason.INTERRUPTED, names)
+
+
+@verb
+def certify_monotone(
+    model: Any,
+    bounds: Any,
+    features: Any,
+    *,
+    output: Any = None,
+    fixed: Mapping[Any, Any] | None = None,
+    **words: Unpack[SearchOptions],
+) -> MonotonicityTable:
+    """Prove or refute that the mean never falls, or never rises, as a feature grows.
+
+    Parameters
+    ----------
+    model, bounds, fixed, output : as in `slope_ranges`. The region is convex: a box, a ball or a
+        polytope. Of a classifier the latent mean is meant (of a support vector machine the decision
+        function): where it never falls, the decision never goes back from the second class.
+    features : `{"age": "+", "bmi": "-"}`: "+" asks whether the mean never falls as the feature
+        grows and the others stay, "-" whether it never rises.
+    budget, ... : as in `prediction_range`, for all features together.
+
+    A verdict that refutes has two points of the region with proved values in the wrong order.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> bump = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0, 0.0]], weights=[1.0])
+    >>> table = gpcert.certify_monotone(bump, [(0.5, 1.0), (-0.5, 0.5)], {0: "-", 1: "+"})
+    >>> [row.status.name for row in table]
+    ['ROBUST', 'NOT_ROBUST']
+    >>> first, second = table[1].values  # at growing values of feature 1
+    >>> first.lower > second.upper
+    True
+    """
+    start, posterior = time.perf_counter(), _of_means(as_posterior(model))
+    region = _convex(domain_of(posterior, bounds, fixed), "certify_monotone")
+    asked = _directions(posterior, features)
+    for name, j in zip(features, asked, strict=True):
+        if region.lower[j] == region.upper[j]:
+            raise InputError(
+                f"features: {name!r} is held fixed by the region, so that nothing can be said of "
+                "how the mean changes with it; expected a region in which it moves"
+            )
+    index = _output(posterior, output)
+    settings = SearchSettings.read(words)
+    names, rows, complete = _names(posterior, list(asked)), [], True
+    with progress_line(words.get("progress")) as line:
+        progress = Progress(time.perf_counter(), lambda state: line.show(ranges_text(state)))
+        ends = settings.budget.ends(start)
+        for done, (j, direction) in enumerate(asked.items()):
+            begun = time.perf_counter()
+            share = max(ends - begun, 1e-3) / (len(asked) - done)
+            limits = replace(settings.budget, seconds=share if math.isfinite(share) else None)
+            slopes = slope_model(posterior, _axes(posterior, [j]), index)
+            sign = 1 if direction == "+" else -1
+            when = {"tol": 0.0, "target": BELOW_ZERO, "progress": replace(progress, start=begun)}
+            each = replace(settings, budget=limits)
+            result = solve(each.problem(slopes, region, [Mean(0, sign)], **when))
+            (goal,) = result.goals
+            if vanishes(posterior, j, index):  # no rounding: it is 0
+                goal = GoalResult(0.0, 0.0, goal.point)
+            shown = _counterexample(goal, posterior, index, j, sign, region)
+            rows.append(
+                Monotonicity(
+                    status=_verdict(goal, region, shown["pair"]),
+                    feature=names[done],
+                    direction=direction,
+                    slope=Interval(goal.lower, goal.upper),
+                    point=goal.point,
+                    **shown,
+                    region=region.describe(),
+                    meaning=_meaning(posterior, index),
+                    reason=result.reason,
+                    boxes=result.boxes,
+                    seconds=result.seconds,
+                    method=settings.method.name,
+                    model=posterior.fingerprint,
+                )
+            )
+            if result.reason is StopReason.INTERRUPTED:
+                complete = done + 1 == len(asked)
+                break
+    return MonotonicityTable(tuple(rows), complete, names[: len(rows)])
+
+
+@verb
+def lipschitz(
+    model: Any,
+    bounds: Any,
+    *,
+    norm: float | str = 2,
+    of: str = "mean",
+    output: Any = None,
+    fixed: Mapping[Any, Any] | None = None,
+    tol: float | None = None,
+    rtol: float | None = None,
+    **words: Unpack[SearchOptions],
+) -> LipschitzBound:
+    """The Lipschitz constant of the mean over a region: a proved upper bound, and a proved lower
+    one, attained at a point.
+
+    Parameters
+    ----------
+    model, bounds, fixed, output : as in `slope_ranges`; the region is convex. With one output, or
+        where `output` names one, the function is that output's mean.
+    norm : of the distance between inputs, 1, 2 or "inf"; only the features that the region leaves
+        free count.
+    of : "mean", the mean or the latent mean of a classifier.
+    tol, rtol : the search ends once both ends are as near as that; by default within 1 %.
+    budget, ... : as in `prediction_range`.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> bump = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0, 0.0]], weights=[1.0])
+    >>> steepest = gpcert.lipschitz(bump, [(-2.0, 2.0), (-2.0, 2.0)])  # exp(-1/2), at distance 1
+    >>> steepest.lower <= float(np.exp(-0.5)) <= steepest.upper <= 1.01 * steepest.lower
+    True
+    """
+    start, posterior = time.perf_counter(), _of_means(as_posterior(model))
+    one_of("of", of, ("mean",))
+    region = _convex(domain_of(posterior, bounds, fixed), "lipschitz")
+    distance = check_norm(norm, "norm")
+    if distance not in {1.0, 2.0, math.inf}:
+        raise InputError(f"norm: expected 1, 2 or 'inf', got {norm!r}")
+    dual = {1.0: math.inf, 2.0: 2.0, math.inf: 1.0}[distance]
+    index, numbers = _output(posterior, output), region.free.tolist()
+    settings, accuracy = SearchSettings.read(words), Accuracy.read(tol, rtol)
+    about = {
+        "norm": distance,
+        "of": of,
+        "output": _label(posterior, output),
+        "region": region.describe(),
+        "meaning": _meaning(posterior, index),
+        "method": settings.method.name,
+        "model": posterior.fingerprint,
+    }
+    if not numbers:
+        return LipschitzBound(
+            0.0, 0.0, region.center, converged=True, reason=StopReason.CONVERGED, boxes=0,
+            seconds=time.perf_counter() - start, **about,
+        )  # fmt: skip
+    slopes = slope_model(posterior, _axes(posterior, numbers), index)
+    zeros = (0.0,) * len(numbers)
+    quantity = Deviation(zeros, zeros, dual)
+    with progress_line(words.get("progress")) as line:
+        progress = Progress(start, lambda state: line.show(ranges_text(state)))
+        within = accuracy.tolerance() if accuracy.given else Tolerance(0.0, USUAL)
+        problem = settings.problem(slopes, region, [quantity], tol=within, progress=progress)
+        result = solve(problem)
+    (goal,) = result.goals
+    return LipschitzBound(
+        lower=max(0.0 - goal.upper, 0.0),
+        upper=0.0 - goal.lower,
+        point=goal.point,
+        converged=result.reason is StopReason.CONVERGED,
+        reason=result.reason,
+        boxes=result.boxes,
+        seconds=result.seconds,
+        **about,
+    )
+
+
+def _of_means(model: Model) -> Outputs:
+    """A model whose means are functions by themselves."""
+    if isinstance(model, Committee):
+        raise InputError(
+            "model: a one-vs-rest or one-vs-one classifier has several latent functions; ask about "
+            "one of as_posterior(model).members"
+        )
+    return model
+
+
+def _output(model: Outputs, output: Any) -> int:
+    """The number of the output that a label names, by default of the only one."""
+    return range_question(model, QuantityRequest("mean")).index(output)
+
+
+def _label(model: Outputs, output: Any) -> Any:
+    question = range_question(model, QuantityRequest("mean"))
+    return question.labels[question.index(output)]
+
+
+def _meaning(model: Outputs, index: int) -> str:
+    return range_question(model, QuantityRequest("mean")).meanings[index]
+
+
+def _features(model: Outputs, features: Any) -> list[int]:
+    """Numbers of the features that are asked about."""
+    if features is None:
+        return [j for j in range(model.dim) if j not in model.levels]
+    several = not isinstance(features, str) and np.ndim(features) > 0
+    labels = list(features) if several or isinstance(features, Mapping) else [features]
+    numbers = [feature_number(model, "features", label) for label in labels]
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise InputError(f"features: expected one or several different ones, got {features!r}")
+    return numbers
+
+
+def _directions(model: Outputs, features: Any) -> dict[int, str]:
+    """The wanted direction of every feature that is asked about."""
+    if not isinstance(features, Mapping) or not features:
+        raise InputError(
+            'features: expected {feature: direction}, as in {"age": "+", "bmi": "-"}, got '
+            f"{features!r}"
+        )
+    numbers = [feature_number(model, "features", label) for label in features]
+    wrong = [each for each in features.values() if each not in ("+", "-")]
+    if wrong or len(set(numbers)) < len(numbers):
+        raise InputError(
+            f"features: expected '+' or '-' for each of different features, got {features!r}"
+        )
+    return dict(zip(numbers, features.values(), strict=True))
+
+
+def _axes(model: Outputs, numbers: Sequence[int]) -> list[np.ndarray]:
+    return [np.eye(model.dim)[j] for j in numbers]
+
+
+def _names(model: Outputs, numbers: Sequence[int]) -> tuple[Any, ...]:
+    names = model.feature_names
+    return tuple(j if names is None else names[j] for j in numbers)
+
+
+def _convex(region: Region, name: str) -> Region:
+    """A region in which the segment between two points lies."""
+    if isinstance(region, Box | Ball | Polytope):
+        return region
+    raise InputError(
+        f"region: {name} is about segments between points, so it expects a gpcert.Box, Ball or "
+        f"Polytope, got {type(region).__name__}; ask about the box around it"
+    )
+
+
+def _verdict(goal: GoalResult, region: Region, pair: np.ndarray) -> Status:
+    """A polytope may have no interior: there two points must show it (Statement 19.8)."""
+    if goal.lower >= 0:
+        return Status.ROBUST
+    refuted = goal.upper < 0 and not (isinstance(region, Polytope) and not len(pair))
+    return Status.NOT_ROBUST if refuted else Status.UNKNOWN
+
+
+def _counterexample(
+    goal: GoalResult, model: Outputs, output: int, feature: int, sign: int, region: Region
+) -> dict[str, Any]:
+    """Two points beside that of the goal, along the feature, with proved values in wrong order."""
+    nothing: dict[str, Any] = {"pair": np.empty((0, model.dim)), "values": ()}
+    if goal.upper >= 0 or goal.point is None:
+        return nothing
+    x, pairs = goal.point, []
+    for side, end in ((1.0, region.upper[feature]), (-1.0, region.lower[feature])):
+        room = abs(end - x[feature])
+        for step in room * 2.0 ** -np.arange(STEPS):
+            other = x.copy()
+            other[feature] = np.clip(x[feature] + side * step, *sorted((x[feature], end)))
+            if other[feature] != x[feature] and bool(region.contains(other[None])[0]):
+                pairs.append([x, other] if side > 0 else [other, x])
+    if not pairs:
+        return nothing
+    points = np.array(pairs).reshape(-1, model.dim)
+    limits = Budget(seconds=10.0)
+    found = bound_boxes(model, points, points, quantity="mean", budget=limits, progress=False)
+    ends = found["mean"][:, output].reshape(-1, 2, 2)  # of both points, lower and upper
+    gaps = ends[:, 0, 0] - ends[:, 1, 1] if sign > 0 else ends[:, 1, 0] - ends[:, 0, 1]
+    best = int(np.argmax(np.where(np.isfinite(gaps), gaps, -np.inf)))
+    if not gaps[best] > 0:
+        return nothing
+    values = tuple(Interval(float(low), float(high)) for low, high in ends[best])
+    return {"pair": np.array(pairs[best]), "values": values}

@@ -1,0 +1,202 @@
+"""Slopes through the verbs: ranges, monotony, Lipschitz constants."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process import kernels as sk
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import gpcert
+from gpcert.errors import InputError
+from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
+from gpcert.quantities import Slope
+
+KERNELS = [SquaredExponential([0.7, 1.5]), Matern([1.0, 2.0], 2.5), RationalQuadratic(1.0, 0.8)]
+
+
+def model_of(kernel, outputs=1, seed=0):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(12, 2))
+    return gpcert.Posterior(kernel, Z, rng.normal(size=(outputs, 12)), scale=3.0, offset=1.0)
+
+
+def differences(model, X, j, output=0, step=1e-5):
+    e = step * np.eye(model.dim)[j]
+    return ((model.mean(X + e) - model.mean(X - e)) / (2.0 * step))[:, output]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_ranges_hold_the_differences(kernel):
+    model, box = model_of(kernel, 2), gpcert.Box([-0.5, -0.3], [0.5, 0.7])
+    X = np.random.default_rng(1).uniform(box.lower, box.upper, (2000, 2))
+    X = np.concatenate([X, [box.lower, box.upper], [[-0.5, 0.7], [0.5, -0.3]]])
+    for output in (0, 1):
+        table = gpcert.slope_ranges(model, box, output=output, rtol=0.02)
+        assert table.converged
+        assert table.labels == (0, 1)
+        for j, row in enumerate(table):
+            slopes = differences(model, X, j, output)
+            assert row.minimum.lower - 1e-6 <= slopes.min() <= row.minimum.upper + 0.1
+            assert row.maximum.lower - 0.1 <= slopes.max() <= row.maximum.upper + 1e-6
+            at = differences(model, row.argmin[None], j, output)[0]
+            assert at == pytest.approx(row.minimum.upper, abs=1e-4)
+
+
+def test_the_same_slopes_by_every_verb():
+    model, box = model_of(KERNELS[0]), gpcert.Box([-0.5, -0.3], [0.5, 0.7])
+    row = gpcert.slope_ranges(model, box, [1], tol=1e-3)[0]
+    found = gpcert.prediction_range(model, box, quantity=Slope(1), tol=1e-3)
+    assert (found.minimum, found.maximum) == (row.minimum, row.maximum)
+    assert found.quantity == "slope"
+    assert "slope of the mean" in found.meaning
+    best = gpcert.maximize(model, box, quantity=Slope(1), tol=1e-3)
+    assert best.value <= row.maximum.upper
+    assert best.bound >= row.maximum.lower
+    ends = gpcert.bound_boxes(model, box.lower[None], box.upper[None], quantity=Slope(1), tol=1e-3)
+    assert ends["Slope"][0, 0] == pytest.approx([row.minimum.lower, row.maximum.upper], abs=2e-3)
+    level = row.minimum.lower - 1.0
+    verdict = gpcert.certify(model, box.center, region=box, quantity=Slope(1), threshold=level)
+    assert verdict.status == "ROBUST"
+    along = gpcert.prediction_range(model, box, quantity=Slope(direction=(0.0, -2.0)), tol=1e-3)
+    assert along.minimum.lower == pytest.approx(-2.0 * row.maximum.upper, abs=4e-3)
+
+
+def test_monotone_proved_and_refuted_by_two_points():
+    model = gpcert.Posterior(SquaredExponential([1.0, 1.0]), [[0.0, 0.0]], [1.0])
+    table = gpcert.certify_monotone(model, [(0.1, 1.0), (-0.5, 0.5)], {0: "-", 1: "-"})
+    first, second = table
+    assert (first.status, second.status) == ("ROBUST", "NOT_ROBUST")
+    assert table.status == "NOT_ROBUST"
+    low, high = second.pair
+    assert np.array_equal(low[:1], high[:1])
+    assert low[1] < high[1]
+    assert second.values[0].upper < second.values[1].lower  # it rises
+    for point, value in zip(second.pair, second.values, strict=True):
+        assert value.lower - 1e-12 <= model.mean(point[None])[0, 0] <= value.upper + 1e-12
+    with pytest.raises(InputError, match="truth value"):
+        bool(first)
+
+
+def test_a_feature_that_does_not_matter_is_monotone_both_ways():
+    model = gpcert.Posterior(
+        gpcert.kernels.ActiveDimensions(SquaredExponential(1.0), (0,)), [[0.0, 0.0]], [1.0]
+    )
+    for sign in "+-":
+        assert gpcert.certify_monotone(model, [(0.0, 1.0)] * 2, {1: sign}).status == "ROBUST"
+    assert gpcert.slope_ranges(model, [(0.1, 1.0)] * 2).signs == {0: "-", 1: "0"}
+
+
+def test_monotone_on_a_mixture_needs_two_points():
+    """On x + y = 1 no segment goes along a feature: a wrong slope alone refutes nothing."""
+    model = gpcert.Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0])
+    line = gpcert.Polytope(([0.2, 0.2], [0.8, 0.8]), ({0: 1.0, 1: 1.0}, "==", 1.0))
+    assert gpcert.certify_monotone(model, line, {0: "+"})[0].status == "UNKNOWN"
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("norm", [1, 2, "inf"])
+def test_lipschitz_bounds_difference_quotients(kernel, norm):
+    model, box = model_of(kernel), gpcert.Box([-0.5, -0.3], [0.5, 0.7])
+    bound = gpcert.lipschitz(model, box, norm=norm)
+    assert bound.converged
+    assert bound.upper <= 1.0101 * bound.lower
+    rng = np.random.default_rng(2)
+    X, Y = rng.uniform(box.lower, box.upper, (2, 20000, 2))
+    change = np.abs(model.mean(X) - model.mean(Y))[:, 0]
+    quotients = change / np.linalg.norm(X - Y, ord=float(norm), axis=1)
+    assert quotients.max() <= bound.upper
+    near = bound.point + 1e-6 * rng.normal(size=(2000, 2))
+    change = np.abs(model.mean(near) - model.mean(bound.point[None]))[:, 0]
+    steepest = change / np.linalg.norm(near - bound.point, ord=float(norm), axis=1)
+    assert steepest.max() >= 0.98 * bound.lower
+
+
+def test_only_free_features_count():
+    model = model_of(KERNELS[0])
+    held = gpcert.lipschitz(model, [(-0.5, 0.5), 0.2], rtol=1e-3)
+    row = gpcert.slope_ranges(model, [(-0.5, 0.5), 0.2], [0], rtol=1e-3)[0]
+    largest = max(row.maximum.upper, -row.minimum.lower)
+    assert held.upper == pytest.approx(largest, rel=3e-3)
+    assert gpcert.lipschitz(model, [0.1, 0.2]).upper == 0.0
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 3)) * [1.0, 100.0, 0.01] + [5.0, 0.0, 1.0]
+    return X, X[:, 0] + 0.01 * X[:, 1] + np.sin(100.0 * X[:, 2])
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_pipelines_in_the_units_of_the_user(table, linear):
+    X, y = table
+    process = GaussianProcessRegressor(sk.RBF(2.0) + sk.WhiteKernel(0.1), optimizer=None)
+    steps = [StandardScaler(), *([PCA(3)] if linear else []), process]
+    pipe = make_pipeline(*steps).fit(X, y)
+    half = 0.1 * X.std(axis=0)
+    box = gpcert.Box(X[0] - half, X[0] + half)
+    slopes = gpcert.slope_ranges(pipe, box)
+    points = np.random.default_rng(0).uniform(box.lower, box.upper, (200, 3))
+    for j, row in enumerate(slopes):
+        e = 1e-5 * X.std(axis=0)[j] * np.eye(3)[j]
+        real = (pipe.predict(points + e) - pipe.predict(points - e)) / (2.0 * e[j])
+        slack = 1e-6 * np.abs(real).max()
+        assert row.minimum.lower <= real.min() + slack
+        assert real.max() <= row.maximum.upper + slack
+
+
+def test_classifiers_by_their_latent_means(table):
+    X, y = table
+    for inner in (GaussianProcessClassifier(sk.RBF(2.0), optimizer=None), SVC(gamma=0.3)):
+        pipe = make_pipeline(StandardScaler(), inner).fit(X, y > np.median(y))
+        half = 0.05 * X.std(axis=0)
+        slopes = gpcert.slope_ranges(pipe, gpcert.Box(X[0] - half, X[0] + half))
+        assert slopes.converged
+
+
+def test_what_has_no_slopes_is_refused_by_name():
+    box = [(0.0, 1.0)] * 2
+    rough = gpcert.Posterior(Matern(1.0, 0.5), [[0.0, 0.0]], [1.0])
+    with pytest.raises(InputError, match="no derivative"):
+        gpcert.slope_ranges(rough, box)
+    model = model_of(KERNELS[0], 2)
+    slopes = gpcert.model.slopes.slope_of(model, np.array([1.0, 0.0]))
+    with pytest.raises(InputError, match="variance"):
+        gpcert.prediction_range(slopes, gpcert.Box([0.0] * 2, [1.0] * 2), quantity="variance")
+    region = gpcert.Discrete(gpcert.Box([0.0] * 2, [2.0] * 2), integers=[0])
+    with pytest.raises(InputError, match="Box, Ball or Polytope"):
+        gpcert.lipschitz(model, region)
+    with pytest.raises(InputError, match="held fixed"):
+        gpcert.certify_monotone(model, [0.5, (0.0, 1.0)], {0: "+"})
+    with pytest.raises(InputError, match=r"'\+' or '-'"):
+        gpcert.certify_monotone(model, box, {0: "up"})
+    with pytest.raises(InputError, match="different ones"):
+        gpcert.slope_ranges(model, box, [0, 0])
+    with pytest.raises(InputError, match="1, 2 or 'inf'"):
+        gpcert.lipschitz(model, box, norm=3)
+    with pytest.raises(InputError, match="either a feature"):
+        Slope()
+
+
+def test_a_trend_is_part_of_the_slope():
+    model = replace(model_of(KERNELS[0]), slope=[0.5, -2.0], scale=2.0)
+    row = gpcert.slope_ranges(model, gpcert.Box([5e3] * 2, [6e3] * 2), [1])[0]  # far from all data
+    assert row.minimum.lower <= -4.0 <= row.maximum.upper
+    assert row.maximum.upper - row.minimum.lower < 1e-6
+    odd = replace(model_of(KERNELS[0]), slope=[0.1, -2.0], scale=0.3)
+    with pytest.raises(InputError, match="linear trend"):
+        gpcert.slope_ranges(odd, gpcert.Box([0.0] * 2, [1.0] * 2))
+
+
+def test_budgets_end_in_valid_bounds():
+    model, box = model_of(KERNELS[1]), gpcert.Box([-2.0] * 2, [2.0] * 2)
+    short = gpcert.lipschitz(model, box, budget=gpcert.Budget(boxes=1))
+    long = gpcert.lipschitz(model, box)
+    assert not short.converged
+    assert short.lower <= long.upper
+    assert short.upper >= long.lower
