@@ -22,7 +22,7 @@ GPFLOW_NUMPY := "numpy>=2.1,<2.3"
 JAX_VENV := .venv-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage test-slow lint format types imports torch libraries test-gpflow test-jax browser check mutants mutants-tenth hunt bench clean
+.PHONY: help setup demo docs test coverage test-slow lint format types imports torch libraries test-gpflow test-jax browser check mutants mutants-tenth hunt bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,11 @@ demo: setup ## certify two small models; tables, a picture and JSON in demo_outp
 test: setup ## tests and doctests, each kind in few variants
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" \
 	  $(if $(TESTED),-p tests.tested --tested=$(TESTED))
+
+docs: setup ## the documentation site in build/docs, its tutorials run; links and pages are tested
+	$(BIN)/python -c "import sphinx_gallery, latex2mathml" 2>/dev/null || $(BIN)/python -m pip install --quiet --group docs
+	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m sphinx -b html -q -W --keep-going docs build/docs
+	GPCERT_SITE=build/docs $(BIN)/python -m pytest -q tests/docs/test_built_site.py tests/docs/test_pages.py
 
 coverage: setup ## the same, and which lines they reach
 	$(BIN)/python -m pytest -n 2 -m "not slow" --cov=gpcert --cov-report=term:skip-covered
@@ -89,7 +94,7 @@ test-jax: ## tests of the GPJax and tinygp adapters, in an environment with JAX
 	  tests/adapters/test_examples.py
 
 check: export GPCERT_EXPECT = $(EXPECTED)
-check: libraries browser lint types imports mutants-tenth test ## lint, types, contracts, a tenth of the mutants, tests with more libraries
+check: libraries browser docs lint types imports mutants-tenth test ## the site, lint, types, contracts, a tenth of the mutants, tests with more libraries
 
 mutants-tenth: setup ## a seeded tenth of the mutants, another after every change of src
 	$(BIN)/python tools/mutants.py --tenth --no-baseline --jobs 2
@@ -104,6 +109,6 @@ bench: setup ## benchmarks; options in BENCH="--data FOLDER ..."
 	$(BIN)/python benchmarks/engine.py $(BENCH)
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(GPFLOW_VENV) $(JAX_VENV) demo_output dist build .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(GPFLOW_VENV) $(JAX_VENV) demo_output dist build docs/generated .pytest_cache .ruff_cache .hypothesis .coverage
 	rm -rf .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -29,6 +29,7 @@ EXPLAIN = "pip install 'gpcert[explain]'"
 OPTIONAL = {
     "torch": "make torch",
     "chromium": "make browser",
+    "latex2mathml": "make docs",
     "distributed": "make setup",
     "shap": EXPLAIN,
     "lime": EXPLAIN,

@@ -82,19 +82,3 @@ def test_its_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
         if "://" not in target:
             assert ((ROOT / page).parent / target).exists(), target
-
-
-def test_the_page_of_options_runs():
-    text = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
-            exec(compile(block, "docs/options.md", "exec"), {})
-
-
-@pytest.mark.parametrize("page", ["boxes", "optimum", "slopes"])
-def test_the_first_example_of_a_page_runs(page, capsys):
-    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    block = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
-    exec(compile(block, f"docs/{page}.md", "exec"), {"__name__": page})
-    capsys.readouterr()

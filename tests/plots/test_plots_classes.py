@@ -1,7 +1,6 @@
 """Pictures of several classes: colours by class, what is refused, and the page that shows them."""
 
 import importlib.util
-import re
 import struct
 from pathlib import Path
 
@@ -170,14 +169,3 @@ def test_the_script_draws_what_the_page_says():
     assert titles == ["A: class a proved", "B: class b proved", "C: class b refuted"]
     bars = [patch.get_bbox() for patch in figure.axes[2].patches[:3]]
     assert bars[0].x1 > bars[1].x0  # ranges overlap in B
-
-
-@pytest.mark.slow
-def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # they write a file
-    page = (DOCS / "multiclass.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert blocks
-    known = {}
-    for block in blocks:
-        exec(compile(block, "docs/multiclass.md", "exec"), known)

@@ -3,7 +3,7 @@
 import pytest
 
 from gpcert.study.report import write_report
-from tests.study.report.headless_browser import browser_program, opened_browser
+from tests.headless_browser import browser_program, opened_browser
 from tests.study.report.report_cases import write_results
 
 WIDE, PHONE = 1280, 375

@@ -59,7 +59,7 @@ class Page:
             raise RuntimeError(f"{method}: {answer['error']}")
         return answer["result"]
 
-    def open(self, path: Path, *, width: int, height: int, scheme: str) -> None:
+    def open(self, path: Path, *, width: int, height: int, scheme: str, query: str = "") -> None:
         """A file, as a screen of this width in light or dark shows it."""
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.ask("Emulation.setEmulatedMedia", features=[feature])
@@ -71,7 +71,7 @@ class Page:
             mobile=width < 600,
         )
         self.events.clear()
-        self.ask("Page.navigate", url=path.absolute().as_uri())
+        self.ask("Page.navigate", url=path.absolute().as_uri() + query)
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._message())
 
