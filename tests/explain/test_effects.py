@@ -225,7 +225,9 @@ def test_rows_of_a_data_frame_keep_their_labels(binary):
     assert np.array_equal(found.lower, plain.lower)
     assert list(found.to_frame()["point"].unique()) == ["Ann", "Bob"]
     row = explain.effects(named, frame.iloc[1], 0.1)
-    np.testing.assert_allclose(row.lower[0], plain.lower[1], rtol=1e-9)  # another batch
+    # another batch: the products differ in their last digits, and small effects lose some
+    rounding = 1e-9 * np.abs(plain.lower[1]).max()
+    np.testing.assert_allclose(row.lower[0], plain.lower[1], rtol=1e-9, atol=rounding)
 
 
 def test_other_units_have_the_same_effects():
