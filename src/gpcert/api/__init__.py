@@ -2,6 +2,7 @@
 
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.certify import certify
+from gpcert.api.checkpoints import resume
 from gpcert.api.many import certified_radius_many, certify_many, prediction_range_many
 from gpcert.api.optimum import maximize, minimize, recommend, regret_bound
 from gpcert.api.radius import certified_radius
@@ -23,5 +24,6 @@ __all__ = [
     "prediction_ranges",
     "recommend",
     "regret_bound",
+    "resume",
     "slope_ranges",
 ]
