@@ -2,6 +2,7 @@
 
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.certify import certify
+from gpcert.api.level_sets import level_set
 from gpcert.api.many import certified_radius_many, certify_many, prediction_range_many
 from gpcert.api.optimum import maximize, minimize, recommend, regret_bound
 from gpcert.api.radius import certified_radius
@@ -15,6 +16,7 @@ __all__ = [
     "certify_monotone",
     "certified_radius",
     "certified_radius_many",
+    "level_set",
     "lipschitz",
     "maximize",
     "minimize",
