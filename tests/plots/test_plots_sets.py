@@ -29,7 +29,7 @@ def test_a_section_has_the_states_of_its_points(ax, ball):
     assert image[0, 0] == 1
     assert image.shape == (400, 400)
     radius = np.sqrt(np.mean(image == 0) * 16 / np.pi)
-    assert radius == pytest.approx(np.sqrt(1 - 0.09), rel=0.05)
+    assert 0.85 < radius < np.sqrt(1 - 0.09) + 0.01  # what is proved is inside the ball
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("feature 0", "feature 2")
 
 
