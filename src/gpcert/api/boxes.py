@@ -70,8 +70,9 @@ def bound_boxes(
     quantity : "mean", "std", "variance", "lcb", "ucb", "band" or "probability", or any
         `gpcert.quantities.Quantity`, which the answer names by its class; or several of them.
     beta : how many standard deviations bounds and band reach; see `prediction_range`.
-    affine : also find, for every box, an affine function that the mean, std or variance is proved
-        to lie above in the whole box, and one that it lies below: `BoxBounds.affine`.
+    affine : also find, for every box, an affine function that the mean, std, variance or confidence
+        bound is proved to lie above in the whole box, and one that it lies below:
+        `BoxBounds.affine`.
     tol, rtol : without them every box is bounded once, which is tight on small boxes; with one or
         both, boxes are split until every end is known as well as `prediction_range` says of them.
     budget : seconds or a `Budget` for the whole call (its `boxes` and `memory` with `tol` or `rtol`

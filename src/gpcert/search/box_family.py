@@ -138,7 +138,8 @@ class BoxFamily:
         if tol is None:
             return self.bounded_once(low, high)
         places, stop = ManyBoxes(low, high, low, high), WithinTolerance(tol)
-        found = solve_batch(BatchProblem(self, self.goals, places, stop, budget=budget))
+        asked = BatchProblem(self, self.goals, places, stop, budget=budget, model=self.model)
+        found = solve_batch(asked)
         reached = min(found.boxes, len(low))  # all are bounded once, in order, before any again
         met = ~np.any(found.lower < tol.needed(found.upper), axis=1)
         refined = Bounded(found.lower, None, reached, found.boxes, found.reason, met)
@@ -274,6 +275,7 @@ def one_box_each(family: BoxFamily, regions: Sequence[Region], stop: StoppingRul
             local_search=Jumps(places, functions, free, centers),
             split=False,
             budget=Budget(seconds=None, memory=None),
+            model=family.model,
         )
     )
     stop_if_interrupted(found.reason)

@@ -289,6 +289,10 @@ class State:
     """How often it has been looked at what rounding alone leaves."""
     next_look: int = 0
     """Number of boxes after which the next look is due."""
+    rest: int = 0
+    """How many boxes, in front, have not been bounded in this pass over the first boxes."""
+    passed: int = 0
+    """Passes over the first boxes that are done."""
 
     @staticmethod
     def start(
@@ -309,4 +313,5 @@ class State:
             Portfolio(),
             dict(np.random.default_rng(random_state).bit_generator.state),
             shrink,
+            rest=Q,
         )
