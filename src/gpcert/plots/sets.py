@@ -10,7 +10,7 @@ import numpy as np
 from gpcert.certificates.level_sets import LevelSet
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import finite_array
-from gpcert.plots.axes import axes_or_current, legend_above
+from gpcert.plots.axes import axes_or_new, legend_above
 from gpcert.plots.style import ACCENT, CLASS_PALETTE, DARK
 from gpcert.regions import Region
 from gpcert.utils.optional_imports import Axes, optional
@@ -38,7 +38,7 @@ def plot_level_set(
     which to which it is proved to be. `box` is a region drawn over it, `edges` draws the cells of
     a set of two features.
     """
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     names, free = level.feature_names, level.free.tolist()
     chosen = [_number(names, each, free) for each in (free[:2] if features is None else features)]
     if not chosen or len(chosen) > 2 or len(set(chosen)) < len(chosen):
