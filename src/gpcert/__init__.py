@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from gpcert.api import certify as certify
     from gpcert.api import certify_many as certify_many
     from gpcert.api import certify_monotone as certify_monotone
+    from gpcert.api import failure_probability as failure_probability
     from gpcert.api import lipschitz as lipschitz
     from gpcert.api import maximize as maximize
     from gpcert.api import minimize as minimize
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from gpcert.certificates import BoxBounds as BoxBounds
     from gpcert.certificates import Certificate as Certificate
     from gpcert.certificates import CertificateTable as CertificateTable
+    from gpcert.certificates import FailureProbability as FailureProbability
     from gpcert.certificates import Interval as Interval
     from gpcert.certificates import LipschitzBound as LipschitzBound
     from gpcert.certificates import Monotonicity as Monotonicity
@@ -100,7 +102,8 @@ _PUBLIC = {
     "gpcert.api": (
         "certify certify_many certified_radius certified_radius_many prediction_range "
         "prediction_range_many prediction_ranges bound_boxes "
-        "maximize minimize regret_bound recommend slope_ranges certify_monotone lipschitz"
+        "maximize minimize regret_bound recommend slope_ranges certify_monotone lipschitz "
+        "failure_probability"
     ),
     "gpcert.analyses": (
         "attack predict_gradient safety_curve robustness certified_accuracy worst_case "
@@ -115,7 +118,7 @@ _PUBLIC = {
     "gpcert.certificates": (
         "load Status Certificate CertificateTable PredictionRange Interval Radius RangeTable "
         "RadiusTable BoxBounds Optimum RegretBound SlopeTable Monotonicity MonotonicityTable "
-        "LipschitzBound"
+        "LipschitzBound FailureProbability"
     ),
     "gpcert.errors": (
         "GPCertError InputError UnknownArgumentError UnsupportedModelError MissingExtraError "

@@ -4,6 +4,7 @@ from gpcert.api.boxes import bound_boxes
 from gpcert.api.certify import certify
 from gpcert.api.many import certified_radius_many, certify_many, prediction_range_many
 from gpcert.api.optimum import maximize, minimize, recommend, regret_bound
+from gpcert.api.probability import failure_probability
 from gpcert.api.radius import certified_radius
 from gpcert.api.ranges import prediction_range, prediction_ranges
 from gpcert.api.slopes import certify_monotone, lipschitz, slope_ranges
@@ -15,6 +16,7 @@ __all__ = [
     "certify_monotone",
     "certified_radius",
     "certified_radius_many",
+    "failure_probability",
     "lipschitz",
     "maximize",
     "minimize",

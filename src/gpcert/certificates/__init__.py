@@ -3,6 +3,7 @@
 from gpcert.certificates.boxes import BoxBounds
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.optimum import Optimum, RegretBound
+from gpcert.certificates.probability import FailureProbability
 from gpcert.certificates.record import (
     Certificate,
     CertificateTable,
@@ -23,6 +24,7 @@ __all__ = [
     "BoxBounds",
     "Certificate",
     "CertificateTable",
+    "FailureProbability",
     "Interval",
     "LipschitzBound",
     "Monotonicity",
