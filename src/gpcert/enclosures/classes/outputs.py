@@ -40,7 +40,7 @@ class LatentOutputs:
         """The cells in the coordinates of all enclosures."""
         if self.together:
             return self.evaluation.expansion.geometry
-        return self.once("geometry", lambda: plain_geometry(self.cells))
+        return self.once("geometry", self.evaluation.shared_geometry)
 
     def mean(self, output: int) -> MeanEnclosure:
         """Enclosures of g_j and -g_j."""

@@ -258,7 +258,7 @@ def _joint_sum(
     evaluation: Evaluation, terms: Sequence[tuple[Probability, int, Array]]
 ) -> Minimum | None:
     """The bound by one quadratic model; None for likelihoods whose curvature is not known."""
-    geometry = evaluation.once("geometry", lambda: plain_geometry(evaluation.cells))
+    geometry = evaluation.once("geometry", evaluation.shared_geometry)
     models = []
     for part, sign, size in terms:
         if not isinstance(part.likelihood, SmoothedLink):

@@ -31,7 +31,7 @@ def least_sum(evaluation: Evaluation, weights: Sequence[PerCell]) -> Minimum:
 
     In unit form `w_k factor_k` rounds once, which meets `mu_k - shift_k`.
     """
-    geometry: ScaledCells = evaluation.once("geometry", lambda: plain_geometry(evaluation.cells))
+    geometry: ScaledCells = evaluation.once("geometry", evaluation.shared_geometry)
     xp = namespace(weights[0])
     models, constant, lost = [], xp.zeros_like(weights[0]), xp.zeros_like(weights[0])
     for output, w in enumerate(weights):
