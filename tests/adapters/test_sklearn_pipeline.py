@@ -131,12 +131,6 @@ def test_other_transformers_are_refused_by_name(step):
         as_posterior(model)
 
 
-def test_clipping_is_refused():
-    model = make_pipeline(MinMaxScaler(clip=True), regressor()).fit(X, y)
-    with pytest.raises(UnsupportedModelError, match=r"MinMaxScaler\(clip=True\)"):
-        as_posterior(model)
-
-
 def test_unfitted_pipeline_is_refused():
     with pytest.raises(InputError, match="expected a fitted StandardScaler"):
         as_posterior(make_pipeline(StandardScaler(), regressor()))

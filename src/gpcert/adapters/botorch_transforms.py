@@ -41,9 +41,7 @@ def outcome(transform: Any, m: int, task: Any = None) -> Outcome:
     return _chain(transform, m, outcomes.ChainedOutcomeTransform, read)
 
 
-def _chain(
-    transform: Any, count: int, chained: type, read: Callable[[Any, int], AnyMap]
-) -> Any:
+def _chain(transform: Any, count: int, chained: type, read: Callable[[Any, int], AnyMap]) -> Any:
     """One after the other of a chain."""
     if transform is None:
         return FeatureMap.select(count)

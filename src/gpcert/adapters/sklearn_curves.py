@@ -77,9 +77,9 @@ def function_curve(what: str, function: Any, options: Any) -> Curve:
     known = FUNCTIONS.get(function) if isinstance(function, np.ufunc) else None
     if known is None or options:
         raise UnsupportedModelError(
-            f"{what}: a function of the user's own cannot be bounded, got {function!r}; give one "
-            f"of {NAMES} as it is, or a gpcert.functions.Curve, which can be called like it; or "
-            "apply the function to the data first"
+            f"{what}: FunctionTransformer is not supported with {function!r}, whose values cannot "
+            f"be bounded here; give one of {NAMES} as it is, or a gpcert.functions.Curve, which "
+            "can be called like it; or apply the function to the data first"
         )
     return Curve(known)
 
@@ -99,24 +99,25 @@ def _scaler(step: PowerTransformer, j: int) -> Affine:
 
 
 def _quantile(step: QuantileTransformer, j: int) -> Curve:
-    x = finite_array("quantiles_", step.quantiles_[:, j])
+    x = finite_array("quantiles_", np.asarray(step.quantiles_)[:, j])
     y = finite_array("references_", step.references_)
     normal = step.output_distribution == "normal"
-    if normal:  # the ends begin a little inside
-        low, high = x[0] + THRESHOLD, x[-1] - THRESHOLD
-    else:  # the ends are the ends, whatever jumps are there
-        low, high = np.nextafter(x[0], np.inf), np.nextafter(x[-1], -np.inf)
+    inside = THRESHOLD if normal else 0.0  # the ends begin a little inside
+    low, high = float(x[0] + inside), float(x[-1] - inside)
     if not low < high:
         raise UnsupportedModelError(
             f"QuantileTransformer: expected a column with different values, got quantiles from "
             f"{x[0]:g} to {x[-1]:g} in column {j}; leave the column out"
         )
-    inner = (x > low) & (x < high)
-    plain = Piecewise(tuple(x.tolist()), tuple(y.tolist()))
-    at = plain.value(np.array([low, high]))
-    knots = np.concatenate([[low, low], x[inner], [high, high]])
-    values = np.concatenate([[0.0], at[:1], y[inner], at[1:], [1.0]])
-    curve = Curve((Piecewise(tuple(knots.tolist()), tuple(values.tolist())),))
+    places, first, count = np.unique(x, return_index=True, return_counts=True)
+    sides = np.stack([y[first], y[first + count - 1]], axis=1)
+    plain = Piecewise(tuple(np.repeat(places, 2).tolist()), tuple(sides.ravel().tolist()))
+    inner = (places > low) & (places < high)
+    at_ends = plain.value(np.array([low, high])) if normal else (sides[0, 1], sides[-1, 0])
+    after, before = map(float, at_ends)
+    knots = [low, low, low, *np.repeat(places[inner], 2).tolist(), high, high, high]
+    values = [0.0, 0.0, after, *sides[inner].ravel().tolist(), before, 1.0, 1.0]
+    curve = Curve((Piecewise(tuple(knots), tuple(values)),))
     return curve.then(NormalQuantile(LIMIT)) if normal else curve
 
 
@@ -128,7 +129,7 @@ def target_curve(transformer: Any) -> Curve | None:
     if type(transformer) is PowerTransformer:
         return _power_inverse(transformer)
     if type(transformer) is QuantileTransformer and transformer.output_distribution == "uniform":
-        x = finite_array("quantiles_", transformer.quantiles_[:, 0])
+        x = finite_array("quantiles_", np.asarray(transformer.quantiles_)[:, 0])
         y = finite_array("references_", transformer.references_)
         return Curve((Piecewise(tuple(y.tolist()), tuple(x.tolist())),))
     return None

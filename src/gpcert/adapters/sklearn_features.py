@@ -37,7 +37,6 @@ from gpcert.adapters.sklearn_curves import CURVED, NAMES, input_curves
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.functions import Clip, Curve
 from gpcert.kernels import ActiveDimensions, Kernel
-from gpcert.model.committee import Model
 from gpcert.model.multi_output import ModelCollection
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import finite_array
@@ -292,7 +291,8 @@ def _scaled(name: str, step: Any, inputs: int) -> AnyMap:
     if not getattr(step, "clip", False):
         return scaled
     low, high = getattr(step, "feature_range", (-1.0, 1.0))
-    return joined(scaled, of_curves(dict.fromkeys(range(inputs), Curve((Clip(low, high),))), inputs))
+    clipped = Curve((Clip(float(low), float(high)),))
+    return joined(scaled, of_curves(dict.fromkeys(range(inputs), clipped), inputs))
 
 
 def of_curves(curves: Mapping[int, Curve], inputs: int) -> LinearMap:

@@ -119,9 +119,7 @@ class _PosteriorLatent:
         with np.errstate(over="ignore", invalid="ignore"):
             factor = 2.0 * (scale * (scale * by_variance))
             weights = weights - self.explained.weights(factor)
-            through_kernel = through_features(
-                posterior, self.X, self.product(weights) + slopes
-            )
+            through_kernel = through_features(posterior, self.X, self.product(weights) + slopes)
             # k(x, x): both arguments change, equally by symmetry
             return (
                 through_kernel + diagonal_gradient(posterior, self.X) * factor.sum(axis=1)[:, None]

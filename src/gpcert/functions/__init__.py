@@ -83,7 +83,7 @@ FUNCTIONS: Registry[type[Increasing]] = Registry(
 
 def curve_from_config(config: Any) -> Curve:
     """Rebuild a curve from what its `config()` returned."""
-    pairs = config if isinstance(config, list) else [None]
+    pairs: list[Any] = config if isinstance(config, list) else [None]
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         raise InputError(f"curve: expected a list of [name, parameters], got {config!r}")
 

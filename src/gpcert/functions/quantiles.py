@@ -26,10 +26,11 @@ STEPS = 2.0 ** np.arange(-46, 4, 3)
 
 @dataclass(frozen=True)
 class Piecewise(Increasing):
-    """Linear between the knots (x_i, y_i), both nondecreasing, constant outside. At equal x_i it
-    jumps, and is there the middle of the jump.
+    """Linear between the knots (x_i, y_i), both nondecreasing, constant outside. At two equal x_i
+    it jumps, and is there the middle of the jump; at three it is there the second y_i.
 
-    >>> Piecewise((0.0, 1.0, 1.0, 2.0), (0.0, 1.0, 3.0, 3.0)).value(np.array([0.5, 1.0, 9.0])).tolist()
+    >>> steps = Piecewise((0.0, 1.0, 1.0, 2.0), (0.0, 1.0, 3.0, 3.0))
+    >>> steps.value(np.array([0.5, 1.0, 9.0])).tolist()
     [0.5, 2.0, 3.0]
     """
 
@@ -45,6 +46,8 @@ class Piecewise(Increasing):
                 "Piecewise: expected knots x and values y of one length, neither decreasing, got "
                 f"{len(x)} and {len(y)} numbers"
             )
+        if np.any(x[3:] == x[:-3]):
+            raise InputError("Piecewise: expected at most three knots at one place, got more")
         object.__setattr__(self, "x", tuple(x.tolist()))
         object.__setattr__(self, "y", tuple(y.tolist()))
 
@@ -61,7 +64,9 @@ class Piecewise(Increasing):
         return np.where(run > 0, rise / np.where(run > 0, run, 1.0), 0.0)
 
     def inverse(self, y: np.ndarray) -> np.ndarray:
-        return np.interp(y, self._knots[1], self._knots[0])
+        x = np.interp(y, self._knots[1], self._knots[0])
+        beside = 1e-9 * (self.x[-1] - self.x[0])  # the ends may be those of jumps
+        return np.where(y <= self.y[0], x - beside, np.where(y >= self.y[-1], x + beside, x))
 
     def ends(self, low: Array, high: Array) -> tuple[Array, Array]:
         """The linear part by the size of its terms, within the ends of its piece."""
@@ -91,8 +96,17 @@ class Piecewise(Increasing):
             i, j = (after - 1).clip(0, last), after.clip(0, last)
             start, rise, run = ky[i], ky[j] - ky[i], kx[j] - kx[i]
             part = xp.where(run > 0, (x - kx[i]) / xp.where(run > 0, run, run + 1.0), 0.0 * x)
-            sides.append((start + part.clip(0.0, 1.0) * rise, start, rise, run))
-        return sides
+            sides.append((start + part.clip(0.0, 1.0) * rise, start, rise, run, after))
+        before = sides[0][4]
+        told, zero = sides[1][4] - before == 3, 0.0 * x
+        here = ky[(before + 1).clip(0, last)]
+        return [
+            tuple(
+                xp.where(told, own, part)
+                for own, part in zip((here, here, zero, zero), each[:4], strict=True)
+            )
+            for each in sides
+        ]
 
 
 @dataclass(frozen=True)
@@ -114,17 +128,22 @@ class NormalQuantile(Increasing):
 
     def value(self, x: Reals) -> Reals:
         xp = namespace(x)
-        inverse = xp.special.ndtri if array_api_compat.is_torch_array(x) else special.ndtri
-        tail = xp.minimum(x, 1.0 - x)  # 1 - x is exact from 1/2 on
-        z = inverse(tail).clip(-self.limit, 0.0)
+        z = self._of_tail(xp.minimum(x, 1.0 - x))  # 1 - x is exact from 1/2 on
         return xp.where(x > 0.5, -z, z)
+
+    def _of_tail(self, p: Reals) -> Reals:
+        """The quantile of p <= 1/2."""
+        xp = namespace(p)
+        inverse = xp.special.ndtri if array_api_compat.is_torch_array(p) else special.ndtri
+        return inverse(p).clip(-self.limit, 0.0)
 
     def slope(self, x: np.ndarray) -> np.ndarray:
         z = self.value(x)
         return np.where(np.abs(z) < self.limit, 1.0 / normal_pdf(z), 0.0)
 
     def inverse(self, y: np.ndarray) -> np.ndarray:
-        return special.ndtr(y)
+        clipped = np.abs(y) >= (1.0 - 1e-9) * self.limit
+        return np.where(clipped, (y > 0).astype(np.float64), special.ndtr(y))
 
     def ends(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Statement 18.4: what certified values of Phi show, at the first distance that does."""
@@ -135,7 +154,8 @@ class NormalQuantile(Increasing):
         is exact. z is one if `Phi(z) >= p`, or if `Phi(-z) <= rest`.
         """
         xp = namespace(p)
-        z, best = self.value(p), xp.full_like(p, self.limit)
+        z, best = self._of_tail(xp.where(rest < 0.5, rest, p)), xp.full_like(p, self.limit)
+        z = xp.where(rest < 0.5, -z, z)
         for step in STEPS[::-1]:
             tried = z + float(step)
             held = xp.where(

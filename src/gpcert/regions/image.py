@@ -267,7 +267,6 @@ class LinearMap:
             first += len(codes)
         return X
 
-
     def uncurved(self, Y: np.ndarray) -> Annotated[np.ndarray, "n d"]:
         """Inputs about which T is Y (n, d), in place; where to look."""
         for j, curve in self.curves.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.lower_model import QuadraticLowerModel, plain_geometry
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.mean import MeanEnclosure, Units
 from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure

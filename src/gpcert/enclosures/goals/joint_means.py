@@ -17,7 +17,6 @@ import numpy as np
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import GoalBound, lower_bound
 from gpcert.enclosures.goals.compound import compound_bound, part_bound
-from gpcert.enclosures.lower_model import plain_geometry
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.numerics.arrays import Array, PerCell, namespace
