@@ -66,7 +66,7 @@ def input_curves(name: str, step: Any, inputs: int) -> dict[int, Curve]:
     if type(step) is FunctionTransformer:
         curve = function_curve(name, step.func, step.kw_args)
         return dict.fromkeys(range(inputs), curve)
-    of_column = _power if type(step) is PowerTransformer else _quantile
+    of_column: Any = _power if type(step) is PowerTransformer else _quantile
     return {j: of_column(step, j) for j in range(inputs)}
 
 
