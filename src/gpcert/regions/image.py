@@ -447,7 +447,7 @@ def _through(curves: Mapping[int, Curve], region: Region) -> tuple[Box, np.ndarr
                 f"region: what the model makes of feature {j} leaves float64 on [{lower[j]:.6g}, "
                 f"{upper[j]:.6g}]; take a smaller region"
             )
-        if region.lower[j] < region.upper[j]:
+        if lower[j] < upper[j]:
             lower[j], upper[j] = low, max(high, np.nextafter(low, np.inf))
         else:
             lower[j] = upper[j] = 0.5 * low + 0.5 * high
