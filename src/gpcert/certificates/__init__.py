@@ -2,6 +2,7 @@
 
 from gpcert.certificates.boxes import BoxBounds
 from gpcert.certificates.io import Record, load
+from gpcert.certificates.level_sets import LevelSet
 from gpcert.certificates.optimum import Optimum, RegretBound
 from gpcert.certificates.probability import FailureProbability
 from gpcert.certificates.record import (
@@ -26,6 +27,7 @@ __all__ = [
     "CertificateTable",
     "FailureProbability",
     "Interval",
+    "LevelSet",
     "LipschitzBound",
     "Monotonicity",
     "MonotonicityTable",
