@@ -19,8 +19,8 @@ HALVINGS = 26
 """Steps of a bisection for how far a box can grow."""
 
 STARTS, STEPS, WIDENED, TRIALS = 48, 48, 6, 40
-"""Points from which a box is grown, steps of the search for a better middle, boxes that are widened,
-and how often the best is grown again after one side was drawn in."""
+"""Points from which a box is grown, steps of the search for a better middle, boxes that are
+widened, and how often the best is grown again after one side was drawn in."""
 
 Corner = Annotated[np.ndarray, "f"]
 Ends = Annotated[np.ndarray, "2 f"]
