@@ -332,10 +332,10 @@ class _Search:
             times = branch.times(before, needed, self.state.shrink, 2 * most)
         parts, origin = branch.parts(times, self.problem.questions.cuts)
         goals = np.flatnonzero(branch.open.any(axis=0)).tolist()
-        kept = self.work.bound(branch.index, parts, needed, goals)
+        inside = self.work.bound(branch.index, parts, needed, goals)
         boxes = self.state.frontier.boxes
-        children = boxes.take(np.arange(len(boxes) - len(kept), len(boxes)))
-        shrink = branch.shrink(times, children, origin[kept], self.state.incumbents)
+        children = boxes.take(np.arange(len(boxes) - len(inside), len(boxes)))
+        shrink = branch.shrink(times, children, origin[inside], self.state.incumbents)
         if shrink is not None:
             self.work.state = replace(self.state, shrink=shrink)
         with np.errstate(invalid="ignore"):

@@ -44,10 +44,10 @@ class BatchEvaluator(Protocol):
         low: PerCellAndFeature,
         high: PerCellAndFeature | None,
         optional: bool = True,
-        learnt: Portfolio | None = None,
+        portfolio: Portfolio | None = None,
     ) -> Evaluation:
         """Enclosures over boxes [low, high] (B, f), or at the points `low` where `high` is None,
-        each of its question (B,); `learnt` says which optional bounds have paid."""
+        each of its question (B,); `portfolio` says which optional bounds have paid."""
         ...
 
     @property

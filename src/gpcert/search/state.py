@@ -194,9 +194,9 @@ class Frontier:
     def replacing(self, index: Index, children: Boxes, outside: Boxes | None = None) -> Frontier:
         """Put children in the place of their parents, which they must cover but for parts that are
         proved to lie `outside` the region."""
-        kept = np.ones(len(self.boxes), dtype=bool)
-        kept[index] = False
-        boxes = Boxes.concatenate([self.boxes.take(kept), children])
+        others = np.ones(len(self.boxes), dtype=bool)
+        others[index] = False
+        boxes = Boxes.concatenate([self.boxes.take(others), children])
         if outside is None or self.closed is None:
             return replace(self, boxes=boxes)
         nothing = replace(outside, lower=np.full_like(outside.lower, np.inf))
