@@ -40,11 +40,12 @@ def plot_level_set(
     """
     ax = axes_or_new(ax)
     names, free = level.feature_names, level.free.tolist()
+    said = [f"feature {j}" if level.names is None else names[j] for j in range(len(names))]
     chosen = [_number(names, each, free) for each in (free[:2] if features is None else features)]
     if not chosen or len(chosen) > 2 or len(set(chosen)) < len(chosen):
         raise InputError(f"features: expected one or two different ones, got {features!r}")
     if len(chosen) == 1:
-        return _profile(ax, level, chosen[0], str(names[chosen[0]]))
+        return _profile(ax, level, chosen[0], said[chosen[0]])
     low, high = level.bounds
     point = level.center if at is None else finite_array("at", at, ndim=1)
     if point.shape != low.shape:
@@ -80,7 +81,7 @@ def plot_level_set(
         for label, colour in colours.items()
     ]
     legend_above(ax, handles=handles, columns=min(4, len(handles)))
-    ax.set(xlabel=str(names[chosen[0]]), ylabel=str(names[chosen[1]]))
+    ax.set(xlabel=said[chosen[0]], ylabel=said[chosen[1]])
     return ax
 
 
@@ -89,7 +90,9 @@ def _profile(ax: Axes, level: LevelSet, feature: int, name: str) -> Axes:
     at, lower, upper = level.profile(feature)
     ax.fill_between(at, lower, upper, step="mid", color=UNDECIDED, label="undecided")
     ax.fill_between(at, 0.0, lower, step="mid", color=INSIDE, label="proved inside")
-    ax.set(ylim=(0.0, 1.02), xlim=(at[0], at[-1]), xlabel=name, ylabel="share of the set")
+    ax.set(
+        ylim=(0.0, 1.02), xlim=(at[0], at[-1]), xlabel=name, ylabel="share of the set at each value"
+    )
     legend_above(ax, columns=2)
     return ax
 
