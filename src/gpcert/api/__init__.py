@@ -2,6 +2,9 @@
 
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.certify import certify
+from gpcert.api.checkpoints import resume
+from gpcert.api.differences import difference_range
+from gpcert.api.level_sets import level_set
 from gpcert.api.lipschitz import lipschitz
 from gpcert.api.many import certified_radius_many, certify_many, prediction_range_many
 from gpcert.api.optimum import maximize, minimize, recommend, regret_bound
@@ -16,6 +19,8 @@ __all__ = [
     "certify_monotone",
     "certified_radius",
     "certified_radius_many",
+    "difference_range",
+    "level_set",
     "lipschitz",
     "maximize",
     "minimize",
@@ -24,5 +29,6 @@ __all__ = [
     "prediction_ranges",
     "recommend",
     "regret_bound",
+    "resume",
     "slope_ranges",
 ]

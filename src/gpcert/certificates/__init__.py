@@ -2,6 +2,7 @@
 
 from gpcert.certificates.boxes import BoxBounds
 from gpcert.certificates.io import Record, load
+from gpcert.certificates.level_sets import LevelSet
 from gpcert.certificates.optimum import Optimum, RegretBound
 from gpcert.certificates.record import (
     Certificate,
@@ -24,6 +25,7 @@ __all__ = [
     "Certificate",
     "CertificateTable",
     "Interval",
+    "LevelSet",
     "LipschitzBound",
     "Monotonicity",
     "MonotonicityTable",

@@ -8,7 +8,7 @@ import typer
 
 from gpcert.cli import verbs
 from gpcert.cli.boxes import boxes
-from gpcert.cli.certificates import show, verify
+from gpcert.cli.certificates import resume, show, verify
 from gpcert.cli.demo import demo
 from gpcert.cli.experiments import report, reproduce
 from gpcert.cli.explain import explain
@@ -34,7 +34,15 @@ app = typer.Typer(
 )
 CALCULATE = (verbs.certify, verbs.ranges, boxes, verbs.radius)
 ANALYSE = (verbs.attack, verbs.safety, verbs.robustness, verbs.accuracy, verbs.worst_case, explain)
-for each in (demo, *CALCULATE, *ANALYSE, explore, verify, show, report, reproduce):
+OTHERS = (
+    explore,
+    resume,
+    verify,
+    show,
+    report,
+    reproduce,
+)
+for each in (demo, *CALCULATE, *ANALYSE, *OTHERS):
     app.command(**each.__dict__["registered"])(each)
 
 

@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.analyses import safety_curve
+from gpcert.api import certified_radius
 from gpcert.certificates import Certificate, PredictionRange, Status
 from gpcert.errors import GPCertError, InputError
+from gpcert.explain import effects
 from gpcert.explain.arguments import feature_labels
 from gpcert.explorer.questions import (
     Question,
@@ -519,9 +522,6 @@ class _Page:
         return title, self.panel.Column(button, place, sizing_mode="stretch_width")
 
     def _tabs(self) -> list[tuple[str, Any]]:
-        import gpcert
-        from gpcert.explain import effects
-
         model = self.explorer.model
 
         def common(question: Question) -> dict[str, Any]:
@@ -532,10 +532,10 @@ class _Page:
 
         def safety(ax: Any, question: Question) -> None:
             radii = np.linspace(0.0, 2.0 * question.radius, 9)[1:].tolist()
-            gpcert.safety_curve(model, question.x, radii, **common(question)).plot(ax)
+            safety_curve(model, question.x, radii, **common(question)).plot(ax)
 
         def radius(ax: Any, question: Question) -> None:
-            gpcert.certified_radius(model, question.x, **common(question)).plot(ax)
+            certified_radius(model, question.x, **common(question)).plot(ax)
 
         def moved(ax: Any, question: Question) -> None:
             question.certificate(model).plot(ax, shape=self.explorer.shape)

@@ -183,7 +183,7 @@ class ScaledCells:
         """Gradient with respect to x from one with respect to d."""
         return gradient * self._units(gradient)
 
-    def pulled(self, gradient: PerCellAndFeature, hessian: PerCellMatrix) -> Pullback | None:
+    def pulled_back(self, gradient: PerCellAndFeature, hessian: PerCellMatrix) -> Pullback | None:
         """A quadratic of an image's displacements as one of the cell's; None for plain cells.
 
         Statement 13.9: with `e = A y + r`, `g.e + e^T H e / 2` is `(A^T g).y + y^T A^T H A y / 2`

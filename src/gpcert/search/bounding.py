@@ -69,24 +69,24 @@ class Bounding:
         Bounds are no worse than the inherited ones. Returns which parts are not outside.
         """
         evaluation = self._enclosed(parts, optional)
-        kept, boxes, outside = np.arange(len(parts)), parts, None
+        inside, boxes, outside = np.arange(len(parts)), parts, None
         cells, empty = evaluation.cells.contract()
         empty = to_numpy(empty)
         if cells is not evaluation.cells:  # what is left of them in the region
             boxes = replace(parts, low=to_numpy(cells.lower), high=to_numpy(cells.upper))
         if empty.any():  # proved to lie outside the region
-            kept, outside = np.flatnonzero(~empty), parts.take(empty)
-            boxes = boxes.take(kept)
-        if boxes is not parts and len(kept):
+            inside, outside = np.flatnonzero(~empty), parts.take(empty)
+            boxes = boxes.take(inside)
+        if boxes is not parts and len(inside):
             evaluation = self._enclosed(boxes, optional)
         places: Places = []
-        if len(kept):
+        if len(inside):
             with running_on(self.evaluator.backend):
                 boxes, places = self._bounds(evaluation, boxes, needed, goals, every)
                 center = to_numpy(evaluation.cells.center)
                 self._take(evaluation, boxes.question, center, goals)
         if self.problem.record:  # leaves are halves of halves
-            boxes = replace(boxes, low=parts.low[kept], high=parts.high[kept])
+            boxes = replace(boxes, low=parts.low[inside], high=parts.high[inside])
         state = self.state
         self.state = replace(
             state,
@@ -97,11 +97,11 @@ class Bounding:
         if places:
             question, points = map(np.concatenate, zip(*places, strict=True))
             self.offer(question, points, goals)
-        return kept
+        return inside
 
     def _enclosed(self, boxes: Boxes, optional: bool) -> Evaluation:
-        ends, learnt = (boxes.low, boxes.high), self.state.portfolio
-        return self.evaluator.evaluation(boxes.question, *ends, optional, learnt)
+        ends, portfolio = (boxes.low, boxes.high), self.state.portfolio
+        return self.evaluator.evaluation(boxes.question, *ends, optional, portfolio)
 
     def _bounds(
         self,

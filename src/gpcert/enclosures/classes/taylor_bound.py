@@ -302,7 +302,7 @@ def variance_pieces_bound(
         ends = [low + (high - low) * ((k + shift) / PIECES) for shift in (0, 1)]
         middle = 0.5 * (ends[0] + ends[1])
         # the ends round: neighbours overlap a little
-        half = up(0.5 * (ends[1] - ends[0]), 4) + gamma(16) * (xp.abs(low) + high)
+        half = up(0.5 * (ends[1] - ends[0]) + gamma(16) * (xp.abs(low) + high), 4)
         bound = _piece(latent, _moved(place, middle, half), jet_at)
         best = bound if best is None else xp.minimum(best, bound)
     return xp.where(usable, best, xp.full_like(best, -math.inf))

@@ -101,7 +101,7 @@ def ranges_at_center(evaluation: Evaluation, quantity: Compound) -> tuple[Lazily
 def compound_bound(quantity: Compound, evaluation: Evaluation, target: float | None) -> GoalBound:
     """From the parts' own ranges; one part's point and scores say where to look and split."""
     low, high = ranges(evaluation, quantity)
-    part, large = quantity.pulled(low, high)
+    part, large = quantity.leading_part(low, high)
     below, above = (
         chosen([part_bound(evaluation, y, sign, quantity.level) for y in quantity.parts], part)
         for sign in (1, -1)
