@@ -8,7 +8,7 @@ import typer
 
 from gpcert.cli import verbs
 from gpcert.cli.boxes import boxes
-from gpcert.cli.certificates import resume, show, verify
+from gpcert.cli.certificates import page, resume, show, verify
 from gpcert.cli.demo import demo
 from gpcert.cli.experiments import report, reproduce
 from gpcert.cli.explain import explain
@@ -39,6 +39,7 @@ OTHERS = (
     resume,
     verify,
     show,
+    page,
     report,
     reproduce,
 )

@@ -22,6 +22,7 @@ from gpcert.enclosures.local_posterior import (
     local_model,
     remembered,
 )
+from gpcert.enclosures.lower_model import plain_geometry
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
@@ -34,6 +35,7 @@ from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend, Inputs, PerCell, PerCellAndClass, PerFeature
 from gpcert.numerics.deadline import checkpoint
 from gpcert.regions import Ball, Box, Cells
+from gpcert.regions.scaled import ScaledCells
 
 PATIENCE = 3
 """Batches in a row without a gain after which an optional bound rests."""
@@ -156,6 +158,11 @@ class Evaluation(Memo):
         """The cells' centres as cells of their own."""
         points = Cells(self.cells.region, self.cells.center, self.cells.center)
         return Evaluation(self.members, points, optional=False)
+
+    def shared_geometry(self) -> ScaledCells:
+        """Coordinates in which enclosures of several kernels meet: those of the cells, behind the
+        functions that all members have in front of them."""
+        return plain_geometry(self.local.curved(self.cells))
 
     @cached_property
     def expansion(self) -> Expansion:

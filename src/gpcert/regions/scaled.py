@@ -25,7 +25,7 @@ from gpcert.numerics.arrays import (
 from gpcert.numerics.rounding import gamma, nonnegative, up
 from gpcert.regions.cells import Cells
 from gpcert.regions.frame import Frame
-from gpcert.regions.image import ImageCells
+from gpcert.regions.image import CurvedCells, ImageCells
 
 UNITS = ("inverse_length", "squared_lengths", "unit")
 
@@ -175,7 +175,7 @@ class ScaledCells:
     def unscaled(self, d: PerCellAndFeature) -> Annotated[Array, "B s"]:
         """Displacements in the user's units from scaled ones, in plain floating point."""
         displacement = d / self._units(d)
-        if isinstance(self.cells, ImageCells):
+        if isinstance(self.cells, ImageCells | CurvedCells):
             return self.cells.displacement(displacement)
         return displacement
 

@@ -111,7 +111,8 @@ class _PairVotes:
             if np.any(scores.argmax(axis=1) != self.winner):
                 return True
             weights = np.tile(sign * member.weights[output], (len(points), 1))
-            slope = through_features(member, product(weights) + sign * member.slope[output])
+            gradient = product(weights) + sign * member.slope[output]
+            slope = through_features(member, points, gradient)
             move = -half * np.sign(slope[:, cells.region.free])
         return False
 
