@@ -304,7 +304,7 @@ class _Search:
         before, times = self.state.incumbents, np.ones(len(branch.boxes), dtype=int)
         if self.problem.budget.boxes is None:  # more of that budget never proves less
             times = branch.times(before, needed, self.state.shrink, 2 * most)
-        parts, origin = branch.parts(times, self.problem.questions.cuts)
+        parts, origin = branch.parts(times, self.problem.questions.halves)
         goals = np.flatnonzero(branch.open.any(axis=0)).tolist()
         kept = self.work.bound(branch.index, parts, needed, goals)
         boxes = self.state.frontier.boxes

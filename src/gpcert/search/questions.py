@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from gpcert.regions import Region
 from gpcert.regions.base import NormConstraint
 from gpcert.search.local_search import LocalSearch
 from gpcert.search.problem import Budget, Progress, StopReason
-from gpcert.search.state import Leaves, QuestionsAndFeatures
+from gpcert.search.state import Halve, Leaves, QuestionsAndFeatures
 from gpcert.search.tolerance import Tolerance
 from gpcert.search.workers import Workers
 
@@ -85,8 +85,9 @@ class Questions(Protocol):
         """Points (n, f) of these regions near the given ones."""
         ...
 
-    def cuts(self, middle: Rows) -> Rows:
-        """Where boxes with these middles (n, f) are halved."""
+    @property
+    def halves(self) -> Halve | None:
+        """How boxes are halved; None for in the middle."""
         ...
 
 
@@ -122,9 +123,10 @@ class OneRegion:
         del question
         return self.region.project(self.full(points))[:, self.region.free]
 
-    def cuts(self, middle: Rows) -> Rows:
+    @property
+    def halves(self) -> Halve | None:
         """As the region says: between values, where there are some."""
-        return self.region.cuts(middle)
+        return self.region.halves
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +153,8 @@ class ManyBoxes:
         balls = self.balls_of(question)
         return points if balls is None else balls.drawn_in(points)
 
-    def cuts(self, middle: Rows) -> Rows:
-        """In the middle."""
-        return middle
+    halves: ClassVar[None] = None
+    """In the middle."""
 
     def balls_of(self, question: Index) -> NormConstraint | None:
         """The balls of some questions."""
