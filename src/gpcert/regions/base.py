@@ -69,6 +69,8 @@ class Region(ABC):
 
     bounds_cells: bool = False
     """Whether bounds over cells may be better than those of the cells' boxes."""
+    held: tuple[np.ndarray, ...] = ()
+    """Groups of fixed features that cells hold at values of their own: only of `Slices`."""
     is_box_or_ball: ClassVar[bool] = False
     """Whether the floats of the region are those between `inner_lower` and `inner_upper` that
     satisfy `norm_constraint`: such regions share batches."""

@@ -28,6 +28,7 @@ from gpcert.regions import Region
 from gpcert.regions.base import NormConstraint
 from gpcert.search.local_search import LocalSearch
 from gpcert.search.problem import Budget, Progress, StopReason
+from gpcert.search.slices import SliceEvaluator
 from gpcert.search.state import Halve, Leaves, QuestionsAndFeatures
 from gpcert.search.tolerance import Tolerance
 from gpcert.search.workers import Workers
@@ -243,6 +244,8 @@ class BatchProblem:
     budget: Budget = field(default_factory=Budget)
     progress: Progress = field(default_factory=Progress)
     random_state: int | None = 0
+    slices: SliceEvaluator | None = None
+    """How boxes whose categories are decided are bounded, where there is a cheaper way."""
     workers: Workers | None = None
     """Processes that search shares of the open boxes, if there are some."""
 
