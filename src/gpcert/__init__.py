@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from gpcert.api import certify as certify
     from gpcert.api import certify_many as certify_many
     from gpcert.api import certify_monotone as certify_monotone
+    from gpcert.api import difference_range as difference_range
     from gpcert.api import lipschitz as lipschitz
     from gpcert.api import maximize as maximize
     from gpcert.api import minimize as minimize
@@ -101,7 +102,8 @@ _PUBLIC = {
     "gpcert.api": (
         "certify certify_many certified_radius certified_radius_many prediction_range "
         "prediction_range_many prediction_ranges bound_boxes "
-        "maximize minimize regret_bound recommend slope_ranges certify_monotone lipschitz"
+        "maximize minimize regret_bound recommend slope_ranges certify_monotone lipschitz "
+        "difference_range"
     ),
     "gpcert.analyses": (
         "attack predict_gradient safety_curve robustness certified_accuracy worst_case "

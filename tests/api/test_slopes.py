@@ -116,6 +116,44 @@ def test_lipschitz_bounds_difference_quotients(kernel, norm):
     assert steepest.max() >= 0.98 * bound.lower
 
 
+@pytest.mark.parametrize("equation", [((0, 1), 1.0), ((0, 1, 2), 1.5)])
+def test_equations_leave_no_gradient_to_attain(equation):
+    """The mean is steep across the plane and flat along it: no two points show the gradient."""
+    used, bound = equation
+    plane = dict.fromkeys(used, 1.0)
+    model = gpcert.Posterior(gpcert.kernels.Linear(1.0), [[1.0, 1.0, 1.0]], [100.0])
+    region = gpcert.Polytope(([0.0] * 3, [1.0] * 3), (plane, "==", bound))
+    found = gpcert.lipschitz(model, region)
+    assert not region.has_interior
+    assert found.lower <= (100.0 if len(used) == 2 else 1e-6)
+    assert found.upper >= 100.0 * 3**0.5
+    bent = model_of(SquaredExponential([0.7, 1.5]))
+    line = gpcert.Polytope(([0.0, 0.0], [1.0, 1.0]), ({0: 1.0, 1: 1.0}, "==", 1.0))
+    for norm in (1, 2, "inf"):
+        found = gpcert.lipschitz(bent, line, norm=norm)
+        x = np.linspace(0.0, 1.0, 4001)
+        points = np.stack([x, 1.0 - x], axis=1)
+        rises = np.abs(np.diff(bent.mean(points)[:, 0]))
+        length = np.linalg.norm([1.0, -1.0], ord=float(norm)) * np.diff(x)
+        steepest = np.max(rises / length)
+        assert 0.5 * steepest < found.lower <= steepest * (1.0 + 1e-6)
+        first, second = found.pair
+        assert line.contains(found.pair).all()
+        change = abs(bent.mean(first[None]) - bent.mean(second[None]))[0, 0]
+        apart = np.linalg.norm(first - second, ord=float(norm))
+        assert change / apart == pytest.approx(found.lower)
+
+
+def test_a_polytope_with_an_interior_attains_gradients():
+    model = model_of(KERNELS[0])
+    region = gpcert.Polytope(([0.0, 0.0], [1.0, 1.0]), ({0: 1.0, 1: 1.0}, "<=", 1.5))
+    assert region.has_interior
+    found = gpcert.lipschitz(model, region)
+    assert found.converged
+    assert found.pair is None
+    assert found.upper <= 1.0101 * found.lower
+
+
 def test_only_free_features_count():
     model = model_of(KERNELS[0])
     held = gpcert.lipschitz(model, [(-0.5, 0.5), 0.2], rtol=1e-3)

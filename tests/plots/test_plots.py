@@ -149,3 +149,44 @@ def test_image_counterexample():
         plot_image_counterexample(axes, x, other, (4, 4))
     with pytest.raises(InputError, match="three"):
         plot_image_counterexample(axes[:2], x, other, (3, 4))
+
+
+def test_the_picture_of_a_certificate_shows_what_moved(ax):
+    frame_names = ("width", "height", "depth")
+    model = gpcert.Posterior(
+        SquaredExponential(1.0),
+        points=[[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0]],
+        weights=[-1.0, 1.0],
+        feature_names=frame_names,
+    )
+    cert = gpcert.certify(model, [0.3, 0.2, 0.0], radius={"width": 1.0, "depth": 0.0}, threshold=0)
+    assert cert.feature_names == frame_names
+    assert cert.moved_features == (0,)
+    after = cert.counterexample[0]
+    assert f"counter-example  width from 0.3 to {after:.4g}" in str(cert)
+    loaded = gpcert.Certificate.from_dict(cert.to_dict())
+    assert loaded.feature_names == frame_names
+    cert.plot(ax)
+    (names,) = [
+        texts
+        for inset in ax.child_axes
+        if any(texts := [label.get_text() for label in inset.get_yticklabels()])
+    ]
+    assert names == ["width"]
+    proved = gpcert.certify(model, [1.0, 0.2, 0.0], radius=0.1, threshold=0)
+    assert proved.moved_features == ()
+    ax.figure.canvas.draw()
+
+
+def test_labelled_curves_on_one_axes_have_colours_of_their_own(ax):
+    model = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0], [3.0]], weights=[1.0, -1.0])
+    for label, x in (("left", 0.0), ("right", 3.0)):
+        gpcert.safety_curve(model, [x], [0.5, 2.0], threshold=0.0).plot(ax, label=label)
+    colours = {
+        line.get_label().split(",")[0]: line.get_color()
+        for line in ax.lines
+        if not line.get_label().startswith("_")
+    }
+    assert set(colours) == {"left", "right"}
+    assert len(set(colours.values())) == 2
+    ax.figure.canvas.draw()

@@ -129,13 +129,15 @@ def test_a_flat_kernel_gets_an_axis_of_its_own_size(ax):
     assert np.ptp(ax.get_ylim()) == pytest.approx(4.0)
 
 
-def test_without_axes_it_draws_on_the_current_ones():
+def test_without_axes_it_draws_in_a_new_figure():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.switch_backend("agg")
-    figure = pyplot.figure()
-    found = plot_kernel_lines(Sum([Linear(1.0), SquaredExponential(1.0)]), (0.0, 1.0), 0.5)
-    assert found is pyplot.gca()
-    pyplot.close(figure)
+    axes = pyplot.figure().add_subplot()
+    drawn = plot_kernel_lines(Sum([Linear(1.0), SquaredExponential(1.0)]), (0.0, 1.0), 0.5)
+    assert drawn is not axes
+    assert not axes.has_data()
+    assert type(drawn.figure.get_layout_engine()).__name__ == "ConstrainedLayoutEngine"
+    pyplot.close("all")
 
 
 @pytest.mark.parametrize("interval", [(1.0, 0.0), (0.0, 0.0), (0.0, 1.0, 2.0), (0.0, np.inf)])

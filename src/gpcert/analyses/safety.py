@@ -101,12 +101,17 @@ class SafetyCurve(
         """The smallest radius at which a counter-example is known, if there is one."""
         return min((step.radius for step in self if step.status is Status.NOT_ROBUST), default=None)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, *, label: str = "") -> Axes:
         """Draw the paper's figure: bounds solid, attained values dashed, the attack, the threshold,
-        and the first unsafe radius; returns the Axes."""
+        and the first unsafe radius; returns the Axes. `label` names this curve among several."""
         first = self[0]
         levels = [each for each in (first.lower_level, first.upper_level) if each is not None]
-        style = {"label": first.quantity, "attack": first.attacked_by, "levels": levels}
+        style = {
+            "quantity": first.quantity,
+            "label": label,
+            "attack": first.attacked_by,
+            "levels": levels,
+        }
         style["unit"] = in_unit(self)
         return plot_safety(ax, self.to_frame(), first_unsafe=self.first_unsafe, **style)
 

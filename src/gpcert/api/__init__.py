@@ -2,11 +2,13 @@
 
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.certify import certify
+from gpcert.api.differences import difference_range
+from gpcert.api.lipschitz import lipschitz
 from gpcert.api.many import certified_radius_many, certify_many, prediction_range_many
 from gpcert.api.optimum import maximize, minimize, recommend, regret_bound
 from gpcert.api.radius import certified_radius
 from gpcert.api.ranges import prediction_range, prediction_ranges
-from gpcert.api.slopes import certify_monotone, lipschitz, slope_ranges
+from gpcert.api.slopes import certify_monotone, slope_ranges
 
 __all__ = [
     "bound_boxes",
@@ -15,6 +17,7 @@ __all__ = [
     "certify_monotone",
     "certified_radius",
     "certified_radius_many",
+    "difference_range",
     "lipschitz",
     "maximize",
     "minimize",

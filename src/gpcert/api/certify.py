@@ -198,6 +198,7 @@ def certificate_of(
         unit=rule.unit.value,
         x=rule.x,
         margin_at_x=None if plain is None else plain - rule.target,
+        feature_names=tuple(rule.model.feature_names or ()),
         reason=reason,
         boxes=cost[0],
         seconds=cost[1],

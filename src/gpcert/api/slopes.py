@@ -1,6 +1,6 @@
-"""`slope_ranges`, `certify_monotone`, `lipschitz`: what the slopes of a mean can be in a region.
+"""`slope_ranges`, `certify_monotone`: what the slopes of a mean can be in a region.
 
-Proofs: docs/mathematics.md, statements 19.1, 19.7 and 19.8.
+Proofs: docs/mathematics.md, statements 19.1 and 19.8.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.domain import domain_of
-from gpcert.api.options import QuantityRequest, SearchOptions, SearchSettings, one_of, verb
+from gpcert.api.options import QuantityRequest, SearchOptions, SearchSettings, verb
 from gpcert.api.questions import range_question
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import feature_number
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.certificates import (
     Interval,
-    LipschitzBound,
     Monotonicity,
     MonotonicityTable,
     SlopeTable,
@@ -34,17 +33,12 @@ from gpcert.errors import InputError
 from gpcert.model.committee import Committee, Model
 from gpcert.model.multi_output import Outputs
 from gpcert.model.slopes import slope_model, vanishes
-from gpcert.quantities import Deviation, Mean
+from gpcert.quantities import Mean
 from gpcert.regions import Ball, Box, Polytope, Region
-from gpcert.regions.shapes import check_norm
 from gpcert.search import Budget, GoalResult, Progress, StopReason, solve
-from gpcert.search.tolerance import Tolerance
 
 STEPS = 12
 """Halvings of the distance at which a second point is looked for beside one with a wrong slope."""
-
-USUAL = 0.01
-"""Relative, of a Lipschitz constant, by default."""
 
 BELOW_ZERO = -5e-324
 """The largest float below 0: a slope above it is >= 0."""
@@ -89,11 +83,11 @@ def slope_ranges(
     >>> slopes.signs  # falls with the first feature; of the second both signs occur
     {0: '-', 1: '+-'}
     """
-    start, posterior = time.perf_counter(), _of_means(as_posterior(model))
+    start, posterior = time.perf_counter(), of_means(as_posterior(model))
     region = domain_of(posterior, bounds, fixed)
     numbers = _features(posterior, features)
-    index = _output(posterior, output)
-    slopes = slope_model(posterior, _axes(posterior, numbers), index)
+    index = output_number(posterior, output)
+    slopes = slope_model(posterior, axes(posterior, numbers), index)
     settings, accuracy = SearchSettings.read(words), Accuracy.read(tol, rtol)
     goals = RangeGoals.of(slopes, QuantityRequest("mean"))
     with progress_line(words.get("progress")) as line:
@@ -104,8 +98,8 @@ def slope_ranges(
     found = goals.records(result, region, settings)
     for row, name, j in zip(found, names, numbers, strict=True):
         known = {"minimum": zero, "maximum": zero} if vanishes(posterior, j, index) else {}
-        about = {"output": _label(posterior, output), "model": posterior.fingerprint} | known
-        meaning = f"slope of {_meaning(posterior, index)} in {name!r}"
+        about = {"output": label_of(posterior, output), "model": posterior.fingerprint} | known
+        meaning = f"slope of {meaning_of(posterior, index)} in {name!r}"
         rows.append(replace(row, quantity="slope", meaning=meaning, **about))
     return SlopeTable(tuple(rows), result.reason is not StopReason.INTERRUPTED, names)
 
@@ -145,8 +139,8 @@ def certify_monotone(
     >>> first.lower > second.upper
     True
     """
-    start, posterior = time.perf_counter(), _of_means(as_posterior(model))
-    region = _convex(domain_of(posterior, bounds, fixed), "certify_monotone")
+    start, posterior = time.perf_counter(), of_means(as_posterior(model))
+    region = convex(domain_of(posterior, bounds, fixed), "certify_monotone")
     asked = _directions(posterior, features)
     for name, j in zip(features, asked, strict=True):
         if region.lower[j] == region.upper[j]:
@@ -154,7 +148,7 @@ def certify_monotone(
                 f"features: {name!r} is held fixed by the region, so that nothing can be said of "
                 "how the mean changes with it; expected a region in which it moves"
             )
-    index = _output(posterior, output)
+    index = output_number(posterior, output)
     settings = SearchSettings.read(words)
     names, rows, complete = _names(posterior, list(asked)), [], True
     with progress_line(words.get("progress")) as line:
@@ -164,7 +158,7 @@ def certify_monotone(
             begun = time.perf_counter()
             share = max(ends - begun, 1e-3) / (len(asked) - done)
             limits = replace(settings.budget, seconds=share if math.isfinite(share) else None)
-            slopes = slope_model(posterior, _axes(posterior, [j]), index)
+            slopes = slope_model(posterior, axes(posterior, [j]), index)
             sign = 1 if direction == "+" else -1
             when = {"tol": 0.0, "target": BELOW_ZERO, "progress": replace(progress, start=begun)}
             each = replace(settings, budget=limits)
@@ -182,7 +176,7 @@ def certify_monotone(
                     point=goal.point,
                     **shown,
                     region=region.describe(),
-                    meaning=_meaning(posterior, index),
+                    meaning=meaning_of(posterior, index),
                     reason=result.reason,
                     boxes=result.boxes,
                     seconds=result.seconds,
@@ -196,86 +190,7 @@ def certify_monotone(
     return MonotonicityTable(tuple(rows), complete, names[: len(rows)])
 
 
-@verb
-def lipschitz(
-    model: Any,
-    bounds: Any,
-    *,
-    norm: float | str = 2,
-    of: str = "mean",
-    output: Any = None,
-    fixed: Mapping[Any, Any] | None = None,
-    tol: float | None = None,
-    rtol: float | None = None,
-    **words: Unpack[SearchOptions],
-) -> LipschitzBound:
-    """The Lipschitz constant of the mean over a region: a proved upper bound, and a proved lower
-    one, attained at a point.
-
-    Parameters
-    ----------
-    model, bounds, fixed, output : as in `slope_ranges`; the region is convex. With one output, or
-        where `output` names one, the function is that output's mean.
-    norm : of the distance between inputs, 1, 2 or "inf"; only the features that the region leaves
-        free count.
-    of : "mean", the mean or the latent mean of a classifier.
-    tol, rtol : the search ends once both ends are as near as that; by default within 1 %.
-    budget, ... : as in `prediction_range`.
-
-    Example
-    -------
-    >>> import gpcert
-    >>> from gpcert.kernels import SquaredExponential
-    >>> bump = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0, 0.0]], weights=[1.0])
-    >>> steepest = gpcert.lipschitz(bump, [(-2.0, 2.0), (-2.0, 2.0)])  # exp(-1/2), at distance 1
-    >>> steepest.lower <= float(np.exp(-0.5)) <= steepest.upper <= 1.01 * steepest.lower
-    True
-    """
-    start, posterior = time.perf_counter(), _of_means(as_posterior(model))
-    one_of("of", of, ("mean",))
-    region = _convex(domain_of(posterior, bounds, fixed), "lipschitz")
-    distance = check_norm(norm, "norm")
-    if distance not in {1.0, 2.0, math.inf}:
-        raise InputError(f"norm: expected 1, 2 or 'inf', got {norm!r}")
-    dual = {1.0: math.inf, 2.0: 2.0, math.inf: 1.0}[distance]
-    index, numbers = _output(posterior, output), region.free.tolist()
-    settings, accuracy = SearchSettings.read(words), Accuracy.read(tol, rtol)
-    about = {
-        "norm": distance,
-        "of": of,
-        "output": _label(posterior, output),
-        "region": region.describe(),
-        "meaning": _meaning(posterior, index),
-        "method": settings.method.name,
-        "model": posterior.fingerprint,
-    }
-    if not numbers:
-        return LipschitzBound(
-            0.0, 0.0, region.center, converged=True, reason=StopReason.CONVERGED, boxes=0,
-            seconds=time.perf_counter() - start, **about,
-        )  # fmt: skip
-    slopes = slope_model(posterior, _axes(posterior, numbers), index)
-    zeros = (0.0,) * len(numbers)
-    quantity = Deviation(zeros, zeros, dual)
-    with progress_line(words.get("progress")) as line:
-        progress = Progress(start, lambda state: line.show(ranges_text(state)))
-        within = accuracy.tolerance() if accuracy.given else Tolerance(0.0, USUAL)
-        problem = settings.problem(slopes, region, [quantity], tol=within, progress=progress)
-        result = solve(problem)
-    (goal,) = result.goals
-    return LipschitzBound(
-        lower=max(0.0 - goal.upper, 0.0),
-        upper=0.0 - goal.lower,
-        point=goal.point,
-        converged=result.reason is StopReason.CONVERGED,
-        reason=result.reason,
-        boxes=result.boxes,
-        seconds=result.seconds,
-        **about,
-    )
-
-
-def _of_means(model: Model) -> Outputs:
+def of_means(model: Model) -> Outputs:
     """A model whose means are functions by themselves."""
     if isinstance(model, Committee):
         raise InputError(
@@ -285,17 +200,19 @@ def _of_means(model: Model) -> Outputs:
     return model
 
 
-def _output(model: Outputs, output: Any) -> int:
+def output_number(model: Outputs, output: Any) -> int:
     """The number of the output that a label names, by default of the only one."""
     return range_question(model, QuantityRequest("mean")).index(output)
 
 
-def _label(model: Outputs, output: Any) -> Any:
+def label_of(model: Outputs, output: Any) -> Any:
+    """What records call the output."""
     question = range_question(model, QuantityRequest("mean"))
     return question.labels[question.index(output)]
 
 
-def _meaning(model: Outputs, index: int) -> str:
+def meaning_of(model: Outputs, index: int) -> str:
+    """The mean of an output, in words."""
     return range_question(model, QuantityRequest("mean")).meanings[index]
 
 
@@ -327,7 +244,8 @@ def _directions(model: Outputs, features: Any) -> dict[int, str]:
     return dict(zip(numbers, features.values(), strict=True))
 
 
-def _axes(model: Outputs, numbers: Sequence[int]) -> list[np.ndarray]:
+def axes(model: Outputs, numbers: Sequence[int]) -> list[np.ndarray]:
+    """The directions of these features."""
     return [np.eye(model.dim)[j] for j in numbers]
 
 
@@ -336,7 +254,7 @@ def _names(model: Outputs, numbers: Sequence[int]) -> tuple[Any, ...]:
     return tuple(j if names is None else names[j] for j in numbers)
 
 
-def _convex(region: Region, name: str) -> Region:
+def convex(region: Region, name: str) -> Region:
     """A region in which the segment between two points lies."""
     if isinstance(region, Box | Ball | Polytope):
         return region

@@ -85,7 +85,7 @@ class Record:
         return TextTable("", (), list(rows.items()))
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw what was found on the Axes, or the current one; returns the Axes."""
+        """Draw what was found on the Axes, or in a new figure; returns the Axes."""
         return self._drawn(ax)
 
     def _drawn(self, ax: Axes | None, **options: Any) -> Axes:

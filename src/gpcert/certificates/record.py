@@ -28,11 +28,15 @@ from gpcert.certificates.text import (
     table_shown,
 )
 from gpcert.errors import InputError
+from gpcert.regions import region_from_dict
 from gpcert.search import StopReason
 from gpcert.utils.optional_imports import Axes, DataFrame, optional
 
 T = TypeVar("T", bound=Record)
 S = TypeVar("S", bound="Searched")
+
+MOST_MOVED = 3
+"""Number of moved features that the text of a certificate names."""
 
 COST = "boxes seconds reason"
 """The columns of what a search cost and why it ended."""
@@ -124,7 +128,8 @@ class Certificate(Searched, kind="certificate", told="status decision margin rul
     of the decision's score and another one's, or `delta - deviation`. ROBUST if `margin.lower > 0`;
     NOT_ROBUST if a point with a negative margin, the `counterexample`, is known. `unit` says what
     the margin is measured in, `x` is the point whose decision is meant. `margin_at_x` is the margin
-    at x in plain floating point, for pictures; None where it is not known.
+    at x in plain floating point, for pictures; None where it is not known. `feature_names`, if the
+    model has some, are those of x.
 
     If the reason is `UNDECIDED_AT_X`, the decision at x could not be proved: `decision` is None,
     and `margin` holds whichever it is (the margin at x of a decision that is made there is small).
@@ -139,9 +144,13 @@ class Certificate(Searched, kind="certificate", told="status decision margin rul
     unit: str = ""
     x: np.ndarray | None = None
     margin_at_x: float | None = field(default=None, metadata=ADDED)
+    feature_names: tuple[str, ...] = field(default=(), metadata=ADDED)
 
     def check(self) -> None:
         super().check()
+        names, dim = self.feature_names, 0 if self.x is None else len(self.x)
+        if names and dim and len(names) != dim:
+            raise InputError(f"feature_names: expected {dim}, as in x, got {len(names)}")
         proved, refuted = self.margin.lower > 0, self.counterexample is not None
         if self.robust and not proved:
             raise InputError("status: expected a margin above 0 of what is ROBUST")
@@ -168,18 +177,59 @@ class Certificate(Searched, kind="certificate", told="status decision margin rul
             self.status.name: self.summary,
             "rule": self.rule,
             "margin": f"least one in {interval_text(self.margin)}{unit}{at_x}",
+            **({"counter-example": moved} if (moved := self._moved_text()) else {}),
             "region": region_text(self.region),
             "cost": cost_text(self),
         }
         return TextTable("", (), list(rows.items()))
 
     def plot(self, ax: Axes | None = None, *, shape: tuple[int, int] | None = None) -> Axes:
-        """The proved bound of the margin against 0, the margin at x and at the counter-example.
+        """The proved bound of the margin against 0, the margin at x and at the counter-example;
+        above it the features that the counter-example moves, each within the values that the region
+        allows.
 
-        `shape`, the rows and columns of an image, draws x and the counter-example above. Returns
-        the Axes.
+        `shape`, the rows and columns of an image, draws the images of x and of the counter-example
+        instead of features. Returns the Axes.
         """
         return self._drawn(ax, shape=shape)
+
+    @property
+    def moved_features(self) -> tuple[int, ...]:
+        """Features in which the counter-example differs from x; those that move over the largest
+        part of what the region allows come first."""
+        if self.counterexample is None or self.x is None:
+            return ()
+        change, (low, high) = np.abs(self.counterexample - self.x), self.allowed_values
+        part = np.divide(change, high - low, out=np.zeros(len(change)), where=change > 0)
+        order = np.argsort(-part, kind="stable")
+        return tuple(order[: np.count_nonzero(change)].tolist())
+
+    @property
+    def allowed_values(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest value of each feature in the region."""
+        points = [each for each in (self.x, self.counterexample) if each is not None]
+        try:
+            region = region_from_dict(self.region)
+        except InputError:  # a region of a class that is not registered: the known points
+            return np.min(points, axis=0), np.max(points, axis=0)
+        points += [region.lower, region.upper]
+        return np.min(points, axis=0), np.max(points, axis=0)
+
+    def feature_label(self, feature: int) -> str:
+        """The name of a feature, or "feature 0", "feature 1", ... where there are no names."""
+        return self.feature_names[feature] if self.feature_names else f"feature {feature}"
+
+    def _moved_text(self) -> str:
+        moved = self.moved_features
+        if self.counterexample is None or self.x is None or not moved:
+            return ""
+        parts = [
+            f"{self.feature_label(j)} from {self.x[j]:.{DIGITS}g} to "
+            f"{self.counterexample[j]:.{DIGITS}g}"
+            for j in moved[:MOST_MOVED]
+        ]
+        more = len(moved) - len(parts)
+        return ", ".join(parts) + (f", and {more} more" if more else "")
 
     @property
     def counterexample_distance(self) -> float:

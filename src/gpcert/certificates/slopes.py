@@ -4,7 +4,7 @@ constants."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from gpcert.certificates.record import (
     Searched,
     cells_of,
 )
+from gpcert.certificates.schema import ADDED
 from gpcert.certificates.text import (
     Interval,
     Status,
@@ -159,7 +160,9 @@ class LipschitzBound(Searched, kind="lipschitz", told="lower upper norm of outpu
     """The Lipschitz constant of a function over a convex region, for distances in the l_p `norm` of
     the features that the region leaves free: `|f(x) - f(y)| <= upper |x - y|_p`, proved, and no
     smaller constant than `lower` will do: that is a proved bound of the gradient's dual norm at
-    `point`. Of all outputs (`output` None) the change is measured by its Euclidean norm.
+    `point`, or, in a region without an interior (a polytope with equations), of the difference
+    quotient of the two points of `pair`. Of all outputs (`output` None) the change is measured by
+    its Euclidean norm.
     """
 
     lower: float
@@ -171,13 +174,15 @@ class LipschitzBound(Searched, kind="lipschitz", told="lower upper norm of outpu
     region: dict[str, Any]
     converged: bool
     meaning: str = ""
+    pair: np.ndarray | None = field(default=None, metadata=ADDED)
 
     def shown(self) -> TextTable:
+        at = "no point known" if self.point is None else f"at {short(self.point, 'x')}"
         rows = {
             "of": self.meaning or self.of,
             "constant": f"at most {above(self.upper)}, at least {below(self.lower)}, both proved",
             "distance": f"l_{self.norm:g}",
-            "attained": "no point known" if self.point is None else f"at {short(self.point, 'x')}",
+            "attained": at if self.pair is None else "between the two points of `pair`",
             "region": region_text(self.region),
             "search": self.reason.value,
             "cost": cost_text(self),

@@ -66,9 +66,10 @@ class PixelBudget(Searched, kind="pixel_budget"):
     def _columns(self) -> dict[str, Any]:
         return {"beta": self.betas, "gap_lower": self.lower, "gap_upper": self.upper}
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Plot the gap against the number of pixels; returns the Axes."""
-        return plot_gaps(ax, [(self.ranked_by, self.betas, self.lower, self.upper)])
+    def plot(self, ax: Axes | None = None, *, label: str = "") -> Axes:
+        """Plot the gap against the number of pixels; returns the Axes. `label` is the curve's name,
+        by default that of the ranking."""
+        return plot_gaps(ax, [(label or self.ranked_by, self.betas, self.lower, self.upper)])
 
     def shown(self) -> TextTable:
         columns = self._columns()

@@ -13,7 +13,7 @@ from gpcert.certificates.text import in_unit
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import finite_array
 from gpcert.plots.axes import (
-    axes_or_current,
+    axes_or_new,
     blank,
     image_shape,
     legend_above,
@@ -26,6 +26,9 @@ from gpcert.plots.style import ACCENT, DARK, LIGHT, LOOKS, PROBABILITY_COLOURS
 from gpcert.utils.optional_imports import Axes
 
 HEIGHT = 0.56
+
+MOST_ROWS = 10
+"""Number of moved features in the picture of a certificate."""
 
 MARKED: dict[str, Any] = {"s": 60, "edgecolors": "black", "linewidths": 0.7, "zorder": 3}
 """Style of attained values."""
@@ -49,7 +52,7 @@ def plot_range(
     the centre of the region. An infinite end is an arrow. `labels` name the bars; by default the
     ranges' outputs (the classes of `prediction_ranges`) if they differ, else numbers.
     """
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     ranges = list(ranges)
     if labels is None:
         outputs = [str(r.output) for r in ranges]
@@ -102,10 +105,18 @@ ATTAINED_MARKERS = {Status.ROBUST: "v", Status.NOT_ROBUST: "X", Status.UNKNOWN: 
 def plot_certificate(
     ax: Axes | None, certificate: Certificate, *, shape: tuple[int, int] | None = None
 ) -> Axes:
-    """One row of `plot_certificates`; for images of a `shape`, also x and the counter-example."""
-    ax = axes_or_current(ax)
+    """One row of `plot_certificates`, below the features that the counter-example moves or, for
+    images of a `shape`, below x and the counter-example."""
+    ax = axes_or_new(ax)
     if shape is None:
-        return _row(ax, certificate)
+        moved = certificate.moved_features[:MOST_ROWS]
+        if not moved:
+            return _row(ax, certificate)
+        ax.set_axis_off()
+        below = 1.2 / (len(moved) + 2.4)
+        _row(ax.inset_axes((0.0, 0.0, 1.0, below)), certificate)
+        _moved_features(ax.inset_axes((0.0, below + 0.3, 1.0, 0.7 - below)), certificate, moved)
+        return ax
     if certificate.x is None:
         raise InputError("shape: expected a certificate that holds x, got one without")
     shape = image_shape(shape, certificate.x.size)
@@ -125,6 +136,30 @@ def plot_certificate(
     return ax
 
 
+def _moved_features(ax: Axes, certificate: Certificate, moved: Sequence[int]) -> None:
+    """One row per feature: x and the counter-example between the ends that the region allows."""
+    x, other = certificate.x, certificate.counterexample
+    assert x is not None
+    assert other is not None
+    features, rows = np.array(moved), np.arange(len(moved))
+    low, high = (ends[features] for ends in certificate.allowed_values)
+    start, end = ((point[features] - low) / (high - low) for point in (x, other))
+    ax.barh(rows, np.ones(len(rows)), 0.5, color="#EEEEEE", edgecolor="#999999", linewidth=0.8)
+    arrow: Any = {"arrowstyle": "-|>", "color": LOOKS[Status.NOT_ROBUST].colour, "linewidth": 1.6}
+    for row in rows:
+        ax.annotate("", (end[row], row), (start[row], row), arrowprops=arrow)
+    ax.scatter(start, rows, **NOMINAL)
+    mark = {"marker": "X", "color": LOOKS[Status.NOT_ROBUST].colour, **MARKED}
+    ax.scatter(end, rows, **mark)
+    name_rows(ax, [certificate.feature_label(j) for j in moved])
+    right = ax.secondary_yaxis("right")
+    right.set_yticks(rows, [f"{x[j]:.4g} → {other[j]:.4g}" for j in moved])
+    right.tick_params(length=0)
+    more = len(certificate.moved_features) - len(moved)
+    ax.set(xlim=(-0.03, 1.03), xticks=(0.0, 1.0), xticklabels=("least allowed", "largest allowed"))
+    ax.set_title(f"what moved{f' ({more} more)' if more else ''}", fontsize="medium")
+
+
 def _row(ax: Axes, certificate: Certificate) -> Axes:
     decision = "" if certificate.decision is None else f", decision {certificate.decision!r}"
     return plot_certificates(ax, [certificate], [""], title=certificate.status.name + decision)
@@ -141,7 +176,7 @@ def plot_certificates(
     open on the right. A triangle is the least attained margin, a cross that of the counter-example,
     the diamond that at x. Left of the dashed line the decision is different.
     """
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     rows = list(certificates)
     _checked("certificates", rows, labels)
     lower = np.array([c.margin.lower for c in rows])
@@ -178,7 +213,7 @@ def plot_certificates(
 def plot_radii(ax: Axes | None, radii: Sequence[Radius], labels: Sequence[Any]) -> Axes:
     """One row per point, from the top: green up to the proved radius, hatched where undecided, a
     cross at a known counter-example, or an arrow if there is none."""
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     rows = list(radii)
     _checked("radii", rows, labels)
     lower, upper = np.array([r.lower for r in rows]), np.array([r.upper for r in rows])

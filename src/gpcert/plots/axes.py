@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.errors import InputError
+from gpcert.plots.style import CURVES
 from gpcert.utils.optional_imports import Axes, Figure, optional
 
 MAX_NAMES, LONGEST_NAME = 25, 28
@@ -20,9 +21,11 @@ MARGIN_FRACTION = 0.08
 """Margin on both sides as a fraction of the width, so that marks are not cut."""
 
 
-def axes_or_current(ax: Axes | None) -> Axes:
-    """The Axes given, or the current one."""
-    return optional("matplotlib.pyplot", "plot").gca() if ax is None else ax
+def axes_or_new(ax: Axes | None) -> Axes:
+    """The Axes given, or those of a new figure, whose layout cuts nothing off."""
+    if ax is not None:
+        return ax
+    return optional("matplotlib.pyplot", "plot").subplots(layout="constrained")[1]
 
 
 def titled(ax: Axes, x: str, y: str, legend: bool = True) -> Axes:
@@ -31,6 +34,12 @@ def titled(ax: Axes, x: str, y: str, legend: bool = True) -> Axes:
     if legend:
         ax.legend(fontsize="small", framealpha=0.9)
     return ax
+
+
+def next_curve(ax: Axes, lines: int) -> tuple[str, str]:
+    """Colour and marker of the next curve, where each one so far has this many labelled lines."""
+    drawn = sum(not str(line.get_label()).startswith("_") for line in ax.lines)
+    return CURVES[drawn // lines % len(CURVES)]
 
 
 def blank(ax: Axes, title: str = "") -> Axes:

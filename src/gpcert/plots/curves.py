@@ -9,7 +9,7 @@ import numpy as np
 
 from gpcert.certificates import Status
 from gpcert.errors import InputError
-from gpcert.plots.axes import axes_or_current, legend_above, titled
+from gpcert.plots.axes import axes_or_new, legend_above, next_curve, titled
 from gpcert.plots.style import ACCENT, CLASS_PALETTE, DARK, LIGHT, LOOKS
 from gpcert.utils.optional_imports import Axes, DataFrame
 
@@ -41,17 +41,21 @@ def plot_accuracy(
     unit: str = "",
 ) -> Axes:
     """Solid: right and proved robust. Dashed: right without a known counter-example; the shaded
-    band between them is undecided. `label` is the prefix of names in the legend, `unit` follows
-    "radius"."""
-    ax = axes_or_current(ax)
+    band between them is undecided. `label` is the prefix of names in the legend; curves with a
+    label have a colour and a marker of their own. `unit` follows "radius"."""
+    ax = axes_or_new(ax)
+    below: Any = {"color": LOOKS[Status.ROBUST].colour, "linestyle": "-", "linewidth": 3.0}
+    above: Any = {"color": ACCENT, "linestyle": "--", "linewidth": 1.2}
+    area: Any = {"color": "#BBBBBB", "alpha": 0.6, "linewidth": 0, "label": "undecided"}
     start = f"{label}: " if label else ""
-    proved = LOOKS[Status.ROBUST]
-    area: Any = {"color": "#BBBBBB", "alpha": 0.6, "linewidth": 0, "label": f"{start}undecided"}
+    if label:
+        colour, marker = next_curve(ax, lines=2)
+        below |= {"color": colour, "marker": marker, "markevery": 0.1}
+        above["color"] = colour
+        area |= {"color": colour, "alpha": 0.25, "label": None}
     ax.fill_between(radii, certified, attacked, **area)
-    look = {"color": proved.colour, "linestyle": "-", "linewidth": 3.0}
-    ax.plot(radii, certified, **look, label=f"{start}proved robust")
+    ax.plot(radii, certified, **below, label=f"{start}proved robust")
     # thin and on top: both are visible where they agree
-    above = {"color": ACCENT, "linestyle": "--", "linewidth": 1.2}
     ax.plot(radii, attacked, **above, label=f"{start}no attack known")
     ax.set_ylim(-0.02, 1.02)
     share = "share of the test points, right and robust"
@@ -67,9 +71,10 @@ def plot_safety(
     frame: DataFrame,
     *,
     levels: Sequence[float],
-    label: str,
+    quantity: str,
     attack: str,
     first_unsafe: float | None,
+    label: str = "",
     unit: str = "",
 ) -> Axes:
     """Against the radius: bounds of the maximum (blue) and of the minimum (green).
@@ -78,34 +83,42 @@ def plot_safety(
     between a pair of them. Between two radii they are steps: a bound for a ball holds in smaller
     ones, a value attained in it is attained in larger ones. Pink with crosses: the attack.
     Horizontal: the threshold; vertical: the first radius at which a counter-example is known.
-    Infinite bounds are left out.
+    Infinite bounds are left out. Curves with a `label` have a colour and a marker of their own.
     """
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     radius = frame["radius"].to_numpy()
+    start, high, low, attacked, mark = (f"{label}, " if label else ""), DARK, LOW, ATTACK, ""
+    if label:
+        high, mark = next_curve(ax, lines=5)
+        low = attacked = high
     lines = (
-        ("maximum_upper", DARK, "-", "maximum: proved"),
-        ("maximum_lower", DARK, "--", "maximum: attained"),
-        ("minimum_upper", LOW, "--", "minimum: attained"),
-        ("minimum_lower", LOW, "-", "minimum: proved"),
+        ("maximum_upper", high, "-", "maximum: proved"),
+        ("maximum_lower", high, "--", "maximum: attained"),
+        ("minimum_upper", low, "--", "minimum: attained"),
+        ("minimum_lower", low, "-", "minimum: proved"),
     )
     for column, colour, line, text in lines:
         values = frame[column].to_numpy(dtype=float)
         values = np.where(np.isfinite(values), values, np.nan)
         steps = "steps-pre" if line == "-" else "steps-post"
         style: Any = {"color": colour, "linestyle": line, "linewidth": 1.6, "drawstyle": steps}
-        ax.plot(radius, values, **style, label=text)
-    look = {"color": ATTACK, "marker": "x", "markersize": 4, "linewidth": 1.2}
-    ax.plot(radius, frame["attack"], **look, label=f"attack ({attack.replace('_', ', ')})")
+        style |= {"marker": mark, "markevery": 0.2, "markersize": 5}
+        ax.plot(radius, values, **style, label=f"{start}{text}")
+    look = {"color": attacked, "marker": "x", "markersize": 4, "linewidth": 1.2}
+    ax.plot(radius, frame["attack"], **look, label=f"{start}attack ({attack.replace('_', ', ')})")
     for number, level in enumerate(levels):
-        text = "decision" if number == 0 else None
+        text = "decision" if number == 0 and not label else None
         ax.axhline(level, color="black", linestyle=":", linewidth=1.2, label=text)
     if first_unsafe is not None:
-        ax.axvline(first_unsafe, color=ACCENT, linestyle="-.", linewidth=1.2, label="first unsafe")
-    return titled(ax, f"radius{unit or ' of the ball'}", label)
+        text = None if label else "first unsafe"
+        ax.axvline(
+            first_unsafe, color=high if label else ACCENT, linestyle="-.", lw=1.2, label=text
+        )
+    return titled(ax, f"radius{unit or ' of the ball'}", quantity)
 
 
-LINES = ((DARK, "o", "-"), (ACCENT, "s", "--"), ("#009E73", "^", "-."), ("#777777", "D", ":"))
-"""Colour, marker and line of each ranking; each of them alone distinguishes rankings."""
+DASHES = ("-", "--", "-.", ":")
+"""Lines of rankings: colour, marker and line each distinguish them."""
 
 Gaps = tuple[str, Sequence[int], np.ndarray, np.ndarray]
 
@@ -115,44 +128,52 @@ def plot_gaps(ax: Axes | None, rows: Sequence[Gaps]) -> Axes:
 
     Below the dashed grey line, 0, an adversarial image is known.
     """
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     if not rows:
         raise InputError("rows: expected at least one ranking, got none")
-    for k, (name, betas, lower, upper) in enumerate(rows):
-        colour, marker, line = LINES[k % len(LINES)]
+    for name, betas, lower, upper in rows:
+        colour, marker = next_curve(ax, lines=1)
+        line = DASHES[len(ax.lines) % len(DASHES)]
         ax.fill_between(betas, lower, upper, color=colour, alpha=0.2, linewidth=0)
         ax.plot(betas, upper, color=colour, marker=marker, linestyle=line, ms=4, label=name)
-    ax.axhline(0.0, color="#777777", linestyle="--", linewidth=1.2, label="decision changes below")
-    return titled(ax, "pixels that may change (β)", "smallest gap π_gap")
+    ax.axhline(0.0, color="#777777", linestyle="--", linewidth=1.2)
+    return titled(
+        ax, "pixels that may change (β)", "smallest gap π_gap (the decision changes below 0)"
+    )
 
 
-def plot_training(ax: Axes, trace: Trace) -> Axes:
+def plot_training(ax: Axes | None, trace: Trace, *, label: str = "") -> Axes:
     """A dot for each evaluation of the evidence, and a line for the best one so far.
 
-    `trace` is `model.trace_`. Thin lines separate restarts; crosses at the bottom are parameters at
-    which inference failed.
+    `label` is the prefix of names in the legend, for several trainings on one Axes. `trace` is
+    `model.trace_`. Thin lines separate restarts; crosses at the bottom are parameters at which
+    inference failed.
     """
     if len(trace) == 0:
         raise InputError("trace: expected at least one evaluation, got none")
+    ax = axes_or_new(ax)
+    colour, marker = next_curve(ax, lines=1)
+    start, light = (f"{label}: ", colour) if label else ("", LIGHT)
     evidence, epochs = trace.evidence, np.arange(1, len(trace) + 1)
     works = np.isfinite(evidence)
     best = np.maximum.accumulate(np.where(works, evidence, -np.inf))
     known = np.isfinite(best)
-    ax.scatter(epochs[works], evidence[works], color=LIGHT, s=18, label="evaluation")
-    ax.step(epochs[known], best[known], where="post", color=DARK, label="best so far")
+    dots: Any = {"color": light, "alpha": 0.6 if label else 1.0, "marker": marker, "s": 18}
+    ax.scatter(epochs[works], evidence[works], **dots, label=f"{start}evaluation")
+    ax.step(epochs[known], best[known], where="post", color=colour, label=f"{start}best so far")
     if not np.all(works):
         floor = evidence[works].min() if np.any(works) else 0.0
         failed = epochs[~works], np.full(int((~works).sum()), floor)
-        ax.scatter(*failed, color=ACCENT, marker="x", label="inference failed")
-    for start in epochs[1:][np.diff(trace.runs) != 0]:
-        ax.axvline(start - 0.5, color="#777777", linestyle=":", linewidth=0.8)
+        ax.scatter(*failed, color=ACCENT, marker="x", label=f"{start}inference failed")
+    for first in epochs[1:][np.diff(trace.runs) != 0]:
+        ax.axvline(first - 0.5, color="#777777", linestyle=":", linewidth=0.8)
     return titled(ax, "epochs (evaluations of the evidence)", "log evidence")
 
 
 def plot_worst_cases(ax: Axes | None, frame: DataFrame) -> Axes:
     """Thin and light: the band that contains mean +- beta std in the whole region; thick and dark:
     the proved range of the mean; the diamond is the prediction at the point."""
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     order = np.argsort(frame["mean"].to_numpy(), kind="stable")
     rows = frame.iloc[order]
     rank = np.arange(len(rows))
@@ -175,7 +196,7 @@ def plot_attacks(
     Circles are the values before, triangles those after an attack without a change of the decision,
     crosses those with a change.
     """
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     order = np.argsort(before, kind="stable")
     rank = np.arange(len(order))
     start, end, won = before[order], after[order], success[order].astype(bool)
@@ -205,7 +226,7 @@ def plot_boxes(
     Boxes are quartiles with the median, whiskers reach to the farthest value within 1.5 times the
     box's height, circles are values beyond.
     """
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     width = 0.8 / len(groups)
     for g, group in enumerate(groups):
         places = np.arange(len(settings)) + (g - 0.5 * (len(groups) - 1)) * width

@@ -15,13 +15,13 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ResponseLikelihood
 from gpcert.model.committee import Committee, Model, is_model_collection
 from gpcert.model.posterior import Posterior
-from gpcert.plots.axes import titled
+from gpcert.plots.axes import axes_or_new, titled
 from gpcert.plots.style import CLASS_PALETTE, LOOKS, PROBABILITY_COLOURS
 from gpcert.utils.optional_imports import Axes
 
 
 def plot_decision_regions(
-    ax: Axes,
+    ax: Axes | None,
     model: Any,
     certificates: Iterable[Certificate] = (),
     *,
@@ -38,7 +38,7 @@ def plot_decision_regions(
     `threshold` is the level that decides (two classes: 1/2). The contours and areas are plain
     floating point on a grid: only the regions are proved.
     """
-    posterior = as_posterior(model)
+    ax, posterior = axes_or_new(ax), as_posterior(model)
     areas = areas_of(posterior, threshold)
     certificates = list(certificates)
     outlines = [outline(certificate.region) for certificate in certificates]
@@ -53,7 +53,7 @@ def plot_decision_regions(
         _draw_region(ax, certificate, corners)
     other_areas = {label: colour for label, colour in areas.items() if label not in class_labels}
     _add_legend(ax, {certificate.status for certificate in certificates}, other_areas)
-    return titled(ax, "feature 1", "feature 2", legend=False)
+    return titled(ax, *(posterior.feature_names or ("feature 0", "feature 1")), legend=False)
 
 
 def _draw_points(

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.plots.axes import (
-    axes_or_current,
+    axes_or_new,
     blank,
     image_shape,
     legend_above,
@@ -45,7 +45,7 @@ def plot_effects(
     of values with its name (LIME's, the gradient's), drawn as diamonds scaled to the same largest
     size, because their units differ.
     """
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     middle = 0.5 * (lower + upper)
     order = np.argsort(-np.abs(middle), kind="stable")[:most]
     rows = np.arange(len(order))
@@ -80,7 +80,7 @@ def plot_heat_map(
 ) -> Axes:
     """Values of pixels: red raises, blue with a dash lowers (the dash distinguishes them in grey
     print); the image's outline is drawn on top."""
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     shape = image_shape(shape, values.size)
     largest = float(np.abs(values).max()) or 1.0
     shown = ax.imshow(values.reshape(shape), cmap=EFFECT_COLOURS, vmin=-largest, vmax=largest)
@@ -121,7 +121,7 @@ def plot_kept_pixels(
     weak: Sequence[int] = (),
 ) -> Axes:
     """The image in grey with frames around the pixels; dotted frames around the `weak` ones."""
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     from matplotlib.patches import Rectangle
 
     values = np.asarray(image, dtype=float)
@@ -144,7 +144,7 @@ def plot_kept_features(
     title: str = "",
 ) -> Axes:
     """One row per point, one column per feature; `marks` (points, features) index `LOOKS`."""
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     from matplotlib.patches import Patch
 
     if not marks.size:

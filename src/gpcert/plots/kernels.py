@@ -13,7 +13,7 @@ from gpcert.kernels import Kernel
 from gpcert.numerics.arrays import Backend, finite_array, to_numpy
 from gpcert.numerics.rounding import up_float
 from gpcert.paper.lines import Affine, affine_relaxation, check_lines
-from gpcert.plots.axes import axes_or_current, titled
+from gpcert.plots.axes import axes_or_new, titled
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.regions import Box, Cells
 from gpcert.regions.frame import Frame
@@ -130,7 +130,7 @@ def plot_kernel_lines(
     edges: the second-order enclosure, of any degree. A dot marks the point z.
     """
     lines = kernel_lines(kernel, interval, point)
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     z = np.atleast_1d(np.asarray(point, dtype=np.float64))
     low, high = lines.x[0], lines.x[-1]
     margin = MARGIN * (high - low)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpcert.certificates import Optimum, RegretBound
 from gpcert.errors import InputError
-from gpcert.plots.axes import axes_or_current, legend_above, name_rows, padded_limits
+from gpcert.plots.axes import axes_or_new, legend_above, name_rows, padded_limits
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.regions import region_from_dict
 from gpcert.utils.optional_imports import Axes
@@ -22,7 +22,7 @@ POINT: dict[str, Any] = {"marker": "D", "s": 46, "color": ACCENT, "edgecolors": 
 def plot_optimum(ax: Axes | None, optimum: Optimum) -> Axes:
     """One row per free feature: the positions of the best point and of the remaining boxes in the
     domain; the title gives the value and the proved bound."""
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     if optimum.x is None:
         raise InputError("plot: no point was evaluated before the budget ended")
     region = region_from_dict(optimum.region)
@@ -50,7 +50,7 @@ def plot_optimum(ax: Axes | None, optimum: Optimum) -> Axes:
 
 def plot_regret(ax: Axes | None, regret: RegretBound) -> Axes:
     """The best observed bound, and the proved bound over the domain."""
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     ends = [regret.observed, regret.domain]
     low, high = padded_limits(ends)
     shown = np.clip(ends, low, high)

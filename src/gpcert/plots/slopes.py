@@ -9,7 +9,7 @@ import numpy as np
 
 from gpcert.certificates import LipschitzBound, Monotonicity, SlopeTable
 from gpcert.certificates.text import STATUS_COLOURS
-from gpcert.plots.axes import axes_or_current, legend_above, name_rows, padded_limits
+from gpcert.plots.axes import axes_or_new, legend_above, name_rows, padded_limits
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.utils.optional_imports import Axes
 
@@ -30,7 +30,7 @@ SIGN_TEXTS = {
 
 def plot_slopes(ax: Axes | None, table: SlopeTable) -> Axes:
     """One bar for each feature, which holds all values of its slope; triangles are attained."""
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     rows, signs = list(table)[:MAX_ROWS], list(table.signs.values())[:MAX_ROWS]
     ends = np.array([[row.minimum.lower, row.maximum.upper] for row in rows]).reshape(-1, 2)
     low, high = padded_limits([*ends[np.isfinite(ends)].tolist(), 0.0])
@@ -53,7 +53,7 @@ def plot_slopes(ax: Axes | None, table: SlopeTable) -> Axes:
 
 def plot_monotonicities(ax: Axes | None, rows: Sequence[Monotonicity], labels: Any) -> Axes:
     """The bounds of the least slope in the wanted direction of each feature, against 0."""
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     rows, labels = list(rows)[:MAX_ROWS], list(labels)[:MAX_ROWS]
     ends = np.array([[row.slope.lower, row.slope.upper] for row in rows]).reshape(-1, 2)
     low, high = padded_limits([*ends[np.isfinite(ends)].tolist(), 0.0])
@@ -74,7 +74,7 @@ def plot_monotonicities(ax: Axes | None, rows: Sequence[Monotonicity], labels: A
 
 def plot_lipschitz(ax: Axes | None, bound: LipschitzBound) -> Axes:
     """The proved upper bound of the constant, and the attained one."""
-    ax = axes_or_current(ax)
+    ax = axes_or_new(ax)
     upper = bound.upper if np.isfinite(bound.upper) else 2.0 * bound.lower + 1.0
     ax.barh([0], [upper], 0.4, color=LIGHT, edgecolor=DARK)
     look: Any = {"marker": "D", "s": 46, "color": ACCENT, "edgecolors": "black", "zorder": 3}

@@ -25,6 +25,12 @@ LOOKS = {
 """Bluish green, vermilion and grey of Okabe and Ito (2008), *Color universal design*."""
 
 DARK, LIGHT, ACCENT = "#0072B2", "#A6CEE3", "#D55E00"
+CURVES: tuple[tuple[str, str], ...] = (
+    *(("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#E69F00", "v")),
+    *(("#56B4E9", "P"), ("#777777", "X"), ("#000000", "*")),
+)
+"""Colour (Okabe and Ito) and marker of the first, second, ... curve on one Axes."""
+
 CLASS_PALETTE = (
     *("#77AADD", "#EEDD88", "#FFAABB", "#BBCC33", "#99DDFF"),
     *("#AAAA00", "#44BB99", "#EE8866", "#DDDDDD"),

@@ -20,7 +20,15 @@ from gpcert.numerics.arrays import (
     PerVector,
     Vectors,
 )
-from gpcert.numerics.rounding import difference_down, difference_up, exact_dot
+from gpcert.numerics.rounding import (
+    TINY,
+    difference_down,
+    difference_up,
+    down,
+    exact_dot,
+    gamma,
+    up,
+)
 from gpcert.regions.base import Region
 from gpcert.regions.cells import Cells
 from gpcert.regions.constraint_arguments import read_bounds, read_constraint, read_matrix
@@ -36,6 +44,9 @@ STEPS = 30
 
 GRID_BITS = 26
 """Bits of points whose sums are to be exact."""
+
+THIN = 2.0**-20
+"""Half-widths of the box around the centre that a polytope with an interior holds, in its own."""
 
 LARGEST = 1e290
 """Largest size of the terms of a constraint."""
@@ -162,6 +173,21 @@ class Polytope(Region):
         return Polytope.from_record(**{**record, "names": list(names)})
 
     # ---- points
+
+    @cached_property
+    def has_interior(self) -> bool:
+        """Whether a box around the centre, `THIN` times as wide as the region, is proved to lie in
+        it; never where a constraint is an equation."""
+        half = THIN * (self.upper - self.lower)
+        low, high = self.bounds
+        inside = (down(self.center - low, 1) >= half) & (down(high - self.center, 1) >= half)
+        size = np.abs(self.A) @ (np.abs(self.center) + half)
+        reach = np.abs(self.A) @ half + up(gamma(self.dim + 8) * size + TINY, self.dim + 8)
+        value, reach = self.A @ self.center, up(reach, self.dim + 8)
+        least, most = np.clip(self.low, -1e300, None), np.clip(self.high, None, 1e300)
+        held = (down(most - value, 2) >= reach) & (down(value - least, 2) >= reach)
+        moved = np.any(self.A[:, self.free] != 0, axis=1)
+        return bool(np.all(inside[self.free]) and np.all(held[moved]))
 
     @property
     def constraints(self) -> LinearConstraints:

@@ -205,7 +205,7 @@ def draw(tables: Tables) -> Figure:
             ax,
             curve.to_frame(),
             levels=[float(row["level"])],
-            label="probability of the second class",
+            quantity="probability of the second class",
             attack="gpfgs",
             first_unsafe=row["first unsafe"],
         )

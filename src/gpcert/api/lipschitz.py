@@ -1,0 +1,179 @@
+"""`lipschitz`: by how much a function can change in a region, per unit of distance.
+
+Proofs: docs/mathematics.md, statements 19.1 and 19.7.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+import numpy as np
+
+from gpcert.adapters import as_posterior
+from gpcert.api.accuracy import Accuracy
+from gpcert.api.boxes import bound_boxes
+from gpcert.api.domain import domain_of
+from gpcert.api.options import SearchOptions, SearchSettings, one_of, verb
+from gpcert.api.running import progress_line, ranges_text
+from gpcert.api.slopes import axes, convex, label_of, meaning_of, of_means, output_number
+from gpcert.certificates import LipschitzBound
+from gpcert.errors import InputError
+from gpcert.model.multi_output import Outputs
+from gpcert.model.slopes import slope_model
+from gpcert.numerics.arrays import PerFeature
+from gpcert.numerics.rounding import down, norm_upper
+from gpcert.quantities import Deviation
+from gpcert.regions import Polytope
+from gpcert.regions.shapes import check_norm
+from gpcert.search import Budget, Progress, StopReason, solve
+from gpcert.search.tolerance import Tolerance
+
+USUAL = 0.01
+"""Relative, of a Lipschitz constant, by default."""
+
+STEPS = 16
+"""Halvings of the distance at which the second point of a difference quotient is tried."""
+
+
+@verb
+def lipschitz(
+    model: Any,
+    bounds: Any,
+    *,
+    norm: float | str = 2,
+    of: str = "mean",
+    output: Any = None,
+    fixed: Mapping[Any, Any] | None = None,
+    tol: float | None = None,
+    rtol: float | None = None,
+    **words: Unpack[SearchOptions],
+) -> LipschitzBound:
+    """The Lipschitz constant of the mean over a region: a proved upper bound, and a proved lower
+    one, attained at a point (of a `Polytope` with equations between the two points of `pair`).
+
+    Parameters
+    ----------
+    model, bounds, fixed, output : as in `slope_ranges`; the region is convex. With one output, or
+        where `output` names one, the function is that output's mean.
+    norm : of the distance between inputs, 1, 2 or "inf"; only the features that the region leaves
+        free count.
+    of : "mean", the mean or the latent mean of a classifier.
+    tol, rtol : the search ends once both ends are as near as that; by default within 1 %.
+    budget, ... : as in `prediction_range`.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> bump = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0, 0.0]], weights=[1.0])
+    >>> steepest = gpcert.lipschitz(bump, [(-2.0, 2.0), (-2.0, 2.0)])  # exp(-1/2), at distance 1
+    >>> steepest.lower <= float(np.exp(-0.5)) <= steepest.upper <= 1.01 * steepest.lower
+    True
+    """
+    start, posterior = time.perf_counter(), of_means(as_posterior(model))
+    one_of("of", of, ("mean",))
+    region = convex(domain_of(posterior, bounds, fixed), "lipschitz")
+    distance = check_norm(norm, "norm")
+    if distance not in {1.0, 2.0, math.inf}:
+        raise InputError(f"norm: expected 1, 2 or 'inf', got {norm!r}")
+    dual = {1.0: math.inf, 2.0: 2.0, math.inf: 1.0}[distance]
+    index, numbers = output_number(posterior, output), region.free.tolist()
+    settings, accuracy = SearchSettings.read(words), Accuracy.read(tol, rtol)
+    about = {
+        "norm": distance,
+        "of": of,
+        "output": label_of(posterior, output),
+        "region": region.describe(),
+        "meaning": meaning_of(posterior, index),
+        "method": settings.method.name,
+        "model": posterior.fingerprint,
+    }
+    if not numbers:
+        return LipschitzBound(
+            0.0, 0.0, region.center, converged=True, reason=StopReason.CONVERGED, boxes=0,
+            seconds=time.perf_counter() - start, **about,
+        )  # fmt: skip
+    slopes = slope_model(posterior, axes(posterior, numbers), index)
+    zeros = (0.0,) * len(numbers)
+    quantity = Deviation(zeros, zeros, dual)
+    with progress_line(words.get("progress")) as line:
+        progress = Progress(start, lambda state: line.show(ranges_text(state)))
+        within = accuracy.tolerance() if accuracy.given else Tolerance(0.0, USUAL)
+        problem = settings.problem(slopes, region, [quantity], tol=within, progress=progress)
+        result = solve(problem)
+    (goal,) = result.goals
+    lower, upper, pair = max(0.0 - goal.upper, 0.0), 0.0 - goal.lower, None
+    near = result.reason is StopReason.CONVERGED
+    if isinstance(region, Polytope) and not region.has_interior:
+        start_at = region.center if goal.point is None else goal.point
+        lower, pair = _steepest_pair(posterior, index, region, start_at, distance)
+        lower = min(lower, upper)
+        near = near and _near(within, lower, upper)
+    return LipschitzBound(
+        lower=lower,
+        upper=upper,
+        point=goal.point,
+        pair=pair,
+        converged=near,
+        reason=result.reason,
+        boxes=result.boxes,
+        seconds=result.seconds,
+        **about,
+    )
+
+
+def _near(within: Tolerance, lower: float, upper: float) -> bool:
+    """Whether both ends of a constant are as near as the tolerance asks."""
+    return bool(within.needed(np.array([-lower]))[0] <= -upper)
+
+
+def _steepest_pair(
+    model: Outputs, output: int, region: Polytope, x: PerFeature, distance: float
+) -> tuple[float, np.ndarray | None]:
+    """A proved difference quotient of two points of the region, the largest of some, and the pair.
+
+    Of a polytope without an interior: a gradient has parts along which no segment of the region
+    goes, and is no lower bound there (Statement 19.7). Any two points of the region are valid.
+    """
+    directions, slope = _tangents(region), np.zeros(model.dim)
+    step = 1e-6 * (region.upper - region.lower)
+    for j in region.free:
+        e = np.eye(model.dim)[j] * max(step[j], 1e-300)
+        slope[j] = np.diff(model.mean(np.stack([x - e, x + e]))[:, output])[0] / (2.0 * e[j])
+    along = directions @ (directions.T @ slope)
+    if not np.any(along):
+        return 0.0, None
+    reach = float(np.max(region.upper - region.lower)) / float(np.max(np.abs(along)))
+    steps = reach * 2.0 ** -np.arange(STEPS)[:, None]
+    ahead, behind = region.project(x + steps * along), region.project(x - steps * along)
+    first = np.concatenate([ahead, ahead, np.tile(x, (STEPS, 1))])
+    second = np.concatenate([behind, np.tile(x, (STEPS, 1)), behind])
+    held = np.asarray(region.contains(first)) & np.asarray(region.contains(second))
+    held &= np.any(first != second, axis=1)
+    points = np.stack([first[held], second[held]], axis=1)
+    if not len(points):
+        return 0.0, None
+    flat, limits = points.reshape(-1, model.dim), Budget(seconds=10.0)
+    found = bound_boxes(model, flat, flat, quantity="mean", budget=limits, progress=False)
+    ends = found["mean"][:, output].reshape(-1, 2, 2)  # of both points, lower and upper
+    gaps = np.maximum(ends[:, 0, 0] - ends[:, 1, 1], ends[:, 1, 0] - ends[:, 0, 1])
+    lengths = norm_upper(points[:, 0] - points[:, 1], distance, 1)
+    quotients = down(np.where(np.isfinite(gaps), np.maximum(down(gaps, 1), 0.0), 0.0) / lengths, 1)
+    best = int(np.argmax(quotients))
+    return max(float(quotients[best]), 0.0), points[best]
+
+
+def _tangents(region: Polytope) -> np.ndarray:
+    """(d, k): about an orthonormal basis of the directions along which the region's equations and
+    fixed features stay; says where to look."""
+    spans = np.abs(region.A) @ (region.upper - region.lower)
+    thin = (region.high - region.low) <= 1e-6 * spans
+    rows = np.concatenate([region.A[thin], np.eye(region.dim)[region.fixed]])
+    if not len(rows):
+        return np.eye(region.dim)
+    _, sizes, vectors = np.linalg.svd(rows)
+    rank = int(np.sum(sizes > 1e-9 * sizes.max(initial=0.0)))
+    return vectors[rank:].T
