@@ -1,9 +1,11 @@
 """Least values of quadratics over cells that hold sets of categories (`gpcert.regions.OneHot`).
 
-Proofs: docs/mathematics.md, statement 5.10.
+Proofs: docs/mathematics.md, statement 5.12.
 """
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import numpy as np
 
@@ -16,10 +18,10 @@ from gpcert.regions import Cells, OneHot
 def category_minimum(
     cells: Cells, gradient: PerCellAndFeature, hessian: PerCellMatrix
 ) -> PerCell | None:
-    """Lower bound (B,) of `g.z + z^T H z / 2`, z = x - c, over the points x of the cells; None where
-    their region has no groups.
+    """Lower bound (B,) of `g.z + z^T H z / 2`, z = x - c, over the points x of the cells; None
+    where their region has no groups.
 
-    Statement 5.10: a point is a category a of every group and a rest y, so with z = e_a - c in a
+    Statement 5.12: a point is a category a of every group and a rest y, so with z = e_a - c in a
     group the form is a sum over groups of what a alone gives, of `T_ab = (e_a - c).H (e_b - c)` of
     two groups, of which half is counted for each and is at least its least over b, and of products
     with y, at most `|C_aj| w_j`; the rest is a quadratic on its box.
@@ -60,8 +62,10 @@ def category_minimum(
     return xp.where(xp.isfinite(lower), lower, xp.full_like(lower, -xp.inf))
 
 
-def _centred(H: Array, c: PerCellAndFeature, d: PerCellAndFeature) -> Array:
-    """(B, k, l): `(e_a - c).H (e_b - d)`."""
+def _centred(
+    H: Annotated[Array, "B k l"], c: Annotated[Array, "B k"], d: Annotated[Array, "B l"]
+) -> Annotated[Array, "B k l"]:
+    """`(e_a - c).H (e_b - d)`."""
     xp = namespace(H)
     right = xp.sum(H * d[:, None, :], axis=2)
     left = xp.sum(H * c[:, :, None], axis=1)

@@ -2,8 +2,9 @@
 
 A `Region` says where an input may lie: a `Box`; a `Ball` in some p-norm, on chosen features and
 inside a valid domain; a `Polytope`, a box with linear constraints; a `Discrete` one, some of whose
-features take whole numbers or a few values; a `OneHot` one, with categories as groups of columns; a `Union` of several; or a class of your own. `Cells`
-is a batch of sub-boxes of one region: what the search splits.
+features take whole numbers or a few values; a `OneHot` one, with categories as groups of columns; a
+`Union` of several; or a class of your own. `Cells` is a batch of sub-boxes of one region: what the
+search splits.
 """
 
 from gpcert.regions.base import Region

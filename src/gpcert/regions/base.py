@@ -50,8 +50,9 @@ class Region(ABC):
     - `linear_minimum`: a lower bound of a linear function over the points of each cell;
     - `squared_norm_maximum`: an upper bound of a weighted squared distance from its centre.
 
-    `project`, `sample`, `linear_minimizer`, `cell_centers` and `cuts` only say where to look; `halves` are part of a proof.
-    Regions are frozen records of host arrays. Where `lower == upper` the feature is fixed.
+    `project`, `sample`, `linear_minimizer`, `cell_centers` and `cuts` only say where to look;
+    `halves` are part of a proof. Regions are frozen records of host arrays. Where `lower == upper`
+    the feature is fixed.
     """
 
     kind: ClassVar[str] = ""

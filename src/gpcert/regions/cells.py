@@ -254,7 +254,7 @@ def separable_minima(zeroth: PerCell, first: PerCellAndFeature, half: Array) -> 
 
 
 def squared_distance_ranges(
-    cells: tuple[Array, Array], points: Annotated[Array, "N d"], fixed: Annotated[Array, "N"]
+    cells: tuple[Array, Array], points: Annotated[Array, "N d"], fixed: Annotated[Array, "... N"]
 ) -> tuple[Array, Array]:
     """(B, N) ends of `|x - z_i|^2 + fixed_i` over boxes `cells`, centres and half-widths (B, f), in
     plain floating point: f + 3 roundings beyond those of the coordinates."""

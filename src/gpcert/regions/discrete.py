@@ -129,8 +129,8 @@ class Discrete(Within):
         return inside[0] if single else inside
 
     def settled(self, X: Inputs) -> Inputs:
-        """The nearest values, then whatever else is in the way; what cannot be satisfied is drawn to
-        the centre."""
+        """The nearest values, then whatever else is in the way; what cannot be satisfied is drawn
+        to the centre."""
         movable = np.ones(self.dim)
         movable[list(self._levels)] = 0.0
         x = self._rounded(np.asarray(self.region.project(X)))

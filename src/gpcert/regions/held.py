@@ -15,12 +15,12 @@ import numpy as np
 from gpcert.numerics.arrays import (
     Array,
     Index,
+    Inputs,
     PerCell,
     PerCellAndFeature,
     PerCellAndPoint,
     Points,
     Rows,
-    namespace,
 )
 from gpcert.regions.base import Region
 from gpcert.regions.cells import Cells
@@ -66,7 +66,7 @@ class Slices(Region):
         return Slices(whole, inner) if len(inner.free) else None
 
     @property
-    def held(self) -> tuple[np.ndarray, ...]:
+    def held(self) -> tuple[Annotated[np.ndarray, "_"], ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The columns of each group."""
         return self.whole.groups.columns
 
@@ -86,14 +86,19 @@ class Slices(Region):
             found.append(np.where(may.sum(axis=1) == 1, np.argmax(may, axis=1), -1))
         return np.stack(found, axis=1)
 
-    def cells(self, low: Array, high: Array, choice: Array) -> Cells:
-        """Boxes [low, high] (B, q) of the features that are free here, at categories (B, groups)."""
+    def cells(
+        self,
+        low: PerCellAndFeature,
+        high: PerCellAndFeature,
+        choice: Annotated[Array, "B groups"],
+    ) -> Cells:
+        """Boxes [low, high] (B, q) of the features free here, at categories (B, groups)."""
         return Cells(self, low, high, choice=choice)
 
     def contains(self, X: Any) -> Annotated[Array, "..."]:
         return self.whole.contains(X)
 
-    def sample(self, n: int, random_state: Any = None) -> np.ndarray:
+    def sample(self, n: int, random_state: Any = None) -> Inputs:
         return self.whole.sample(n, random_state)
 
     def describe(self) -> dict[str, Any]:
@@ -106,7 +111,7 @@ class Slices(Region):
     def cuts(self, middle: PerCellAndFeature) -> PerCellAndFeature:
         return self.region.cuts(middle)
 
-    def points_at(self, points: Points, choice: np.ndarray) -> Points:
+    def points_at(self, points: Inputs, choice: Annotated[np.ndarray, "n groups"]) -> Inputs:
         """Points (n, d) with these categories (n, groups)."""
         rows = np.arange(len(points))
         for group, chosen in zip(self.held, choice.T, strict=True):
@@ -149,7 +154,8 @@ class HeldDistances:
             columns = points[:, group[seen]].T
             off[seen] = np.square(columns / lengths[group[seen], None])
             on[seen] = np.square((columns - 1.0) / lengths[group[seen], None])
-            table = np.stack([off[:a].sum(0) + off[a + 1 :].sum(0) + on[a] for a in range(len(off))])
+            others = [off[:a].sum(0) + off[a + 1 :].sum(0) for a in range(len(off))]
+            table = np.stack(others) + on
             tables.append(place(table))
             most += table.max(axis=0)
         return HeldDistances(place(fixed), tuple(tables)), most

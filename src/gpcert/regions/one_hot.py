@@ -19,6 +19,7 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import (
     Array,
+    Index,
     Inputs,
     PerCell,
     PerCellAndFeature,
@@ -93,8 +94,10 @@ class OneHotGroups:
 
     # ---- cells
 
-    def allowed(self, lower: Array, upper: Array, group: np.ndarray) -> Array:
-        """(B, k) which categories of a group have their point in [lower, upper] (B, f)."""
+    def allowed(
+        self, lower: PerCellAndFeature, upper: PerCellAndFeature, group: Index
+    ) -> Annotated[Array, "B k"]:
+        """Which categories of a group have their point in [lower, upper] (B, f)."""
         xp = namespace(lower)
         low, high = lower[:, group], upper[:, group]
         own = (low <= 1.0) & (high >= 1.0)
@@ -102,7 +105,9 @@ class OneHotGroups:
         missed = xp.sum(xp.astype(~others, lower.dtype), axis=1)[:, None]
         return own & (missed - xp.astype(~others, lower.dtype) == 0.0)
 
-    def contract(self, lower: Array, upper: Array) -> tuple[Array, Array, PerCell]:
+    def contract(
+        self, lower: PerCellAndFeature, upper: PerCellAndFeature
+    ) -> tuple[PerCellAndFeature, PerCellAndFeature, PerCell]:
         """Ends (B, f) of the boxes around the categories in [lower, upper], and which hold none."""
         xp = namespace(lower)
         lower, upper = 1.0 * lower, 1.0 * upper
@@ -240,7 +245,6 @@ class OneHot(Within):
     """
 
     kind = "one_hot"
-    bounds_cells = True
 
     groups: OneHotGroups
 
@@ -282,6 +286,10 @@ class OneHot(Within):
         place = [list(names).index(name) for name in self.names]
         groups = [[place[j] for j in group] for group in self.groups.columns]
         return OneHot(self.region.renamed(names), groups)
+
+    @property
+    def bounds_cells(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return True
 
     # ---- points
 
@@ -345,7 +353,8 @@ class OneHot(Within):
         return namespace(g).maximum(apart, super().linear_minimum(cells, g))
 
     def squared_norm_maximum(self, cells: Cells, weights: Array, unit: Array | None) -> PerCell:
-        xp, rest = namespace(cells.lower), 1.0 * weights
+        rest: Any = 1.0 * weights
+        xp = namespace(cells.lower)
         rest[self.free_groups.every] = 0.0
         groups = self.free_groups.squared_norm_maximum(cells, weights, unit)
         apart = up(groups + super().squared_norm_maximum(cells, rest, unit), 1)

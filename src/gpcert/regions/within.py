@@ -16,6 +16,7 @@ from gpcert.errors import InputError
 from gpcert.numerics.arrays import (
     Array,
     Backend,
+    Index,
     Inputs,
     PerCell,
     PerVector,
@@ -94,7 +95,7 @@ class Within(Region):
         vars(same).update(center=cells.center, half=cells.half)
         return same
 
-    def columns_of(self, cells: Cells) -> Array:
+    def columns_of(self, cells: Cells) -> Index:
         """Which of the other region's free features are free here."""
         index = np.searchsorted(self.region.free, self.free)
         return namespace(cells.lower).asarray(index, device=cells.lower.device)
@@ -130,6 +131,4 @@ def first_point(region: Within, wanted: str) -> Annotated[np.ndarray, "d"]:
             f"the region may be empty: no point {wanted} was found among {seen} boxes, nor a proof "
             "that there is none; take a larger region"
         )
-    raise InputError(
-        f"the region is empty: no point {wanted} lies in it (proved box by box)"
-    )
+    raise InputError(f"the region is empty: no point {wanted} lies in it (proved box by box)")

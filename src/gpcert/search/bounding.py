@@ -131,7 +131,9 @@ class Bounding:
                 axes = np.repeat(slices.axes(own)[:, None], own.axes.shape[1], axis=1)
                 own = replace(own, axes=axes.astype(own.axes.dtype))
             if part.columns is not None or slices is None:
-                learnt = evaluation.portfolio if part.evaluation is None else part.evaluation.portfolio
+                learnt = (
+                    evaluation.portfolio if part.evaluation is None else part.evaluation.portfolio
+                )
             found.append(own)
         order = np.concatenate([part.rows for part in parts])
         return order, Boxes.concatenate(found), places, learnt

@@ -55,9 +55,7 @@ class Branch:
         goal = np.argmax(urgency[index], axis=1)
         return Branch(index, boxes.take(index), goal, open_[index])
 
-    def parts(
-        self, times: Annotated[np.ndarray, "n"], halve: Halve | None
-    ) -> tuple[Boxes, Index]:
+    def parts(self, times: Annotated[np.ndarray, "n"], halve: Halve | None) -> tuple[Boxes, Index]:
         """Boxes that cover these, and of which box each is a part: halved so many times along the
         axes that gain most for its goal, as the region halves them."""
         axes = self.boxes.axes[np.arange(len(self.boxes)), self.goal]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, NamedTuple, Protocol
+from typing import Annotated, NamedTuple, Protocol
 
 import numpy as np
 
@@ -154,8 +154,10 @@ class ManyBoxes:
         balls = self.balls_of(question)
         return points if balls is None else balls.drawn_in(points)
 
-    halves: ClassVar[None] = None
-    """In the middle."""
+    @property
+    def halves(self) -> Halve | None:
+        """In the middle."""
+        return None
 
     def balls_of(self, question: Index) -> NormConstraint | None:
         """The balls of some questions."""

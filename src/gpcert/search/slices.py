@@ -1,5 +1,5 @@
-"""Boxes of a region with one-hot columns whose categories are decided, bounded in the coordinates of
-the other features alone: a tenth of the features, and a hundredth of the time.
+"""Boxes of a region with one-hot columns whose categories are decided, bounded in the coordinates
+of the other features alone: a tenth of the features, and a hundredth of the time.
 
 Proofs: docs/mathematics.md, statement 13.16.
 """
@@ -39,7 +39,7 @@ class Part(NamedTuple):
     evaluation: Evaluation | None
     columns: np.ndarray | None = None
 
-    def wide(self, own: Rows, others: Rows) -> Rows:
+    def wide(self, own: Annotated[np.ndarray, "n q"], others: Rows) -> Rows:
         """(n, f): these numbers (n, q) in the columns, the others beside."""
         if self.columns is None:
             return own
@@ -65,17 +65,15 @@ class SliceEvaluator:
         backend: Backend,
     ) -> SliceEvaluator | None:
         """None where the region has no groups, or a kernel does not know such cells."""
-        known = all(
+        slices = Slices.of(region) if isinstance(region, OneHot) else None
+        known = slices and all(
             _knows(member.unit.kernel) and member.features is None and not member.has_trend
             for member in model.members
         )
-        taylor = all(goal.paper is None or goal.paper_pays is not None for goal in goals)
-        slices = Slices.of(region) if isinstance(region, OneHot) and known and taylor else None
-        if slices is None:
+        taylor = slices and all(goal.paper is None or goal.paper_pays for goal in goals)
+        if slices is None or not known or not taylor:
             return None
-        return SliceEvaluator(
-            evaluator, slices, RegionEvaluator(model, slices, goals, backend)
-        )
+        return SliceEvaluator(evaluator, slices, RegionEvaluator(model, slices, goals, backend))
 
     def parts(self, boxes: Boxes, optional: bool, learnt: Portfolio) -> list[Part]:
         """Contracted boxes: those whose categories are decided, those of few combinations, and all
@@ -98,6 +96,7 @@ class SliceEvaluator:
         if len(rows):
             own = boxes.take(rows)
             ends = own.question, own.low, own.high
+            # bounds that pay there say nothing of these: all are tried
             found.append(Part(rows, self.evaluator.evaluation(*ends, optional, Portfolio())))
         return found
 

@@ -68,9 +68,7 @@ class Boxes:
         """(n,) whether some axis has a float strictly inside."""
         return np.any(self._inside, axis=1)
 
-    def halves(
-        self, axis: Annotated[np.ndarray, "n"], halve: Halve | None = None
-    ) -> Boxes:
+    def halves(self, axis: Annotated[np.ndarray, "n"], halve: Halve | None = None) -> Boxes:
         """Each box cut in the middle along `axis`, or along the widest axis with a float inside
         where that one has none: all lower parts, then all upper parts, which share the cut; or as
         the region halves it."""

@@ -221,9 +221,7 @@ class LocalRadial(LocalNode):
             squared = cdist(centers, points, "sqeuclidean")
             squared += fixed
             return np.sqrt(squared, out=squared)
-        squares = fixed + xp.zeros(
-            (centers.shape[0], 1), dtype=xp.float64, device=centers.device
-        )
+        squares = fixed + xp.zeros((centers.shape[0], 1), dtype=xp.float64, device=centers.device)
         if not self.expanded:
             for j in range(centers.shape[1]):
                 gap = centers[:, j, None] - points[:, j]
