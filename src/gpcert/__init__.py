@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from gpcert.api import certify_many as certify_many
     from gpcert.api import certify_monotone as certify_monotone
     from gpcert.api import difference_range as difference_range
+    from gpcert.api import failure_probability as failure_probability
+    from gpcert.api import level_set as level_set
     from gpcert.api import lipschitz as lipschitz
     from gpcert.api import maximize as maximize
     from gpcert.api import minimize as minimize
@@ -59,11 +61,14 @@ if TYPE_CHECKING:
     from gpcert.api import prediction_ranges as prediction_ranges
     from gpcert.api import recommend as recommend
     from gpcert.api import regret_bound as regret_bound
+    from gpcert.api import resume as resume
     from gpcert.api import slope_ranges as slope_ranges
     from gpcert.certificates import BoxBounds as BoxBounds
     from gpcert.certificates import Certificate as Certificate
     from gpcert.certificates import CertificateTable as CertificateTable
+    from gpcert.certificates import FailureProbability as FailureProbability
     from gpcert.certificates import Interval as Interval
+    from gpcert.certificates import LevelSet as LevelSet
     from gpcert.certificates import LipschitzBound as LipschitzBound
     from gpcert.certificates import Monotonicity as Monotonicity
     from gpcert.certificates import MonotonicityTable as MonotonicityTable
@@ -94,6 +99,7 @@ if TYPE_CHECKING:
     from gpcert.regions import Region as Region
     from gpcert.regions import Union as Union
     from gpcert.search import Budget as Budget
+    from gpcert.search import Checkpoint as Checkpoint
     from gpcert.search import StopReason as StopReason
 
     __version__: str
@@ -103,7 +109,7 @@ _PUBLIC = {
         "certify certify_many certified_radius certified_radius_many prediction_range "
         "prediction_range_many prediction_ranges bound_boxes "
         "maximize minimize regret_bound recommend slope_ranges certify_monotone lipschitz "
-        "difference_range"
+        "difference_range resume level_set failure_probability"
     ),
     "gpcert.analyses": (
         "attack predict_gradient safety_curve robustness certified_accuracy worst_case "
@@ -114,11 +120,11 @@ _PUBLIC = {
     "gpcert.model.committee": "Committee load_model",
     "gpcert.model.multi_output": "SeparateOutputs",
     "gpcert.regions": "Box Ball Polytope Discrete OneHot Union Region",
-    "gpcert.search": "Budget StopReason",
+    "gpcert.search": "Budget Checkpoint StopReason",
     "gpcert.certificates": (
         "load Status Certificate CertificateTable PredictionRange Interval Radius RangeTable "
         "RadiusTable BoxBounds Optimum RegretBound SlopeTable Monotonicity MonotonicityTable "
-        "LipschitzBound"
+        "LipschitzBound LevelSet FailureProbability"
     ),
     "gpcert.errors": (
         "GPCertError InputError UnknownArgumentError UnsupportedModelError MissingExtraError "

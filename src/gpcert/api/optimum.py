@@ -105,8 +105,8 @@ def maximize(
         fixed,
         Accuracy.read(tol, rtol),
     )
-    kept = one_of("keep", keep, ("best", "all")) == "all"
-    return _optimum("maximum", model, bounds, *asked, options, kept, proof)
+    keep_all = one_of("keep", keep, ("best", "all")) == "all"
+    return _optimum("maximum", model, bounds, *asked, options, keep_all, proof)
 
 
 @verb
@@ -141,8 +141,8 @@ def minimize(
         fixed,
         Accuracy.read(tol, rtol),
     )
-    kept = one_of("keep", keep, ("best", "all")) == "all"
-    return _optimum("minimum", model, bounds, *asked, options, kept, proof)
+    keep_all = one_of("keep", keep, ("best", "all")) == "all"
+    return _optimum("minimum", model, bounds, *asked, options, keep_all, proof)
 
 
 @verb
@@ -261,13 +261,13 @@ def _optimum(
         )
         result = solve(problem)
         (range_record,) = goals.records(result, region, settings, None, tol)
-    kept = _kept(result, region) if keep else np.empty((0, 2, region.dim))
+    boxes_left = _boxes_left(result, region) if keep else np.empty((0, 2, region.dim))
     (quantity,) = goals.quantities
     best_f = quantity.best_f if isinstance(quantity, Improvement) else None
-    return replace(_record(side, posterior, range_record), kept=kept, best_f=best_f)
+    return replace(_record(side, posterior, range_record), kept=boxes_left, best_f=best_f)
 
 
-def _kept(result: SearchResult, region: Region) -> Annotated[np.ndarray, "n 2 d"]:
+def _boxes_left(result: SearchResult, region: Region) -> Annotated[np.ndarray, "n 2 d"]:
     """Corners of the boxes whose bound does not exclude the best value."""
     leaves, free = result.leaves, region.free
     assert leaves is not None, "asked for by record=True"

@@ -182,6 +182,10 @@ class LocalPosterior:
         """Every latent variance, in its output's units, is at least minus this (see `dip`)."""
         return self.operator.excess * self.kernel.variance * max(self.unit.variance_scale)
 
+    def curved(self, cells: Cells) -> Cells:
+        """What increasing functions in front of the model make of cells."""
+        return cells if self.image is None else self.image.curved(cells)
+
     def expand(self, cells: Cells) -> Expansion:
         """Kernel values at the cells' centres."""
         return self.kernel.expand(cells if self.image is None else self.image.cells(cells))

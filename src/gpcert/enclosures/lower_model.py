@@ -252,12 +252,12 @@ class QuadraticLowerModel:
             linear = linear_error < error + 0.5 * bends
             hessian = xp.where(linear[:, None, None], xp.zeros_like(hessian), hessian)
             error = xp.where(linear, up(linear_error + gamma(16) * size, 4), error)
-        pulled = self.geometry.pulled(self.gradient, hessian)
-        if pulled is not None:  # Statement 13.9; its coordinates are those of `plain_geometry`
-            assert bool((pulled.geometry.inverse_length == geometry.inverse_length).all())
-            error = up(error + pulled.lost, 2)
+        source = self.geometry.pulled_back(self.gradient, hessian)
+        if source is not None:  # Statement 13.9; its coordinates are those of `plain_geometry`
+            assert bool((source.geometry.inverse_length == geometry.inverse_length).all())
+            error = up(error + source.lost, 2)
             return QuadraticLowerModel(
-                geometry, value, pulled.gradient, pulled.hessian, error, 0.0, size
+                geometry, value, source.gradient, source.hessian, error, 0.0, size
             )
         scale = self.geometry.inverse_length / geometry.inverse_length  # powers of two below
         hessian = hessian * (scale[..., :, None] * scale[..., None, :])  # (f, f), or per cell
@@ -275,8 +275,8 @@ class QuadraticLowerModel:
         return replace(self, hessian=hessian, known_size=size).lowered(gamma(4) * size)
 
     def _check_alike(self, other: QuadraticLowerModel) -> None:
-        own, its = self.geometry, other.geometry
-        same = own is its or bool((own.inverse_length == its.inverse_length).all())
+        first, second = self.geometry, other.geometry
+        same = first is second or bool((first.inverse_length == second.inverse_length).all())
         assert same, "enclosures in other coordinates"
         assert self.rate == other.rate, "enclosures with other weights"
 

@@ -353,8 +353,7 @@ class OneHot(Within):
         return namespace(g).maximum(apart, super().linear_minimum(cells, g))
 
     def squared_norm_maximum(self, cells: Cells, weights: Array, unit: Array | None) -> PerCell:
-        rest: Any = 1.0 * weights
-        xp = namespace(cells.lower)
+        xp, rest = namespace(cells.lower), namespace(cells.lower).zeros_like(weights) + weights
         rest[self.free_groups.every] = 0.0
         groups = self.free_groups.squared_norm_maximum(cells, weights, unit)
         apart = up(groups + super().squared_norm_maximum(cells, rest, unit), 1)

@@ -70,26 +70,26 @@ class Bounding:
         Bounds are no worse than the inherited ones. Returns which parts are not outside.
         """
         evaluation = self._enclosed(parts, optional)
-        kept, boxes, outside = np.arange(len(parts)), parts, None
+        inside, boxes, outside = np.arange(len(parts)), parts, None
         cells, empty = evaluation.cells.contract()
         empty = to_numpy(empty)
         if cells is not evaluation.cells:  # what is left of them in the region
             boxes = replace(parts, low=to_numpy(cells.lower), high=to_numpy(cells.upper))
         if empty.any():  # proved to lie outside the region
-            kept, outside = np.flatnonzero(~empty), parts.take(empty)
-            boxes = boxes.take(kept)
-        if boxes is not parts and len(kept) and self.problem.slices is None:
+            inside, outside = np.flatnonzero(~empty), parts.take(empty)
+            boxes = boxes.take(inside)
+        if boxes is not parts and len(inside) and self.problem.slices is None:
             evaluation = self._enclosed(boxes, optional)
         places: Places = []
         portfolio = evaluation.portfolio
-        if len(kept):
+        if len(inside):
             with running_on(self.evaluator.backend):
                 order, boxes, places, portfolio = self._parts(
                     evaluation, boxes, needed, goals, (optional, every)
                 )
-            kept = kept[order]
+            inside = inside[order]
         if self.problem.record:  # leaves are halves of halves
-            boxes = replace(boxes, low=parts.low[kept], high=parts.high[kept])
+            boxes = replace(boxes, low=parts.low[inside], high=parts.high[inside])
         state = self.state
         self.state = replace(
             state,
@@ -100,11 +100,11 @@ class Bounding:
         if places:
             question, points = map(np.concatenate, zip(*places, strict=True))
             self.offer(question, points, goals)
-        return kept
+        return inside
 
     def _enclosed(self, boxes: Boxes, optional: bool) -> Evaluation:
-        ends, learnt = (boxes.low, boxes.high), self.state.portfolio
-        return self.evaluator.evaluation(boxes.question, *ends, optional, learnt)
+        ends, portfolio = (boxes.low, boxes.high), self.state.portfolio
+        return self.evaluator.evaluation(boxes.question, *ends, optional, portfolio)
 
     def _parts(
         self,
@@ -117,9 +117,9 @@ class Bounding:
         """`_bounds` of all boxes, by their evaluation or part by part (`search.slices`), and values
         at their centres; in which order they come back, and what was learnt."""
         slices, (optional, every) = self.problem.slices, how
-        parts, learnt = [Part(np.arange(len(boxes)), evaluation)], evaluation.portfolio
+        parts, portfolio = [Part(np.arange(len(boxes)), evaluation)], evaluation.portfolio
         if slices is not None:
-            parts = slices.parts(boxes, optional, learnt)
+            parts = slices.parts(boxes, optional, portfolio)
         found, places = [], []
         for part in parts:
             own = boxes.take(part.rows)
@@ -130,13 +130,11 @@ class Bounding:
                 assert slices is not None
                 axes = np.repeat(slices.axes(own)[:, None], own.axes.shape[1], axis=1)
                 own = replace(own, axes=axes.astype(own.axes.dtype))
-            if part.columns is not None or slices is None:
-                learnt = (
-                    evaluation.portfolio if part.evaluation is None else part.evaluation.portfolio
-                )
+            if part.evaluation is not None and (part.columns is not None or slices is None):
+                portfolio = part.evaluation.portfolio
             found.append(own)
         order = np.concatenate([part.rows for part in parts])
-        return order, Boxes.concatenate(found), places, learnt
+        return order, Boxes.concatenate(found), places, portfolio
 
     def _bounds(
         self,

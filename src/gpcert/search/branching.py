@@ -62,7 +62,7 @@ class Branch:
         return self.boxes.parts(axes, times, halve)
 
     def times(
-        self, known: Incumbents, needed: QuestionsAndGoals, shrink: float, room: int
+        self, known: Incumbents, needed: QuestionsAndGoals, shrink: float, fit: int
     ) -> Annotated[np.ndarray, "n"]:
         """How often to halve each of the boxes, `room` being how many fit a batch.
 
@@ -75,7 +75,7 @@ class Branch:
             gaps = value - self.boxes.lower[np.arange(n), self.goal]
             steps = np.log(gaps / (HOPELESS * allowed)) / -math.log(shrink)
             more = np.clip(np.nan_to_num(np.ceil(steps) - 1.0, nan=0.0), 0, HALVINGS - 1)
-        most = max(2, min(room, SMALL_BATCH) // n)
+        most = max(2, min(fit, SMALL_BATCH) // n)
         return np.minimum(1 + more.astype(int), most.bit_length() - 1)
 
     def shrink(

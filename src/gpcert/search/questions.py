@@ -14,6 +14,7 @@ import numpy as np
 
 from gpcert.enclosures import Evaluation, Portfolio
 from gpcert.enclosures.goals import Goal
+from gpcert.model.committee import Model
 from gpcert.numerics.arrays import (
     Backend,
     Index,
@@ -32,6 +33,7 @@ from gpcert.search.slices import SliceEvaluator
 from gpcert.search.state import Halve, Leaves, QuestionsAndFeatures
 from gpcert.search.tolerance import Tolerance
 from gpcert.search.workers import Workers
+from gpcert.utils.packing import digest
 
 
 class BatchEvaluator(Protocol):
@@ -43,10 +45,10 @@ class BatchEvaluator(Protocol):
         low: PerCellAndFeature,
         high: PerCellAndFeature | None,
         optional: bool = True,
-        learnt: Portfolio | None = None,
+        portfolio: Portfolio | None = None,
     ) -> Evaluation:
         """Enclosures over boxes [low, high] (B, f), or at the points `low` where `high` is None,
-        each of its question (B,); `learnt` says which optional bounds have paid."""
+        each of its question (B,); `portfolio` says which optional bounds have paid."""
         ...
 
     @property
@@ -250,6 +252,14 @@ class BatchProblem:
     """How boxes whose categories are decided are bounded, where there is a cheaper way."""
     workers: Workers | None = None
     """Processes that search shares of the open boxes, if there are some."""
+    model: Model | None = None
+    """Of which all that is asked speaks; without one a checkpoint does not hold the search."""
+
+    @property
+    def key(self) -> str:
+        """The same for the same question about the same model, whatever it may cost."""
+        asked = (self.goals, self.questions, self.stop, self.first_points, self.passes, self.split)
+        return digest(self.model, asked, self.record, self.random_state)
 
     @property
     def known(self) -> Annotated[np.ndarray, "G 2"]:

@@ -75,7 +75,7 @@ class SliceEvaluator:
             return None
         return SliceEvaluator(evaluator, slices, RegionEvaluator(model, slices, goals, backend))
 
-    def parts(self, boxes: Boxes, optional: bool, learnt: Portfolio) -> list[Part]:
+    def parts(self, boxes: Boxes, optional: bool, portfolio: Portfolio) -> list[Part]:
         """Contracted boxes: those whose categories are decided, those of few combinations, and all
         others."""
         choice = self.slices.choices(boxes.low, boxes.high)
@@ -88,7 +88,7 @@ class SliceEvaluator:
             columns = self.slices.columns
             ends = boxes.low[rows][:, columns], boxes.high[rows][:, columns]
             question = boxes.question[rows]
-            evaluation = self.inner.evaluation(question, *ends, optional, learnt, choice[rows])
+            evaluation = self.inner.evaluation(question, *ends, optional, portfolio, choice[rows])
             found.append(Part(rows, evaluation, columns))
         if few.any():
             found.append(Part(np.flatnonzero(few), None))

@@ -197,9 +197,9 @@ class Frontier:
     def replacing(self, index: Index, children: Boxes, outside: Boxes | None = None) -> Frontier:
         """Put children in the place of their parents, which they must cover but for parts that are
         proved to lie `outside` the region."""
-        kept = np.ones(len(self.boxes), dtype=bool)
-        kept[index] = False
-        boxes = Boxes.concatenate([self.boxes.take(kept), children])
+        others = np.ones(len(self.boxes), dtype=bool)
+        others[index] = False
+        boxes = Boxes.concatenate([self.boxes.take(others), children])
         if outside is None or self.closed is None:
             return replace(self, boxes=boxes)
         nothing = replace(outside, lower=np.full_like(outside.lower, np.inf))
@@ -292,6 +292,10 @@ class State:
     """How often it has been looked at what rounding alone leaves."""
     next_look: int = 0
     """Number of boxes after which the next look is due."""
+    rest: int = 0
+    """How many boxes, in front, have not been bounded in this pass over the first boxes."""
+    passed: int = 0
+    """Passes over the first boxes that are done."""
 
     @staticmethod
     def start(
@@ -312,4 +316,5 @@ class State:
             Portfolio(),
             dict(np.random.default_rng(random_state).bit_generator.state),
             shrink,
+            rest=Q,
         )

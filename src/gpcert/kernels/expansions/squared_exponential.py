@@ -314,8 +314,9 @@ class LocalSquaredExponential(
     def step_length(self, cells: ImageCells) -> PerCell:
         """R0 at the offsets' scaled length."""
         xp = namespace(cells.center)
-        rho2 = up(xp.sum((cells.offset * self.inverse_length) ** 2), cells.offset.shape[0] + 12)
-        return self.zeroth_remainder(rho2 + 0.0 * cells.center[:, 0])
+        offset = cells.offset + 0.0 * cells.center
+        rho2 = up(xp.sum((offset * self.inverse_length) ** 2, axis=1), offset.shape[1] + 12)
+        return self.zeroth_remainder(rho2)
 
     def first_tail(self, expansion: WeightedExpansion) -> PerCell:
         return self.tail(1, expansion.geometry.rho2)

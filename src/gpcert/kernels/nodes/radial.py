@@ -355,16 +355,16 @@ class LocalRadial(LocalNode):
         known = xp.isfinite(relative[1]) & xp.isfinite(second)
         second, loose = xp.where(known, second, zero), xp.where(known, relative[1], zero)
         drift = (loose * high + 2.0 * (1.0 + loose) * (moved + COORDINATE * high)) * high
-        kept = second * (drift + (1.0 + loose) * moved**2 + summed * E)
-        keep = known & (kept <= whole)  # not where kept is 0 times infinity
-        error2 = flat + xp.where(keep, kept, whole)
+        spread = second * (drift + (1.0 + loose) * moved**2 + summed * E)
+        keep = known & (spread <= whole)  # not where `spread` is 0 times infinity
+        error2 = flat + xp.where(keep, spread, whole)
         error2 = xp.where(xp.isnan(error2), xp.full_like(error2, math.inf), error2)
         size2 = most * xp.maximum(xp.ones_like(growth), growth - 1.0)
         sizes, errors = (value + error0, size1, size2), (error0, error1, error2)
         usable = (first, xp.where(keep, second, zero))
         return self._in_frame(E, (1.01, 1.01), (sizes, errors)), usable
 
-    def _in_frame(self, extents: Array, room: tuple[float, float], parts: Accuracy) -> Accuracy:
+    def _in_frame(self, extents: Array, factors: tuple[float, float], parts: Accuracy) -> Accuracy:
         """Into frame coordinates, with room for roundings, and floors for what underflows."""
         s, w, reach = self.variance, max(self.widest, SMALLEST_SCALE), 1.0 + extents
         floor = TINY * max(1.0, s)
@@ -374,7 +374,7 @@ class LocalRadial(LocalNode):
                 (factor * s * scale) * part + least
                 for scale, part, least in zip((1.0, w, w * w), triple, floors, strict=True)
             )
-            for factor, triple in zip(room, parts, strict=True)
+            for factor, triple in zip(factors, parts, strict=True)
         )
         return sizes, errors
 

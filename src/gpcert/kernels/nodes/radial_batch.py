@@ -56,8 +56,8 @@ class RadialBatch(NodeBatch):
         results = [namespace(self.r).empty_like(self.r) for _ in pairs]
         for block in row_blocks(self.r):
             terms = self.node.profile.terms(self.r[block], *pairs)
-            for kept, term in zip(results, terms, strict=True):
-                kept[block] = term
+            for out, term in zip(results, terms, strict=True):
+                out[block] = term
         return results
 
     @cached_property
@@ -225,5 +225,5 @@ class RadialBatch(NodeBatch):
         if not smooth:
             return jet, (zero, zero + math.inf, zero + math.inf)
         slack = 24.0 + node.profile.zero_slack
-        error = up(node.variance * curvature * node.widest**2 * (slack * U), 8) + TINY
+        error = up(node.variance * curvature * node.widest**2 * (slack * U) + TINY, 8)
         return jet, (zero, zero, zero + error)
