@@ -3,6 +3,7 @@
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.certify import certify
 from gpcert.api.differences import difference_range
+from gpcert.api.fairness import certify_fair
 from gpcert.api.lipschitz import lipschitz
 from gpcert.api.many import certified_radius_many, certify_many, prediction_range_many
 from gpcert.api.optimum import maximize, minimize, recommend, regret_bound
@@ -13,6 +14,7 @@ from gpcert.api.slopes import certify_monotone, slope_ranges
 __all__ = [
     "bound_boxes",
     "certify",
+    "certify_fair",
     "certify_many",
     "certify_monotone",
     "certified_radius",

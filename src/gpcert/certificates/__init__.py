@@ -1,6 +1,7 @@
 """Certificates: what a search proved, as records and tables of them that save and load."""
 
 from gpcert.certificates.boxes import BoxBounds
+from gpcert.certificates.fairness import Fairness
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.optimum import Optimum, RegretBound
 from gpcert.certificates.record import (
@@ -23,6 +24,7 @@ __all__ = [
     "BoxBounds",
     "Certificate",
     "CertificateTable",
+    "Fairness",
     "Interval",
     "LipschitzBound",
     "Monotonicity",
