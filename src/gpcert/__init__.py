@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from gpcert.api import certify_many as certify_many
     from gpcert.api import certify_monotone as certify_monotone
     from gpcert.api import difference_range as difference_range
+    from gpcert.api import failure_probability as failure_probability
+    from gpcert.api import level_set as level_set
     from gpcert.api import lipschitz as lipschitz
     from gpcert.api import maximize as maximize
     from gpcert.api import minimize as minimize
@@ -60,12 +62,15 @@ if TYPE_CHECKING:
     from gpcert.api import prediction_ranges as prediction_ranges
     from gpcert.api import recommend as recommend
     from gpcert.api import regret_bound as regret_bound
+    from gpcert.api import resume as resume
     from gpcert.api import slope_ranges as slope_ranges
     from gpcert.certificates import BoxBounds as BoxBounds
     from gpcert.certificates import Certificate as Certificate
     from gpcert.certificates import CertificateTable as CertificateTable
+    from gpcert.certificates import FailureProbability as FailureProbability
     from gpcert.certificates import Fairness as Fairness
     from gpcert.certificates import Interval as Interval
+    from gpcert.certificates import LevelSet as LevelSet
     from gpcert.certificates import LipschitzBound as LipschitzBound
     from gpcert.certificates import Monotonicity as Monotonicity
     from gpcert.certificates import MonotonicityTable as MonotonicityTable
@@ -91,10 +96,12 @@ if TYPE_CHECKING:
     from gpcert.regions import Ball as Ball
     from gpcert.regions import Box as Box
     from gpcert.regions import Discrete as Discrete
+    from gpcert.regions import OneHot as OneHot
     from gpcert.regions import Polytope as Polytope
     from gpcert.regions import Region as Region
     from gpcert.regions import Union as Union
     from gpcert.search import Budget as Budget
+    from gpcert.search import Checkpoint as Checkpoint
     from gpcert.search import StopReason as StopReason
 
     __version__: str
@@ -104,7 +111,7 @@ _PUBLIC = {
         "certify certify_many certified_radius certified_radius_many prediction_range "
         "prediction_range_many prediction_ranges bound_boxes "
         "maximize minimize regret_bound recommend slope_ranges certify_monotone lipschitz "
-        "difference_range certify_fair"
+        "difference_range certify_fair resume level_set failure_probability"
     ),
     "gpcert.analyses": (
         "attack predict_gradient safety_curve robustness certified_accuracy worst_case "
@@ -114,12 +121,12 @@ _PUBLIC = {
     "gpcert.model.posterior": "Posterior",
     "gpcert.model.committee": "Committee load_model",
     "gpcert.model.multi_output": "SeparateOutputs",
-    "gpcert.regions": "Box Ball Polytope Discrete Union Region",
-    "gpcert.search": "Budget StopReason",
+    "gpcert.regions": "Box Ball Polytope Discrete OneHot Union Region",
+    "gpcert.search": "Budget Checkpoint StopReason",
     "gpcert.certificates": (
         "load Status Certificate CertificateTable PredictionRange Interval Radius RangeTable "
         "RadiusTable BoxBounds Optimum RegretBound SlopeTable Monotonicity MonotonicityTable "
-        "LipschitzBound Fairness"
+        "LipschitzBound Fairness LevelSet FailureProbability"
     ),
     "gpcert.errors": (
         "GPCertError InputError UnknownArgumentError UnsupportedModelError MissingExtraError "

@@ -33,5 +33,9 @@ class BudgetWarning(UserWarning):
     """A search ended before its tolerance was met; the message says how far off it may be."""
 
 
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written; the message says why, and the search goes on."""
+
+
 class SoundnessError(GPCertError, ArithmeticError):
     """A bound came out NaN or crossed: a defect or an overflow, never turned into a verdict."""

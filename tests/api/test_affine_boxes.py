@@ -1,4 +1,4 @@
-"""Affine functions below and above means and standard deviations, against ball arithmetic."""
+"""Affine functions below and above means, stds and confidence bounds, against ball arithmetic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpcert.testing.effort import examples
 
 arb = flint().arb
 KERNELS = [SquaredExponential([0.5, 0.8], variance=1.3), Matern([0.6, 0.4], nu=2.5)]
-QUANTITIES = ("mean", "std", "variance")
+QUANTITIES = ("mean", "std", "variance", "lcb", "ucb")
 
 
 def _model(kernel, seed=0, n=6, **options):
@@ -39,12 +39,12 @@ MODELS = [
 
 
 def _reference(model, x, output):
-    """Mean, std and variance in ball arithmetic."""
+    """Mean, std, variance and confidence bounds in ball arithmetic."""
     reference = ArbPosterior(model)
-    variance = reference.variance(x, output)
-    return {
-        "mean": reference.mean(x, output), "variance": variance, "std": variance.sqrt()
-    }  # fmt: skip
+    mean, variance = reference.mean(x, output), reference.variance(x, output)
+    std = variance.sqrt()
+    ends = {"lcb": mean - 2 * std, "ucb": mean + 2 * std}
+    return {"mean": mean, "variance": variance, "std": std} | ends
 
 
 def _along(line, x):
@@ -176,7 +176,7 @@ def test_boxes_that_are_not_reached_have_lines_that_say_nothing():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"quantity": "band"}, "affine: expected quantities"),
+        ({"quantity": "ei"}, "affine: expected quantities"),
         ({"affine": "yes"}, "affine: expected True"),
     ],
 )

@@ -2,11 +2,14 @@
 
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.certify import certify
+from gpcert.api.checkpoints import resume
 from gpcert.api.differences import difference_range
 from gpcert.api.fairness import certify_fair
+from gpcert.api.level_sets import level_set
 from gpcert.api.lipschitz import lipschitz
 from gpcert.api.many import certified_radius_many, certify_many, prediction_range_many
 from gpcert.api.optimum import maximize, minimize, recommend, regret_bound
+from gpcert.api.probability import failure_probability
 from gpcert.api.radius import certified_radius
 from gpcert.api.ranges import prediction_range, prediction_ranges
 from gpcert.api.slopes import certify_monotone, slope_ranges
@@ -20,6 +23,8 @@ __all__ = [
     "certified_radius",
     "certified_radius_many",
     "difference_range",
+    "level_set",
+    "failure_probability",
     "lipschitz",
     "maximize",
     "minimize",
@@ -28,5 +33,6 @@ __all__ = [
     "prediction_ranges",
     "recommend",
     "regret_bound",
+    "resume",
     "slope_ranges",
 ]

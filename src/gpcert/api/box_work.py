@@ -145,8 +145,8 @@ def check_affine(work: BoxWork) -> None:
         return
     if not all(has_affine(goal.quantity) for group in work.asked for goal in group.goals):
         raise InputError(
-            "affine: expected quantities out of 'mean', 'std' and 'variance', got "
-            f"{list(work.outputs)}; ask for the others in a call of their own"
+            "affine: expected quantities out of 'mean', 'std', 'variance', 'lcb', 'ucb' and "
+            f"'band', got {list(work.outputs)}; ask for the others in a call of their own"
         )
     members = [member for group in work.asked for member in group.model.members]
     if any(member.features is not None for member in members):

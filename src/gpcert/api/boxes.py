@@ -70,8 +70,9 @@ def bound_boxes(
     quantity : "mean", "std", "variance", "lcb", "ucb", "band" or "probability", or any
         `gpcert.quantities.Quantity`, which the answer names by its class; or several of them.
     beta : how many standard deviations bounds and band reach; see `prediction_range`.
-    affine : also find, for every box, an affine function that the mean, std or variance is proved
-        to lie above in the whole box, and one that it lies below: `BoxBounds.affine`.
+    affine : also find, for every box, an affine function that the mean, std, variance or confidence
+        bound is proved to lie above in the whole box, and one that it lies below:
+        `BoxBounds.affine`.
     tol, rtol : without them every box is bounded once, which is tight on small boxes; with one or
         both, boxes are split until every end is known as well as `prediction_range` says of them.
     budget : seconds or a `Budget` for the whole call (its `boxes` and `memory` with `tol` or `rtol`
@@ -117,7 +118,7 @@ def bound_boxes(
     size = GPU_BLOCK if work.backend.gpu else BLOCK
     identity = {"beta": beta, **vars(accuracy), "block": size, **_objects(questions)}
     files = _files(out, work, (low, high), identity)
-    jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
+    jobs, show = read_jobs(n_jobs), read_flag("progress", progress)
     blocks = Blocks(files, len(low), size)
     ends = time.time() + limit.ends(start) - time.perf_counter()  # a moment that processes share
     pieces = []
@@ -129,7 +130,7 @@ def bound_boxes(
     try:
         for each in models:
             prepare(each)
-        with progress_line(shown) as line:
+        with progress_line(show) as line:
             long = work.seconds(sum(len(piece[1]) for piece in pieces)) > LONG_SECONDS
             for number, block in numbered_results(work_on, pieces, jobs, at_once=long):
                 blocks.take(number, block)

@@ -1,6 +1,6 @@
 """`certify_fair`: whether a model treats alike who differs in protected features.
 
-Proofs: docs/mathematics.md, statements 13.15, 19.9 to 19.11.
+Proofs: docs/mathematics.md, statements 13.17, 19.9 to 19.11.
 """
 
 from __future__ import annotations

@@ -14,10 +14,12 @@ import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 
+from gpcert.api.checkpoints import VERBS, kept_call
 from gpcert.api.engine import Method
 from gpcert.errors import InputError, UnknownArgumentError
 from gpcert.inputs.tabular import read_point
@@ -26,6 +28,7 @@ from gpcert.numerics.arrays import Backend, backend_from_name, finite_array
 from gpcert.quantities import Quantity
 from gpcert.regions import Region
 from gpcert.search import DEFAULT_BUDGET, Budget, Problem
+from gpcert.search.checkpoints import Checkpoint
 from gpcert.utils.option_names import MethodName, QuantityName, VarianceBound
 
 P = ParamSpec("P")
@@ -69,7 +72,7 @@ class ComparisonOptions(TypedDict, total=False):
     maximize: bool | None
 
 
-class SearchOptions(TypedDict, total=False):
+class CostOptions(TypedDict, total=False):
     """What a search may cost, and how it is done; see `gpcert.prediction_range`."""
 
     budget: BudgetLike
@@ -78,6 +81,18 @@ class SearchOptions(TypedDict, total=False):
     method: MethodName
     variance_bound: VarianceBound | None
     progress: bool | None
+
+
+class SearchOptions(CostOptions, total=False):
+    """The same of searches that a file may save; see `gpcert.prediction_range`."""
+
+    checkpoint: str | Path | Checkpoint | None
+
+
+class EffectOptions(CostOptions, total=False):
+    """Of verbs whose searches share no file."""
+
+    n_jobs: int | None
 
 
 class TableOptions(SearchOptions, total=False):
@@ -148,6 +163,7 @@ INSTEAD: Mapping[str, tuple[tuple[str, str], ...]] = {
     "seconds": (("budget", "a number of seconds is budget="),),
     "boxes": (("budget", "say budget=gpcert.Budget(boxes=...)"),),
     "seed": (("random_state", "the seed is random_state="),),
+    "resume": (("checkpoint", "a call goes on from the file of checkpoint="),),
     "jobs": (("n_jobs", "the number of processes is n_jobs="),),
 }  # fmt: skip
 """Options of other verbs and of the command line: what a verb has instead, and a reason."""
@@ -177,14 +193,20 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
         for word in kwargs:
             if word not in known:
                 raise UnknownArgumentError(_instead(function.__name__, word, known))
+        checkpoint = kwargs.pop("checkpoint", None)
         for word in shared:
             kwargs.setdefault(word, DEFAULTS.get(word))
-        return function(*args, **kwargs)
+        if checkpoint is None:
+            return function(*args, **kwargs)
+        asked = signature.bind(*args, **kwargs)
+        return kept_call(checkpoint, function.__name__, asked, lambda: function(*args, **kwargs))
 
     for name, kind in shared.items():
         about = {"default": DEFAULTS.get(name), "annotation": kind}
         parameters[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **about)
     checked.__dict__["__signature__"] = signature.replace(parameters=list(parameters.values()))
+    if "checkpoint" in known:
+        VERBS[function.__name__] = checked
     return checked
 
 

@@ -106,6 +106,10 @@ def prediction_range(
         None: what `joblib.parallel_config` says, a cluster of Dask's or Ray's included). Bounds
         hold, and are as near, as with one; within the tolerance they differ from run to run.
 
+    checkpoint : a file, or `Checkpoint(path, seconds)`, that saves the search every 30 seconds: the
+        same call, or `gpcert.resume(path)`, goes on from it, to the same bounds. Its batches are
+        what a kill may lose besides, and files of gigabytes are written less often.
+
     Ctrl-C ends the search and returns the bounds so far, with `StopReason.INTERRUPTED`; a second
     one is raised.
 

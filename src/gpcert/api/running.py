@@ -15,6 +15,7 @@ from gpcert.model.class_layout import searched
 from gpcert.model.committee import Model
 from gpcert.numerics.deadline import OutOfTime, until
 from gpcert.search import SearchState, StopReason
+from gpcert.search.checkpoints import JOURNAL
 from gpcert.utils.processes import Common, Pool, effective_jobs
 
 START_SECONDS = 4.0
@@ -50,7 +51,13 @@ def numbered_results(
     `joblib.parallel_config`, which also chooses the backend. `at_once` starts the processes without
     a try here: for long work.
     """
-    jobs = min(effective_jobs(n_jobs), max(len(arguments), 1))
+    jobs = effective_jobs(n_jobs)
+    if jobs > 1 and JOURNAL.get() is not None:
+        raise InputError(
+            f"n_jobs: expected 1 with checkpoint=, got {n_jobs!r}: of a table the searches of this "
+            "process are saved; leave n_jobs out, or call once for each part of the points"
+        )
+    jobs = min(jobs, max(len(arguments), 1))
     if jobs == 1:
         for index, piece in enumerate(arguments):
             yield index, function(*piece)

@@ -3,7 +3,9 @@
 from gpcert.certificates.boxes import BoxBounds
 from gpcert.certificates.fairness import Fairness
 from gpcert.certificates.io import Record, load
+from gpcert.certificates.level_sets import LevelSet
 from gpcert.certificates.optimum import Optimum, RegretBound
+from gpcert.certificates.probability import FailureProbability
 from gpcert.certificates.record import (
     Certificate,
     CertificateTable,
@@ -24,8 +26,10 @@ __all__ = [
     "BoxBounds",
     "Certificate",
     "CertificateTable",
+    "FailureProbability",
     "Fairness",
     "Interval",
+    "LevelSet",
     "LipschitzBound",
     "Monotonicity",
     "MonotonicityTable",

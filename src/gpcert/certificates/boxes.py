@@ -14,7 +14,6 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.utils.archive import (
     from_json,
-    open_archive,
     plain_label,
     read_arrays,
     to_json,
@@ -116,16 +115,6 @@ class BoxBounds:
         arrays = {f"range_{name}": values for name, values in self.ranges.items()}
         arrays |= {f"lines_{name}": values for name, values in self.affine.items()}
         write_arrays(path, header, {"lower": self.lower, "upper": self.upper, **arrays})
-
-    @staticmethod
-    def wrote(path: str | Path) -> bool:
-        """Whether an archive says that it is a file of `save`."""
-        try:
-            with open_archive(path, "a file of gpcert") as archive:
-                header = from_json(archive.text("header"))
-        except InputError:
-            return False
-        return isinstance(header, dict) and header.get("format") == FORMAT
 
     @staticmethod
     def load(path: str | Path) -> BoxBounds:

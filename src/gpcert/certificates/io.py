@@ -13,12 +13,13 @@ from gpcert.certificates.schema import decode, encode
 from gpcert.certificates.text import TextTable, cost_text, region_text, short
 from gpcert.errors import InputError
 from gpcert.model.committee import Model, load_model
-from gpcert.utils.archive import from_json, to_json
+from gpcert.utils.archive import format_of, from_json, to_json
 from gpcert.utils.optional_imports import Axes
 from gpcert.utils.versions import package_version
 
 if TYPE_CHECKING:
     from gpcert.certificates.boxes import BoxBounds
+    from gpcert.certificates.level_sets import LevelSet
 
 FORMAT = "gpcert-record-2"
 
@@ -42,6 +43,12 @@ ELSEWHERE = {
     for kind in kinds.split()
 }
 """Kinds of packages above this one: imported when a file has one."""
+
+ARCHIVES = {
+    "gpcert-boxes-1": "gpcert.certificates.boxes:BoxBounds",
+    "gpcert-level-set-1": "gpcert.certificates.level_sets:LevelSet",
+}
+"""What reads a `.npz` file that is no model, by its format: imported when a file has one."""
 
 R = TypeVar("R", bound="Record")
 
@@ -140,8 +147,9 @@ class Record:
         return _build(path, cls, _read(path))
 
 
-def load(path: str | Path) -> Record | Model | BoxBounds:
-    """Read any file that gpcert wrote: a record (JSON); a model or bounds of boxes (`.npz`).
+def load(path: str | Path) -> Record | Model | BoxBounds | LevelSet:
+    """Read any file that gpcert wrote: a record (JSON); a model, bounds of boxes or a level set
+    (`.npz`).
 
     Nothing in the file is executed.
     """
@@ -156,9 +164,11 @@ def load(path: str | Path) -> Record | Model | BoxBounds:
             "shown by gpcert show"
         )
     if start == b"PK":  # a zip archive, as every .npz is
-        from gpcert.certificates.boxes import BoxBounds  # it needs this module
-
-        return BoxBounds.load(path) if BoxBounds.wrote(path) else load_model(path)
+        form = format_of(path)
+        if form in ARCHIVES:
+            module, name = ARCHIVES[form].split(":")
+            return getattr(import_module(module), name).load(path)
+        return load_model(path)
     record = _read(path)
     kind = record.get("kind")
     if isinstance(kind, str) and kind in ELSEWHERE:

@@ -10,7 +10,7 @@ import typer
 import gpcert
 from gpcert.cli.files import load_model
 from gpcert.cli.options import command
-from gpcert.cli.terminal import console, option, say
+from gpcert.cli.terminal import check_folder, console, option, say, say_written
 from gpcert.errors import InputError
 from gpcert.utils.optional_imports import optional
 
@@ -63,6 +63,56 @@ def show(file: File) -> None:
             say(f"{name:>12}  {text}")
         return
     console().print(str(gpcert.load(file)), markup=False, soft_wrap=True)
+
+
+@command(
+    "resume",
+    "Examples:",
+    "gpcert certify model.npz points.csv --radius 0.1 --checkpoint run.ckpt",
+    "gpcert resume run.ckpt --output results.json",
+    "Exit code: 0 it ended; 3 bad file or another call that writes it; 4 a defect.",
+)
+def resume(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="a file of checkpoint=")],
+    seconds: Annotated[
+        float | None,
+        option("time of each search, with what it took before, instead of its own"),
+    ] = None,
+    output: Annotated[Path | None, option("write the result here as JSON")] = None,
+) -> None:
+    """Go on with a call that was killed or interrupted, from its checkpoint, a file of yours."""
+    if output is not None:
+        check_folder("--output", output)
+    found = gpcert.resume(file, budget=seconds)
+    for record in found if isinstance(found, tuple) else (found,):
+        console().print(str(record), markup=False, soft_wrap=True)
+    if output is not None:
+        if isinstance(found, tuple):
+            raise InputError("--output: several ranges share no file; call gpcert.resume")
+        found.save(output)
+        say_written(output)
+
+
+@command(
+    "page",
+    "Examples:",
+    "gpcert page x.cert",
+    "gpcert page results.json --output results.html",
+)
+def page(
+    file: File,
+    output: Annotated[
+        Path | None, option("the file to write; by default that of FILE, ending in .html")
+    ] = None,
+) -> None:
+    """Write a certificate, a record or a table as one HTML page that needs no network."""
+    from gpcert.certificates.page import page_of
+
+    path = file.with_suffix(".html") if output is None else output
+    check_folder("--output", path)
+    text = page_of(file)
+    path.write_text(text, encoding="utf-8")
+    say_written(path)
 
 
 def header_rows(header: dict[str, Any]) -> list[tuple[str, str]]:

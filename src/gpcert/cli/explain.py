@@ -159,6 +159,7 @@ def explain(
         raise InputError("--plot: a reason is drawn on an image; say --shape rows,columns")
     verbs = gpcert.explain
     model, points, arguments = inputs.read(ball_radius, ball, search)
+    del arguments["checkpoint"]
     if question.what == "lime":
         lime_options: Any = {"n_samples": question.samples, "random_state": search.seed}
         if question.background is not None:

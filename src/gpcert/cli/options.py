@@ -266,6 +266,10 @@ class Search:
         bool | None,
         option("show intermediate bounds; by default on a terminal", "--progress/--no-progress"),
     ] = None
+    checkpoint: Annotated[
+        Path | None,
+        option("save the searches here every 30 s; gpcert resume goes on from it after a kill"),
+    ] = None
 
     def arguments(self, model: Model | None = None, points: Points | None = None) -> dict[str, Any]:
         """Search arguments of the verbs of many points; they do not depend on the model."""
@@ -277,6 +281,7 @@ class Search:
             "variance_bound": self.variance_bound,
             "n_jobs": self.jobs,
             "progress": self.progress,
+            "checkpoint": self.checkpoint,
         }
 
     def check(self) -> None:

@@ -22,7 +22,13 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 import gpcert
-from gpcert.errors import InputError, MissingExtraError, ModelWarning, RegionWarning
+from gpcert.errors import (
+    CheckpointWarning,
+    InputError,
+    MissingExtraError,
+    ModelWarning,
+    RegionWarning,
+)
 
 if TYPE_CHECKING:  # not imported for the help of a command
     from gpcert.certificates.record import RecordTable
@@ -212,7 +218,7 @@ def _warned() -> Iterator[None]:
         others = warnings.showwarning
 
         def show(message: Any, category: Any, *location: Any, **more: Any) -> None:
-            if not issubclass(category, RegionWarning | ModelWarning):
+            if not issubclass(category, RegionWarning | ModelWarning | CheckpointWarning):
                 others(message, category, *location, **more)
                 return
             line = Text("warning: ", style="bold yellow") + Text(str(message))

@@ -1,4 +1,5 @@
-"""Affine functions that a mean, a variance or a standard deviation lies above on cells.
+"""Affine functions that a mean, a variance, a standard deviation or a confidence bound lies above
+on cells.
 
 Proofs: docs/mathematics.md, statement 5.10.
 """
@@ -14,7 +15,7 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.mean import TwoSided, Units
 from gpcert.numerics.arrays import Array, PerCell, namespace
 from gpcert.numerics.rounding import TINY, down, gamma, nonnegative, up
-from gpcert.quantities import Mean, OutputQuantity, Quantity, Std, Variance
+from gpcert.quantities import Band, Mean, OutputQuantity, Quantity, Std, Variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +37,17 @@ class AffineBound:
 
 def has_affine(quantity: Quantity) -> bool:
     """Whether `least_affine` knows the quantity."""
-    return type(quantity) in {Mean, Variance, Std}
+    return type(quantity) in {Mean, Variance, Std, Band}
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # huge cells: nothing is known
 def least_affine(evaluation: Evaluation, quantity: Quantity) -> AffineBound:
     """An affine function below the quantity (times its sign) on every cell."""
     assert isinstance(quantity, OutputQuantity), "asked for where it is known"
+    if isinstance(quantity, Band):
+        mean = least_affine(evaluation, Mean(quantity.output, quantity.sign))
+        std = Std(quantity.output, -1 if quantity.beta > 0 else 1)
+        return _sum(mean, abs(quantity.beta), least_affine(evaluation, std), evaluation)
     sign, (evaluation, output) = quantity.sign, evaluation.output(quantity.output)
     if isinstance(quantity, Mean):
         mean = evaluation.mean(output)
@@ -114,6 +119,16 @@ def _multiple(line: AffineBound, k: Array, rest: Array, evaluation: Evaluation) 
     lost = up(xp.sum((gamma(2) * xp.abs(slope) + TINY) * half, axis=1), f + 4)
     scaled = xp.where(k > 0, down(k * line.value, 1), xp.zeros_like(k))
     return AffineBound(down(down(scaled + rest, 1) - lost, 1), slope)
+
+
+def _sum(first: AffineBound, k: float, second: AffineBound, evaluation: Evaluation) -> AffineBound:
+    """`first + k second` for k > 0: the slope's rounding, and what underflows, is taken off."""
+    half = evaluation.cells.half
+    xp, f = namespace(half), half.shape[1]
+    size = xp.abs(first.slope) + k * xp.abs(second.slope)
+    lost = up(xp.sum((gamma(4) * size + TINY) * half, axis=1), f + 6)
+    value = down(first.value + down(k * second.value, 1), 1)
+    return AffineBound(down(value - lost, 1), first.slope + k * second.slope)
 
 
 def through_origin(line: AffineBound, center: Array) -> PerCell:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
-from gpcert.api.options import QuantityLike, QuantityRequest, TableOptions, verb
+from gpcert.api.options import EffectOptions, QuantityLike, QuantityRequest, verb
 from gpcert.api.questions import range_question
 from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.regions import RegionSpecification
@@ -162,7 +162,7 @@ def effects(
     beta: float | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **options: Unpack[TableOptions],
+    **options: Unpack[EffectOptions],
 ) -> Effects:
     """The paper's interpretability metric, as intervals that provably contain it.
 

@@ -18,6 +18,7 @@ from gpcert.plots.explanations import (
     plot_kept_pixels,
 )
 from gpcert.plots.kernels import plot_kernel_lines
+from gpcert.plots.sets import plot_level_set
 
 __all__ = [
     "plot_certificates",
@@ -29,6 +30,7 @@ __all__ = [
     "plot_kept_features",
     "plot_kept_pixels",
     "plot_kernel_lines",
+    "plot_level_set",
     "plot_radii",
     "plot_range",
     "plot_training",

@@ -1,6 +1,6 @@
 """Pairs of a point of a region and another one near it, as points (x, s) of twice the features.
 
-Proofs: docs/mathematics.md, statement 13.15.
+Proofs: docs/mathematics.md, statement 13.17.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Pairs(Region):
         return first, cells.lower[:, k:], cells.upper[:, k:]
 
     def contract(self, cells: Cells) -> tuple[Cells, PerCell]:
-        """Those of x; none where the shortest s of a cell is too long (Statement 13.15)."""
+        """Those of x; none where the shortest s of a cell is too long (Statement 13.17)."""
         first, low, high = self._parts(cells)
         inner, empty = self.region.contract(first)
         xp = namespace(low)

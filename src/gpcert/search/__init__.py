@@ -2,6 +2,7 @@
 
 from gpcert.numerics.arrays import keep_freed_memory
 from gpcert.search.branch_and_bound import solve
+from gpcert.search.checkpoints import Checkpoint
 from gpcert.search.problem import (
     DEFAULT_BUDGET,
     Budget,
@@ -19,6 +20,7 @@ keep_freed_memory()
 __all__ = [
     "DEFAULT_BUDGET",
     "Budget",
+    "Checkpoint",
     "GoalResult",
     "Problem",
     "SearchResult",

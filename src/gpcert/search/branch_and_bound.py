@@ -17,6 +17,7 @@ import numpy as np
 from gpcert.numerics.deadline import OutOfTime, until
 from gpcert.search.bounding import Bounding
 from gpcert.search.branching import Branch, first_shrink
+from gpcert.search.checkpoints import JOURNAL, Kept
 from gpcert.search.local_search import Descent
 from gpcert.search.problem import (
     Budget,
@@ -39,6 +40,7 @@ from gpcert.search.questions import (
 )
 from gpcert.search.region_evaluator import RegionEvaluator
 from gpcert.search.shares import Shares
+from gpcert.search.slices import SliceEvaluator
 from gpcert.search.state import State
 from gpcert.search.tolerance import Tolerance
 from gpcert.search.workers import Workers
@@ -49,6 +51,9 @@ FIRST_BOX_SECONDS = 0.5
 
 POLISH_GAIN = 0.1
 """A new best point is polished when it is better by this part of what is allowed."""
+
+FINAL = {"CONVERGED", "DECIDED", "RESOLUTION"}
+"""Why a search ends that a larger budget would not bring further."""
 
 FIRST_LOOK = 64
 """Boxes of a question after which it is first looked at what rounding alone leaves; the number
@@ -82,11 +87,14 @@ def _with_one_question(problem: Problem) -> BatchProblem:
     question, free = OneRegion(region), region.free
     functions = [goal.function(problem.model) for goal in problem.goals]
     stop = WithinTolerance(Tolerance.of(problem.tol)) if target is None else DecidedLevel(target)
+    whole = problem.model, region, problem.goals, problem.backend
+    evaluator = RegionEvaluator(*whole)
     return BatchProblem(
-        RegionEvaluator(problem.model, region, problem.goals, problem.backend),
+        evaluator,
         problem.goals,
         question,
         stop,
+        slices=SliceEvaluator.of(evaluator, *whole),
         first_points=FirstPoints(region.center[None, free], np.zeros(1, dtype=int)),
         local_search=Descent(question, functions),
         passes=(True,),
@@ -95,6 +103,7 @@ def _with_one_question(problem: Problem) -> BatchProblem:
         budget=problem.budget,
         progress=_of_one_question(problem.progress),
         random_state=problem.random_state,
+        model=problem.model,
     )
 
 
@@ -139,26 +148,37 @@ def solve_batch(problem: BatchProblem) -> BatchResult:
     interrupt, between whichever two instructions, finds the old one or the new one. A batch that it
     ends is dropped: its parents are still there.
     """
-    search = _Search(problem)
+    journal = JOURNAL.get()
+    kept = None if journal is None or problem.model is None else journal.kept(problem.key)
+    search = _Search(problem, kept=kept)
+    if kept is not None and kept.ended in FINAL:
+        return search.result(StopReason[kept.ended])
     try:
         reason = search.run()
     except OutOfTime:
         reason = StopReason.TIME
     except KeyboardInterrupt:
         reason = StopReason.INTERRUPTED
+    if kept is not None:
+        kept.put(search.state, search.clock.seconds, reason.name)
     return search.result(reason)
 
 
 class _Search:
     """The driver: `work` holds the state and changes it, the problem's objects say how."""
 
-    def __init__(self, problem: BatchProblem, share: State | None = None) -> None:
-        self.problem = problem
-        self.clock = Clock(problem.budget, problem.progress.start)
+    def __init__(
+        self, problem: BatchProblem, share: State | None = None, kept: Kept | None = None
+    ) -> None:
+        self.problem, self.kept = problem, kept
+        before = 0.0 if kept is None else kept.seconds
+        self.clock = Clock(problem.budget, problem.progress.start, before)
         self.whole = share is None
         ends = problem.questions.low, problem.questions.high
         how = first_shrink(ends[0].shape[1]), problem.random_state, problem.record
-        self.work = Bounding(problem, share or State.start(ends, problem.known, *how))
+        known = share if kept is None else kept.state
+        self.begun = known is not None
+        self.work = Bounding(problem, known or State.start(ends, problem.known, *how))
 
     @property
     def state(self) -> State:
@@ -168,24 +188,32 @@ class _Search:
     def run(self) -> StopReason:
         """Bound the first box of every question, then split what is open until nothing is or the
         budget ends."""
-        problem, rest = self.problem, len(self.state.frontier.boxes)
+        problem = self.problem
         first = max(self.clock.end, time.perf_counter() + problem.first_seconds)
         with until(first, exactly=True):
-            self.work.first_points()
-            if problem.first_seconds > 0:
-                rest = self._first_boxes(rest, problem.passes[0])
+            if not self.begun:
+                self.work.first_points()
+                if problem.first_seconds > 0:
+                    self._first_boxes(problem.passes[0])
         with until(self.clock.end):
-            for optional in problem.passes:
-                while rest > 0:
+            for optional in problem.passes[self.state.passed :]:
+                while self.state.rest > 0:
                     reason = self._exhausted()
                     if reason is not None:
                         return reason
-                    rest = self._first_boxes(rest, optional)
+                    self._save()
+                    self._first_boxes(optional)
                 self._local_search()
                 self._close(self._open(self._needed()))
-                rest = len(self.state.frontier.boxes)
-            self.work.state = replace(self.state, next_look=self.state.boxes + FIRST_LOOK * rest)
+                rest, passed = len(self.state.frontier.boxes), self.state.passed + 1
+                look = self.state.boxes + FIRST_LOOK * rest
+                self.work.state = replace(self.state, rest=rest, passed=passed, next_look=look)
             return self._branch()
+
+    def _save(self) -> None:
+        """Tell a checkpoint what is known, between two batches."""
+        if self.kept is not None:
+            self.kept.put(self.state, self.clock.seconds)
 
     def continued(self, end: float) -> State:
         """The state about `end`, between two batches; a deadline drops the one that it meets."""
@@ -197,6 +225,7 @@ class _Search:
         """Split open boxes, the most urgent first, until about `end`."""
         while True:
             start = time.perf_counter()
+            self._save()
             needed = self._needed(report=True)
             if self.problem.split and self.state.boxes >= self.state.next_look:
                 self._look(needed)
@@ -260,18 +289,19 @@ class _Search:
             keep &= frontier.boxes.splittable()
         self.work.state = replace(self.state, frontier=frontier.keeping(keep))
 
-    def _first_boxes(self, rest: int, optional: bool) -> int:
-        """Bound the first boxes of one batch; how many of the `rest` in front of it are left.
+    def _first_boxes(self, optional: bool) -> None:
+        """Bound the first boxes of one batch, of those that are left in front.
 
         A batch goes to the end of the frontier, so those that are left are in front.
         """
+        rest = min(self.state.rest, len(self.state.frontier.boxes))
         index = np.arange(min(rest, self.problem.evaluator.batch_size))
         needed, boxes = self._needed(report=True), self.state.frontier.boxes.take(index)
         goals, every = list(range(len(self.problem.goals))), self.problem.local_search is not None
         if not every:  # bounds are wanted, not values as well
             goals = np.flatnonzero(self._open(needed)[index].any(axis=0)).tolist()
         self.work.bound(index, boxes, needed, goals, optional, every)
-        return rest - len(index)
+        self.work.state = replace(self.state, rest=rest - len(index))
 
     def _local_search(self) -> None:
         """From the best points known of questions that are open, and from random ones."""
@@ -304,12 +334,12 @@ class _Search:
         before, times = self.state.incumbents, np.ones(len(branch.boxes), dtype=int)
         if self.problem.budget.boxes is None:  # more of that budget never proves less
             times = branch.times(before, needed, self.state.shrink, 2 * most)
-        parts, origin = branch.parts(times, self.problem.questions.cuts)
+        parts, origin = branch.parts(times, self.problem.questions.halves)
         goals = np.flatnonzero(branch.open.any(axis=0)).tolist()
-        kept = self.work.bound(branch.index, parts, needed, goals)
+        inside = self.work.bound(branch.index, parts, needed, goals)
         boxes = self.state.frontier.boxes
-        children = boxes.take(np.arange(len(boxes) - len(kept), len(boxes)))
-        shrink = branch.shrink(times, children, origin[kept], self.state.incumbents)
+        children = boxes.take(np.arange(len(boxes) - len(inside), len(boxes)))
+        shrink = branch.shrink(times, children, origin[inside], self.state.incumbents)
         if shrink is not None:
             self.work.state = replace(self.state, shrink=shrink)
         with np.errstate(invalid="ignore"):

@@ -104,9 +104,10 @@ class Clock:
     """Time since the search began (or since `start`), against a budget and whatever deadline is
     already set where the clock is made."""
 
-    def __init__(self, budget: Budget, start: float | None = None) -> None:
+    def __init__(self, budget: Budget, start: float | None = None, before: float = 0.0) -> None:
+        """`before` are seconds that the search had taken when it was saved."""
         self.budget = budget
-        self.start = time.perf_counter() if start is None else start
+        self.start = (time.perf_counter() if start is None else start) - before
         self.end = min(budget.ends(self.start), deadline())
 
     @property

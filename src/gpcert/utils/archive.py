@@ -183,6 +183,17 @@ def write_arrays(path: str | Path, header: Mapping[str, Any], arrays: Mapping[st
         np.savez_compressed(stream, header=np.array(text), **dict(arrays))
 
 
+def format_of(path: str | Path) -> str | None:
+    """The format that the header of an archive says, if it has one."""
+    try:
+        with open_archive(path, "a file of gpcert") as archive:
+            header = from_json(archive.text("header"))
+    except InputError:
+        return None
+    form = header.get("format") if isinstance(header, dict) else None
+    return form if isinstance(form, str) else None
+
+
 def read_arrays(
     path: str | Path, checks: Mapping[str, Check]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -17,7 +17,6 @@ import numpy as np
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, worst_of
 from gpcert.enclosures.goals.compound import compound_bound, part_bound, ranges
-from gpcert.enclosures.lower_model import plain_geometry
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.numerics.arrays import Array, PerCell, namespace
@@ -33,7 +32,7 @@ def least_sum(evaluation: Evaluation, weights: Sequence[PerCell | None]) -> Mini
 
     In unit form `w_k factor_k` rounds once, which meets `mu_k - shift_k`.
     """
-    geometry: ScaledCells = evaluation.once("geometry", lambda: plain_geometry(evaluation.cells))
+    geometry: ScaledCells = evaluation.once("geometry", evaluation.shared_geometry)
     xp, models, constant, lost = namespace(evaluation.cells.lower), [], 0.0, 0.0
     for output, w in enumerate(weights):
         if w is None:

@@ -11,7 +11,7 @@ import numpy as np
 import gpcert
 from gpcert.explain import contrastive, sufficient
 from gpcert.plots.explanations import plot_kept_pixels
-from gpcert.study.experiments.base import Rows, Sources, Tables, labelled
+from gpcert.study.experiments.base import Piece, Rows, Sources, Tables, labelled
 from gpcert.study.experiments.fits import Case, image_shape, trained
 from gpcert.study.experiments.pictures import panels
 from gpcert.study.experiments.results import ResultFigure
@@ -36,30 +36,40 @@ class Settings:
     random_state: int = 0
 
 
+def pieces(settings: Settings) -> list[Piece]:
+    """One per image: a minute or so each, which its model, trained anew, adds little to."""
+    return [
+        Piece(f"{case.data}-{point}", {"case": k, "point": point}, (case.data,))
+        for k, case in enumerate(settings.cases)
+        for point in range(settings.points)
+    ]
+
+
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
-    """Both kinds of reason at every radius; the pixels of the first images."""
+    """Both kinds of reason of an image at every radius; the pixels of the first images."""
     case, data, model = trained(settings, arguments, sources, settings.points)
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
-    for i, x in enumerate(data.X_test):
-        for radius in settings.radii:
-            for what, ask in QUESTIONS.items():
-                reason = ask(model, x, radius, domain=(0.0, 1.0), budget=budget)
-                head = {"data": case.data, "point": i, "radius": radius, "what": what}
-                # a search may find none: nothing flips the decision, or nothing is known
-                about = {
-                    "decision": reason.decision,
-                    "pixels": len(reason.features) if reason.found else None,
-                    "maybe superfluous": len(reason.undecided),
-                    "movable": len(reason.movable),
-                    "certificates": len(reason.steps),
-                    "boxes": reason.boxes,
-                }
-                yield "reasons", {**head, **about}
-                if i < SHOWN and radius == settings.radii[-1]:
-                    for j, value in enumerate(x.tolist()):
-                        part = {"in the reason": j in reason.features}
-                        part["undecided"] = j in reason.undecided
-                        yield "pixels", {**head, "pixel": j, "value": value, **part}
+    i = arguments["point"]
+    x = data.X_test[i]
+    for radius in settings.radii:
+        for what, ask in QUESTIONS.items():
+            reason = ask(model, x, radius, domain=(0.0, 1.0), budget=budget)
+            head = {"data": case.data, "point": i, "radius": radius, "what": what}
+            # a search may find none: nothing flips the decision, or nothing is known
+            about = {
+                "decision": reason.decision,
+                "pixels": len(reason.features) if reason.found else None,
+                "maybe superfluous": len(reason.undecided),
+                "movable": len(reason.movable),
+                "certificates": len(reason.steps),
+                "boxes": reason.boxes,
+            }
+            yield "reasons", {**head, **about}
+            if i < SHOWN and radius == settings.radii[-1]:
+                for j, value in enumerate(x.tolist()):
+                    part = {"in the reason": j in reason.features}
+                    part["undecided"] = j in reason.undecided
+                    yield "pixels", {**head, "pixel": j, "value": value, **part}
 
 
 def summary(tables: Tables) -> Rows:

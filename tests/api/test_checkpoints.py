@@ -1,0 +1,202 @@
+"""Calls that go on from a file: killed, interrupted, finished; and files that cannot be used."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpcert
+from gpcert.errors import CheckpointWarning, InputError
+from gpcert.kernels import SquaredExponential
+from tests.api.checkpoint_case import CUBE, asked, model, numbers
+
+CASE = Path(__file__).with_name("checkpoint_case.py")
+posix = pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
+LIMITED = (
+    "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2);"
+    "from tests.api.checkpoint_case import *;"
+    "print(json.dumps(asked(gpcert.Checkpoint(sys.argv[1], 0.02))))"
+)
+"""Files may not grow beyond some bytes: writing fails as on a full disk."""
+
+
+@pytest.fixture
+def small():
+    """Two points of opposite sign."""
+    return gpcert.Posterior(SquaredExponential(1.0), [[0.0], [3.0]], [1.0, -1.0])
+
+
+def started(path):
+    return subprocess.Popen([sys.executable, str(CASE), str(path)], stdout=subprocess.PIPE)
+
+
+def bounded(path):
+    """Boxes that the file's search has bounded."""
+    header = json.loads(np.load(path)["header"].tobytes())
+    fields = [state for _, state, *_ in header["searches"]]
+    return max((state["State"][6] for state in fields), default=0)
+
+
+@posix
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_killed_calls_end_with_the_bounds_of_others(tmp_path, kills):
+    path, rng, known = tmp_path / "run.ckpt", np.random.default_rng(kills), 0
+    for k in range(kills):
+        process, begun = started(path), time.monotonic()
+        while not (path.exists() and bounded(path)) and time.monotonic() < begun + 60.0:
+            time.sleep(0.01)
+        # the first has begun; later ones import still, or go on, at this moment
+        time.sleep(rng.uniform(0.0, 1.2 if k else 0.2))
+        process.send_signal((signal.SIGKILL, signal.SIGTERM)[k % 2])
+        process.communicate()
+        now = bounded(path)
+        assert now >= known
+        known = now
+    assert known > 0
+    uninterrupted = asked(None)
+    last = started(path)
+    assert json.loads(last.communicate()[0]) == uninterrupted
+    found = gpcert.resume(path)
+    assert numbers(found) == uninterrupted
+
+
+def test_a_budget_that_ends_is_no_end(tmp_path):
+    path = tmp_path / "run.ckpt"
+    how = {"tol": 1e-2, "checkpoint": path}
+    first = gpcert.prediction_range(model(), CUBE, **how, budget=gpcert.Budget(boxes=200))
+    assert first.reason is gpcert.StopReason.BOXES
+    more = gpcert.resume(path, budget=gpcert.Budget(boxes=400))
+    assert more.boxes > first.boxes
+    assert more.minimum.width <= first.minimum.width
+    assert more.reason is gpcert.StopReason.BOXES
+    last = gpcert.prediction_range(model(), CUBE, **how)
+    assert last.converged
+    whole = gpcert.prediction_range(model(), CUBE, tol=1e-2)
+    for found in (more, last):  # whatever the budget was, the bounds hold
+        assert found.minimum.lower <= whole.minimum.upper
+        assert whole.minimum.lower <= found.minimum.upper
+
+
+CALLS = {
+    "certify": lambda p, **how: gpcert.certify(p, [0.0], 1.4, threshold=0.0, **how).margin,
+    "radius": lambda p, **how: gpcert.certified_radius(p, [0.0], threshold=0.0, **how).lower,
+    "minimize": lambda p, **how: gpcert.minimize(p, [(-1.0, 4.0)], **how).value,
+    "regret": lambda p, **how: gpcert.regret_bound(p, [(-1.0, 4.0)], [[0.0]], **how).bound,
+    "certify_many": lambda p, **how: [
+        c.margin for c in gpcert.certify_many(p, [[0.0], [1.4]], 1.4, threshold=0.0, **how)
+    ],
+    "lipschitz": lambda p, **how: gpcert.lipschitz(p, gpcert.Box([-1.0], [4.0]), **how).upper,
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_verb_of_the_search(name, small, tmp_path):
+    path, call = tmp_path / "run.ckpt", CALLS[name]
+    plain = call(small)
+    assert call(small, checkpoint=path) == plain
+    count = len(json.loads(np.load(path)["header"].tobytes())["searches"])
+    assert count, "the verb's searches are in the file"
+    assert call(small, checkpoint=path) == plain
+    assert len(json.loads(np.load(path)["header"].tobytes())["searches"]) == count
+
+
+def test_arguments_that_files_do_not_hold(small, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    path, row = tmp_path / "run.ckpt", pandas.Series({"x": 0.0})
+    named = gpcert.Posterior(SquaredExponential(1.0), [[0.0]], [1.0], feature_names=["x"])
+    found = gpcert.prediction_range(named, row, 0.5, quantity="mean", checkpoint=path)
+    again = gpcert.prediction_range(named, row, 0.5, quantity="mean", checkpoint=path)
+    assert again.minimum == found.minimum
+    with pytest.raises(InputError, match="x: files hold no Series; call prediction_range again"):
+        gpcert.resume(path)
+
+
+def test_another_call(small, tmp_path):
+    path = tmp_path / "run.ckpt"
+    gpcert.prediction_range(small, [0.0], 0.5, checkpoint=path)
+    kept = path.read_bytes()
+    with pytest.raises(InputError, match="got that of another"):
+        gpcert.prediction_range(small, [0.0], 0.6, checkpoint=path)
+    other = gpcert.Posterior(SquaredExponential(1.0), [[0.0], [3.0]], [1.0, -2.0])
+    with pytest.raises(InputError, match="got that of another"):
+        gpcert.prediction_range(other, [0.0], 0.5, checkpoint=path)
+    assert path.read_bytes() == kept
+
+
+@pytest.mark.parametrize("content", [b"", b"something else", None])
+def test_files_that_are_no_checkpoint(small, tmp_path, content):
+    path = tmp_path / "run.ckpt"
+    if content is None:  # cut off
+        gpcert.prediction_range(small, [0.0], 0.5, checkpoint=path)
+        content = path.read_bytes()[:-500]
+    path.write_bytes(content)
+    for call in (lambda: CALLS["certify"](small, checkpoint=path), lambda: gpcert.resume(path)):
+        with pytest.raises(InputError, match="expected a checkpoint of gpcert"):
+            call()
+    assert path.read_bytes() == content
+    with pytest.raises(InputError, match="expected a checkpoint"):
+        gpcert.resume(tmp_path / "none.ckpt")
+
+
+def test_bytes_that_flip(small, tmp_path):
+    path = tmp_path / "run.ckpt"
+    CALLS["certify"](small, checkpoint=path)
+    content, rng = path.read_bytes(), np.random.default_rng(0)
+    plain = CALLS["certify"](small)
+    for place in rng.integers(len(content), size=60).tolist():
+        path.write_bytes(content[:place] + bytes([content[place] ^ 16]) + content[place + 1 :])
+        try:
+            assert CALLS["certify"](small, checkpoint=path) == plain
+        except InputError:  # anything else is a defect
+            continue
+
+
+def test_names_and_intervals(small, tmp_path):
+    for wrong in (3, True, gpcert.Box([0.0], [1.0])):
+        with pytest.raises(InputError, match="checkpoint: expected the name of a file"):
+            CALLS["certify"](small, checkpoint=wrong)
+    with pytest.raises(InputError, match="checkpoint seconds: expected a number >= 0"):
+        gpcert.Checkpoint("run.ckpt", -1.0)
+    with pytest.raises(InputError, match="the checkpoint cannot be written"):
+        CALLS["certify"](small, checkpoint=tmp_path / "none" / "run.ckpt")
+    with pytest.raises(InputError, match="n_jobs: expected 1 with checkpoint"):
+        CALLS["certify_many"](small, checkpoint=tmp_path / "run.ckpt", n_jobs=2)
+
+
+def test_two_writers(tmp_path):
+    path = tmp_path / "run.ckpt"
+    process = started(path)
+    try:
+        while not path.exists():
+            time.sleep(0.01)
+        with pytest.raises(InputError, match="another call is writing this checkpoint"):
+            asked(path)
+    finally:
+        process.kill()
+        process.communicate()
+    assert asked(path)["ends"], "the lock went with the process"
+
+
+@posix
+def test_a_full_disk(tmp_path):
+    def limited(size):
+        path, root = tmp_path / f"{size}.ckpt", Path(__file__).parents[2]
+        how = {"capture_output": True, "text": True, "cwd": root}
+        words = [sys.executable, "-c", LIMITED, path, str(size)]
+        return subprocess.run(words, check=False, **how)
+
+    found = limited(100)  # at once: nothing is computed in vain
+    assert found.returncode == 1
+    assert "cannot be written" in found.stderr
+    assert not list(tmp_path.glob("*.part"))
+    found = limited(5_000)  # later: the search goes on, and says so
+    assert "the search goes on" in found.stderr
+    assert CheckpointWarning.__name__ in found.stderr
+    assert json.loads(found.stdout) == asked(None)
+    assert not list(tmp_path.glob("*.part"))
