@@ -1,6 +1,7 @@
 """Certificates: what a search proved, as records and tables of them that save and load."""
 
 from gpcert.certificates.boxes import BoxBounds
+from gpcert.certificates.invariant_sets import InvariantSet
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.level_sets import LevelSet
 from gpcert.certificates.optimum import Optimum, RegretBound
@@ -27,6 +28,7 @@ __all__ = [
     "CertificateTable",
     "FailureProbability",
     "Interval",
+    "InvariantSet",
     "LevelSet",
     "LipschitzBound",
     "Monotonicity",
