@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from gpcert.regions import Ball as Ball
     from gpcert.regions import Box as Box
     from gpcert.regions import Discrete as Discrete
+    from gpcert.regions import OneHot as OneHot
     from gpcert.regions import Polytope as Polytope
     from gpcert.regions import Region as Region
     from gpcert.regions import Union as Union
@@ -120,7 +121,7 @@ _PUBLIC = {
     "gpcert.model.posterior": "Posterior",
     "gpcert.model.committee": "Committee load_model",
     "gpcert.model.multi_output": "SeparateOutputs",
-    "gpcert.regions": "Box Ball Polytope Discrete Union Region",
+    "gpcert.regions": "Box Ball Polytope Discrete OneHot Union Region",
     "gpcert.search": "Budget Checkpoint StopReason",
     "gpcert.certificates": (
         "load Status Certificate CertificateTable PredictionRange Interval Radius RangeTable "
