@@ -16,6 +16,7 @@ from gpcert.numerics.arrays import Index
 
 PerCell = Annotated[np.ndarray, "R"]
 Numbers = Annotated[np.ndarray, "R n"]
+Corner = Annotated[np.ndarray, "n"]
 Images = Annotated[np.ndarray, "R m n 2"]
 
 
@@ -32,7 +33,7 @@ class GridCells:
         return len(self.size)
 
     @staticmethod
-    def of(low: np.ndarray, high: np.ndarray, counts: Sequence[int], halvings: int) -> GridCells:
+    def of(low: Corner, high: Corner, counts: Sequence[int], halvings: int) -> GridCells:
         """So many equal cells an axis, which can be halved as often as that."""
         size = 2**halvings
         edges = [
