@@ -5,6 +5,7 @@ from gpcert.api.certify import certify
 from gpcert.api.checkpoints import resume
 from gpcert.api.differences import difference_range
 from gpcert.api.fairness import certify_fair
+from gpcert.api.invariant_sets import invariant_set
 from gpcert.api.level_sets import level_set
 from gpcert.api.lipschitz import lipschitz
 from gpcert.api.many import certified_radius_many, certify_many, prediction_range_many
@@ -23,6 +24,7 @@ __all__ = [
     "certified_radius",
     "certified_radius_many",
     "difference_range",
+    "invariant_set",
     "level_set",
     "failure_probability",
     "lipschitz",

@@ -2,6 +2,7 @@
 
 from gpcert.certificates.boxes import BoxBounds
 from gpcert.certificates.fairness import Fairness
+from gpcert.certificates.invariant_sets import InvariantSet
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.level_sets import LevelSet
 from gpcert.certificates.optimum import Optimum, RegretBound
@@ -29,6 +30,7 @@ __all__ = [
     "FailureProbability",
     "Fairness",
     "Interval",
+    "InvariantSet",
     "LevelSet",
     "LipschitzBound",
     "Monotonicity",
