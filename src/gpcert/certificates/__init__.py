@@ -1,6 +1,8 @@
 """Certificates: what a search proved, as records and tables of them that save and load."""
 
 from gpcert.certificates.boxes import BoxBounds
+from gpcert.certificates.fairness import Fairness
+from gpcert.certificates.invariant_sets import InvariantSet
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.level_sets import LevelSet
 from gpcert.certificates.optimum import Optimum, RegretBound
@@ -26,7 +28,9 @@ __all__ = [
     "Certificate",
     "CertificateTable",
     "FailureProbability",
+    "Fairness",
     "Interval",
+    "InvariantSet",
     "LevelSet",
     "LipschitzBound",
     "Monotonicity",
