@@ -1,6 +1,7 @@
 """Certificates: what a search proved, as records and tables of them that save and load."""
 
 from gpcert.certificates.boxes import BoxBounds
+from gpcert.certificates.error_bounds import ErrorBound
 from gpcert.certificates.invariant_sets import InvariantSet
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.level_sets import LevelSet
@@ -28,6 +29,7 @@ __all__ = [
     "CertificateTable",
     "FailureProbability",
     "Interval",
+    "ErrorBound",
     "InvariantSet",
     "LevelSet",
     "LipschitzBound",
