@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from gpcert.api import certified_radius as certified_radius
     from gpcert.api import certified_radius_many as certified_radius_many
     from gpcert.api import certify as certify
+    from gpcert.api import certify_fair as certify_fair
     from gpcert.api import certify_many as certify_many
     from gpcert.api import certify_monotone as certify_monotone
     from gpcert.api import difference_range as difference_range
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from gpcert.certificates import CertificateTable as CertificateTable
     from gpcert.certificates import ErrorBound as ErrorBound
     from gpcert.certificates import FailureProbability as FailureProbability
+    from gpcert.certificates import Fairness as Fairness
     from gpcert.certificates import Interval as Interval
     from gpcert.certificates import InvariantSet as InvariantSet
     from gpcert.certificates import LevelSet as LevelSet
@@ -113,7 +115,8 @@ _PUBLIC = {
         "certify certify_many certified_radius certified_radius_many prediction_range "
         "prediction_range_many prediction_ranges bound_boxes "
         "maximize minimize regret_bound recommend slope_ranges certify_monotone lipschitz "
-        "difference_range resume level_set invariant_set uniform_beta failure_probability"
+        "difference_range resume level_set invariant_set uniform_beta failure_probability "
+        "certify_fair"
     ),
     "gpcert.analyses": (
         "attack predict_gradient safety_curve robustness certified_accuracy worst_case "
@@ -128,7 +131,7 @@ _PUBLIC = {
     "gpcert.certificates": (
         "load Status Certificate CertificateTable PredictionRange Interval Radius RangeTable "
         "RadiusTable BoxBounds Optimum RegretBound SlopeTable Monotonicity MonotonicityTable "
-        "LipschitzBound LevelSet InvariantSet ErrorBound FailureProbability"
+        "LipschitzBound LevelSet InvariantSet ErrorBound FailureProbability Fairness"
     ),
     "gpcert.errors": (
         "GPCertError InputError UnknownArgumentError UnsupportedModelError MissingExtraError "

@@ -5,6 +5,7 @@ from gpcert.api.certify import certify
 from gpcert.api.checkpoints import resume
 from gpcert.api.differences import difference_range
 from gpcert.api.error_bounds import uniform_beta
+from gpcert.api.fairness import certify_fair
 from gpcert.api.invariant_sets import invariant_set
 from gpcert.api.level_sets import level_set
 from gpcert.api.lipschitz import lipschitz
@@ -18,6 +19,7 @@ from gpcert.api.slopes import certify_monotone, slope_ranges
 __all__ = [
     "bound_boxes",
     "certify",
+    "certify_fair",
     "certify_many",
     "certify_monotone",
     "certified_radius",

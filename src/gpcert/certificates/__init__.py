@@ -2,6 +2,7 @@
 
 from gpcert.certificates.boxes import BoxBounds
 from gpcert.certificates.error_bounds import ErrorBound
+from gpcert.certificates.fairness import Fairness
 from gpcert.certificates.invariant_sets import InvariantSet
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.level_sets import LevelSet
@@ -28,6 +29,7 @@ __all__ = [
     "Certificate",
     "CertificateTable",
     "FailureProbability",
+    "Fairness",
     "Interval",
     "ErrorBound",
     "InvariantSet",
