@@ -66,7 +66,7 @@ class Batch:
         self.local = LocalPosterior.build(self.posterior, self.region, backend, variance=True)
         self.build_seconds = time.perf_counter() - start
         self.cells = random_cells(self.region, size, backend)
-        self.learnt = Portfolio()
+        self.portfolio = Portfolio()
 
     def goals(self, sides: int) -> list[Goal]:
         likelihood = self.posterior.likelihood
@@ -74,11 +74,11 @@ class Batch:
 
     def rest(self, names: tuple[str, ...]) -> None:
         """Leave optional bounds out of all batches to come; `()` computes all of them."""
-        self.learnt = Portfolio({(0, name): BoundHistory(resting=NEVER) for name in names})
+        self.portfolio = Portfolio({(0, name): BoundHistory(resting=NEVER) for name in names})
 
     def bound(self, goals: list[Goal], local: LocalPosterior | None = None) -> list[Array]:
         """What a search does with a batch: enclosures of mean and variance, then the goals."""
-        evaluation = Evaluation(local or self.local, self.cells, learnt=self.learnt)
+        evaluation = Evaluation(local or self.local, self.cells, portfolio=self.portfolio)
         with running_on(self.backend):
             return [goal.bound(evaluation, None).lower for goal in goals]
 

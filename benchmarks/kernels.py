@@ -106,7 +106,7 @@ def root_widths(model: gpcert.Posterior, box: gpcert.Box) -> tuple[float, float]
     """Width of the mean's bounds over the whole box: without the paper's bound, and by it alone."""
     local = LocalPosterior.build(model, box, Backend(), variance=False)
     never = Portfolio({(0, "paper"): BoundHistory(resting=10**6)})
-    evaluation = Evaluation(local, box.root(), learnt=never)
+    evaluation = Evaluation(local, box.root(), portfolio=never)
     taylor = [float(QuantityGoal(Mean(0, s)).bound(evaluation, None).lower[0]) for s in (1, -1)]
     units, seen = local.mean_units(0, evaluation.expansion), evaluation.expansion
     lines = ((units.signed(s), local.lines_mean(seen, 0, s)) for s in (1, -1))

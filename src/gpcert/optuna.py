@@ -77,10 +77,10 @@ class CertifiedRegretBound:
         kernel = Matern(np.full(X.shape[1], 0.5), nu=2.5)
         model = GPRegressor(kernel, noise=1e-2).fit(X, (y - y.mean()) / spread)
         cube = np.stack([np.zeros(X.shape[1]), np.ones(X.shape[1])])
-        found = regret_bound(
+        regret = regret_bound(
             model, cube, X, beta=self.beta, tol=self.tol, budget=self.budget, progress=False
         )
-        return found.bound * spread
+        return regret.bound * spread
 
 
 def _column(name: str, trials: list[Any]) -> np.ndarray:

@@ -68,12 +68,12 @@ def _kernel(kernel: Any, noise: float) -> Any:
     """A kernel of skopt's, which adds gradients to scikit-learn's, as the one it extends; the noise
     that skopt has taken out after the fit is put back, as the factor was computed with it."""
     name = type(kernel).__name__
-    own = getattr(kernels, name, None)
-    if own is None or not isinstance(kernel, own):
+    counterpart = getattr(kernels, name, None)
+    if counterpart is None or not isinstance(kernel, counterpart):
         raise InputError(f"expected_minimum: expected a kernel of scikit-learn's, got {name}")
     if name == "WhiteKernel":
         return kernels.WhiteKernel(max(noise, float(kernel.noise_level)))
     parts = kernel.get_params(deep=False)
-    return own(
+    return counterpart(
         **{k: _kernel(v, noise) if isinstance(v, kernels.Kernel) else v for k, v in parts.items()}
     )

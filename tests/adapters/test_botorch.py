@@ -42,6 +42,15 @@ def several(*lengths):
     return models.ModelListGP(*each).eval()
 
 
+def warped(columns=(0, 1)):
+    bounds = torch.stack([X.amin(0) - 0.1, X.amax(0) + 0.1])
+    warp = inputs.Warp(d=2, indices=list(columns), bounds=bounds[:, list(columns)])
+    model = single(input_transform=warp.double())
+    warp._set_concentration(0, torch.linspace(0.6, 1.5, len(columns)))
+    warp._set_concentration(1, torch.linspace(1.7, 0.5, len(columns)))
+    return model
+
+
 class Derived(models.SingleTaskGP):
     """Predicts as its base class does."""
 
@@ -88,11 +97,23 @@ class TestBoTorch(AdapterContract):
                 scaled=inputs.Normalize(3), chosen=inputs.FilterFeatures(torch.tensor([2, 1]))
             ),
         ),
+        "warped": warped,
+        "warped, one feature": lambda: warped([1]),
+        "logarithm": lambda: single(
+            input_transform=inputs.ChainedInputTransform(
+                log=inputs.Log10(indices=[0]), scaled=inputs.Normalize(2)
+            )
+        ),
+        "whole numbers": lambda: single(input_transform=inputs.Round(integer_indices=[0])),
     }
     refused: ClassVar = {
         "rounding": (
-            lambda: single(input_transform=inputs.Round(integer_indices=[0])),
-            "input_transform: Round.*Normalize",
+            lambda: single(input_transform=inputs.Round(integer_indices=[0], approximate=True)),
+            "Round.approximate=True.*approximate=False",
+        ),
+        "one-hot": (
+            lambda: single(input_transform=inputs.Round(categorical_features={0: 2})),
+            "Round is supported without.*categorical_features",
         ),
         "log": (
             lambda: single(Y + 200.0, outcome_transform=outcomes.Log()),

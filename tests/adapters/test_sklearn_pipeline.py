@@ -131,12 +131,6 @@ def test_other_transformers_are_refused_by_name(step):
         as_posterior(model)
 
 
-def test_clipping_is_refused():
-    model = make_pipeline(MinMaxScaler(clip=True), regressor()).fit(X, y)
-    with pytest.raises(UnsupportedModelError, match=r"MinMaxScaler\(clip=True\)"):
-        as_posterior(model)
-
-
 def test_unfitted_pipeline_is_refused():
     with pytest.raises(InputError, match="expected a fitted StandardScaler"):
         as_posterior(make_pipeline(StandardScaler(), regressor()))
@@ -254,14 +248,13 @@ def test_encoded_columns_are_kept_fixed():
         (OneHotEncoder(), "keep them fixed by features="),
         (
             FunctionTransformer(np.tanh),
-            "FunctionTransformer is not supported.*apply it to the data",
+            "FunctionTransformer is not supported.*to the data",
         ),
         (KernelPCA(2), "KernelPCA is not supported.*no exact image"),
         (Nystroem(n_components=5), "Nystroem is not supported.*fit that kernel itself"),
         (PolynomialFeatures(2), "PolynomialFeatures is not supported.*polynomial kernel"),
         (SimpleImputer(add_indicator=True, missing_values=0.0), "apply it to the data first"),
         (FeatureAgglomeration(2, pooling_func=np.max), "pooling_func=np.mean"),
-        (ColumnTransformer([("log", FunctionTransformer(np.log1p), [0])]), "FunctionTransformer"),
         (
             ColumnTransformer([("a", StandardScaler(), [0])], transformer_weights={"a": 2.0}),
             "transformer_weights",

@@ -61,3 +61,4 @@ RECORDS["slopes"] = gpcert.slope_ranges(MODEL, [(0.5, 1.0)], tol=0.01)
 RECORDS["monotonicities"] = gpcert.certify_monotone(MODEL, [(-1.0, 1.0)], {0: "+"})
 RECORDS["monotonicity"] = RECORDS["monotonicities"][0]
 RECORDS["lipschitz"] = gpcert.lipschitz(MODEL, [(-1.0, 1.0)])
+RECORDS["fairness"] = gpcert.certify_fair(MODEL, [0.0], {0: (0.0, 2.0)}, delta=1e-3)

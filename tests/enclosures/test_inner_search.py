@@ -83,7 +83,8 @@ def lowest_point(polynomial, b, rng):
     half = polynomial.half[b]
     f = len(half)
     corners = np.array(list(itertools.product([-1.0, 1.0], repeat=f))) * half
-    D = np.concatenate([np.zeros((1, f)), corners, rng.uniform(-1, 1, (300, f)) * half])
+    spread = np.clip(rng.uniform(-1.5, 1.5, (600, f)), -1.0, 1.0) * half  # many on faces
+    D = np.concatenate([np.zeros((1, f)), corners, spread])
     best = D[np.argmin(about(polynomial, b, D))]
     for scale in (0.3, 0.1, 0.03, 0.01):
         near = np.clip(best + scale * half * rng.normal(size=(200, f)), -half, half)

@@ -87,15 +87,15 @@ def test_own_term(tree, seed, size):
     for x in points:
         real = kernel_reference(kernel, exact(x), c)
         alone = arb(float(own.jet.value[0]))
-        lost = arb(float(own.dropped[0])) + arb(float(value))
+        lost = arb(float(own.value_only[0])) + arb(float(value))
         assert not abs(real - alone) > lost
-        if not np.isfinite(own.kept[0]):
+        if not np.isfinite(own.with_jet[0]):
             continue
         d = moved(region, local, x, center)
         length = sum((a * a for a in d), arb(0)).sqrt()
         rounding = arb(float(slope)) * length + arb(float(bend)) * length**2 / 2
         model = alone + polynomial(d, own.jet.gradient[0], own.jet.hessian[0])
-        assert not abs(real - model) > arb(float(own.kept[0])) + arb(float(value)) + rounding
+        assert not abs(real - model) > arb(float(own.with_jet[0])) + arb(float(value)) + rounding
 
 
 def test_step_of_a_kernel_that_grows():

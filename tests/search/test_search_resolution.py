@@ -173,9 +173,9 @@ class Intervals:
         self.inner = local_model(posterior, region, Backend(), False)
         self.region = region
 
-    def evaluation(self, question, low, high, optional=True, learnt=None):
+    def evaluation(self, question, low, high, optional=True, portfolio=None):
         cells = Cells(self.region, low, low if high is None else high)
-        return Evaluation(self.inner, cells, optional, learnt)
+        return Evaluation(self.inner, cells, optional, portfolio)
 
 
 def test_questions_that_rounding_keeps_open_end():

@@ -36,7 +36,7 @@ from gpcert.adapters.gpytorch_prior import (
     torch,
 )
 from gpcert.adapters.gpytorch_tasks import task_covariance, task_noise
-from gpcert.adapters.sklearn_features import FeatureMap
+from gpcert.adapters.sklearn_features import AnyMap, dropping, folded
 from gpcert.errors import UnsupportedModelError
 from gpcert.inputs.tabular import spread_of
 from gpcert.model.posterior import Posterior
@@ -124,8 +124,8 @@ def _outputs(model: Any) -> list[Posterior]:
     return [_in_units(each, x, y, c) for c, each in enumerate(posteriors)]
 
 
-def _in_units(posterior: Posterior, x: FeatureMap, y: Outcome, output: int) -> Posterior:
-    return in_units(x.fold(posterior), y.shift[output], y.scale[output])
+def _in_units(posterior: Posterior, x: AnyMap, y: Outcome, output: int) -> Posterior:
+    return in_units(folded(x, posterior), y.shift[output], y.scale[output])
 
 
 def _columns(model: Any) -> int:
@@ -153,7 +153,7 @@ def _tasks(model: Any) -> list[Posterior]:
     kernel = selected(inner, kept.tolist(), d + 1)
     noise = task_noise(model, len(X))
     each = list(tasks.of_observations(kernel, Z, numbers, B, noise, residuals))
-    x = input_map(getattr(model, "input_transform", None), _columns(model)).dropping(column)
+    x = dropping(input_map(getattr(model, "input_transform", None), _columns(model)), column)
     outputs = []
     for label, t in zip(model._output_tasks, _numbers(model, model._output_tasks), strict=True):
         y_units = outcome(getattr(model, "outcome_transform", None), 1, label)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters.adapter import unsupported
-from gpcert.adapters.sklearn_features import FeatureMap
+from gpcert.adapters.sklearn_features import AnyMap, FeatureMap, joined, of_curves
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.functions import Affine, Clip, Curve, Kumaraswamy, Log, Round
 from gpcert.numerics.arrays import finite_array
 from gpcert.utils.optional_imports import library
 
@@ -18,12 +20,14 @@ inputs: Any = library("botorch.models.transforms.input")
 outcomes: Any = library("botorch.models.transforms.outcome")
 
 AFFINE_INPUTS = (inputs.Normalize, inputs.InputStandardize, inputs.AffineInputTransform)
+CURVED = (inputs.Warp, inputs.Log10, inputs.Round)
+"""Transforms of single features that do not decrease."""
 
 Outcome = FeatureMap
 """The map from the user's units of the outcomes to those of the model."""
 
 
-def input_map(transform: Any, d: int) -> FeatureMap:
+def input_map(transform: Any, d: int) -> AnyMap:
     """The map of d inputs in the user's units to those of the model."""
     return _chain(transform, d, inputs.ChainedInputTransform, _input)
 
@@ -37,29 +41,29 @@ def outcome(transform: Any, m: int, task: Any = None) -> Outcome:
     return _chain(transform, m, outcomes.ChainedOutcomeTransform, read)
 
 
-def _chain(
-    transform: Any, count: int, chained: type, read: Callable[[Any, int], FeatureMap]
-) -> FeatureMap:
+def _chain(transform: Any, count: int, chained: type, read: Callable[[Any, int], AnyMap]) -> Any:
     """One after the other of a chain."""
     if transform is None:
         return FeatureMap.select(count)
     if type(transform) is not chained:
         return read(transform, count)
-    parts: list[FeatureMap] = []
+    parts: list[AnyMap] = []
     for part in transform.values():
-        parts.append(_chain(part, len(parts[-1].index) if parts else count, chained, read))
-    return reduce(FeatureMap.then, parts, FeatureMap.select(count))
+        parts.append(_chain(part, len(parts[-1].shift) if parts else count, chained, read))
+    return reduce(joined, parts, FeatureMap.select(count))
 
 
-def _input(transform: Any, d: int) -> FeatureMap:
+def _input(transform: Any, d: int) -> AnyMap:
     units = FeatureMap.select(d)
+    if type(transform) in CURVED:
+        return _curved(transform, d)
     if type(transform) is inputs.FilterFeatures:
         return FeatureMap.select(d, np.asarray(transform.feature_indices))
     if type(transform) not in AFFINE_INPUTS:
         raise unsupported(
             "input_transform",
             transform,
-            (*AFFINE_INPUTS, inputs.FilterFeatures, inputs.ChainedInputTransform),
+            (*AFFINE_INPUTS, inputs.FilterFeatures, *CURVED, inputs.ChainedInputTransform),
             ", since a region in the user's units has no exact image under it; transform the data "
             "first and ask about regions of the result",
         )
@@ -79,6 +83,40 @@ def _input(transform: Any, d: int) -> FeatureMap:
         raise InputError(f"input_transform: expected positive coefficients, got {a}")
     units.scale[where], units.shift[where] = (1.0 / a, -b / a) if transform.reverse else (a, b)
     return units
+
+
+def _curved(transform: Any, d: int) -> AnyMap:
+    """Functions of some of d inputs that do not decrease; Warp scales them to [0, 1] first."""
+    if not transform.transform_on_eval:
+        return FeatureMap.select(d)
+    kind = type(transform)
+    batch, categories = (getattr(transform, n, ()) for n in ("batch_shape", "categorical_features"))
+    if getattr(transform, "reverse", False) or batch or categories:
+        raise UnsupportedModelError(
+            f"input_transform: {kind.__name__} is supported without reverse=True, batch_shape and "
+            "categorical_features; transform the data first and ask about regions of the result"
+        )
+    if kind is inputs.Round:
+        if transform.approximate:
+            raise UnsupportedModelError(
+                "input_transform: Round(approximate=True) is not supported; set approximate=False, "
+                "which rounds"
+            )
+        columns = np.asarray(transform.integer_indices)
+        return of_curves(dict.fromkeys(columns.tolist(), Curve((Round(),))), d)
+    columns = np.asarray(transform.indices).reshape(-1) % d
+    if kind is inputs.Log10:
+        curve = Curve((Log(), Affine(0.0, math.log(10.0))))
+        return of_curves(dict.fromkeys(columns.tolist(), curve), d)
+    b, a = (
+        finite_array(name, getattr(transform, name)).reshape(-1)
+        for name in ("concentration0", "concentration1")
+    )
+    eps = float(transform._eps)
+    inside = (Affine(-eps / (1.0 - 2.0 * eps), 1.0 / (1.0 - 2.0 * eps)), Clip(eps, 1.0 - eps))
+    steps = zip(columns.tolist(), a.tolist(), b.tolist(), strict=True)
+    warped = {j: Curve((*inside, Kumaraswamy(*powers))) for j, *powers in steps}
+    return joined(_input(transform._normalize, d), of_curves(warped, d))
 
 
 def _outcome(transform: Any, m: int, task: Any) -> FeatureMap:

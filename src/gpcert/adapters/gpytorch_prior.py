@@ -107,6 +107,8 @@ KNOWN_PARTS = (
 )
 """Parts that a conversion reads; others must have no parameters."""
 
+TRANSFORMS = "botorch.models.transforms."
+
 
 def prior_of(model: Any, features: int, output: int | None = None) -> tuple[PriorMean, Kernel]:
     """The mean and the kernel, found among the model's parts; of one output of a batch."""
@@ -126,9 +128,10 @@ def prior_of(model: Any, features: int, output: int | None = None) -> tuple[Prio
 
 
 def check_parts(parts: Mapping[str, Any]) -> None:
-    """Parts that are not read must have no parameters."""
+    """Parts that are not read must have no parameters; BoTorch's transforms its adapter reads."""
     for name, part in parts.items():
-        if not isinstance(part, KNOWN_PARTS) and any(True for _ in part.parameters()):
+        read = isinstance(part, KNOWN_PARTS) or type(part).__module__.startswith(TRANSFORMS)
+        if not read and any(True for _ in part.parameters()):
             raise UnsupportedModelError(
                 f"model: its part {name!r}, a {type(part).__name__} with parameters, is not "
                 "supported: inputs that a network transforms have no exact image of a region; ask "

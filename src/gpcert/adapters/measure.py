@@ -18,6 +18,7 @@ from gpcert.errors import UnsupportedModelError
 from gpcert.inputs.categories import codes_of
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.model.committee import Committee, Model, committee_decision
+from gpcert.model.multi_output import curves_of
 
 PROBES = 200
 SMALLEST_MOVE, LARGEST_MOVE = 1e-3, 1e-1
@@ -62,6 +63,8 @@ def probe_points(posterior: Model, count: int = PROBES) -> np.ndarray:
     moved = near + sizes * width * random.standard_normal(near.shape)
     uniform = low + width * random.uniform(size=(count - len(near), posterior.dim))
     X = np.concatenate([moved, uniform])
+    for j in curves_of(posterior.members[0]):  # where functions of inputs are defined
+        X[:, j] = np.clip(X[:, j], low[j], high[j])
     for j, labels in posterior.levels.items():  # the nearest category
         codes = codes_of(labels)
         X[:, j] = codes[np.argmin(np.abs(X[:, j, None] - codes), axis=1)]

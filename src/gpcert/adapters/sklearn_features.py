@@ -3,12 +3,13 @@
 A step computes `x'_k = (x_j(k) - shift_k) / scale_k`, each output from an input of its own (a
 `FeatureMap`, folded into kernel and points), or `x' = W x + b` (a `LinearMap`, kept in front of the
 kernel). An encoder of categories is a map of indicators: a region must keep its columns fixed.
-Everything else is refused by name: a region in the user's units has no exact image there.
+Functions of single features that do not decrease (`sklearn_curves`) take a box to a box. Everything
+else is refused by name: a region in the user's units has no exact image there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,9 +33,10 @@ from sklearn.preprocessing import (
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
 from gpcert.adapters.sklearn_categories import categories
+from gpcert.adapters.sklearn_curves import CURVED, NAMES, input_curves
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.functions import Clip, Curve
 from gpcert.kernels import ActiveDimensions, Kernel
-from gpcert.model.committee import Model
 from gpcert.model.multi_output import ModelCollection
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import finite_array
@@ -107,6 +109,9 @@ STEPS = (
     "FeatureUnion",
     "SelectKBest, VarianceThreshold and other selections",
     "SimpleImputer",
+    "PowerTransformer",
+    "QuantileTransformer",
+    f"FunctionTransformer of {NAMES} or a gpcert.functions.Curve",
     "OneHotEncoder and OrdinalEncoder of columns that a region keeps fixed",
     "passthrough",
 )
@@ -124,7 +129,6 @@ APPROXIMATED = (
 
 ADVICE: dict[str, str] = {
     **dict.fromkeys(("Nystroem", "RBFSampler"), APPROXIMATED),
-    "FunctionTransformer": "a function of the user's own cannot be bounded; apply it to the data",
     "PolynomialFeatures": "products of inputs are not linear; use a polynomial kernel instead",
     "SplineTransformer": "splines are not linear; use a kernel for smooth functions instead",
 }
@@ -160,19 +164,6 @@ class FeatureMap:
         shift, scale = self.shift[after.index], self.scale[after.index]
         shift, index = shift + after.shift * scale, self.index[after.index]
         return FeatureMap(self.inputs, index, shift, scale * after.scale)
-
-    def dropping(self, column: int) -> FeatureMap:
-        """The map of all inputs but one, which it must leave as it is."""
-        at = np.flatnonzero(self.index == column)
-        if len(at) != 1 or self.shift[at[0]] != 0.0 or self.scale[at[0]] != 1.0 or at[0] != column:
-            raise UnsupportedModelError(
-                f"input_transform: expected column {column}, which holds the task, as it is; give "
-                "the transform the indices of the other columns"
-            )
-        index, shift, scale = (
-            np.delete(part, at[0]) for part in (self.index, self.shift, self.scale)
-        )
-        return FeatureMap(self.inputs - 1, index - (index > column), shift, scale)
 
     @property
     def linear(self) -> LinearMap:
@@ -227,10 +218,35 @@ def joined(first: AnyMap, second: AnyMap) -> AnyMap:
     """One map and another after it."""
     if isinstance(first, FeatureMap) and isinstance(second, FeatureMap):
         return first.then(second)
-    return linear(first).then(linear(second))
+    try:
+        return linear(first).then(linear(second))
+    except InputError as error:
+        raise UnsupportedModelError(f"pipeline: {error}") from None
 
 
-def folded(step: AnyMap, model: Model) -> Model:
+def dropping(step: AnyMap, column: int) -> AnyMap:
+    """The map of all inputs but one, which it must leave as it is."""
+    whole = linear(step)
+    same = np.eye(whole.inputs)[column]
+    rows = whole.matrix
+    alone = len(rows) > column and np.array_equal(rows[column], same)
+    if not (alone and np.array_equal(rows[:, column], np.eye(len(rows))[column])) or (
+        whole.shift[column] != 0.0 or column in whole.curves
+    ):
+        raise UnsupportedModelError(
+            f"input_transform: expected column {column}, which holds the task, as it is; give "
+            "the transform the indices of the other columns"
+        )
+    if isinstance(step, FeatureMap):
+        at = int(np.flatnonzero(step.index == column)[0])
+        index, shift, scale = (np.delete(p, at) for p in (step.index, step.shift, step.scale))
+        return FeatureMap(step.inputs - 1, index - (index > column), shift, scale)
+    curves = {j - (j > column): curve for j, curve in whole.curves.items()}
+    matrix = np.delete(np.delete(rows, column, axis=0), column, axis=1)
+    return LinearMap(matrix, np.delete(whole.shift, column), curves=curves)
+
+
+def folded(step: AnyMap, model: Any) -> Any:
     """A model of x' as one of x; a committee member by member."""
     if isinstance(model, ModelCollection):
         members = (folded(step, member) for member in model.members)
@@ -270,14 +286,22 @@ def feature_map(name: str, step: Any, inputs: int) -> AnyMap:
     )
 
 
-def _scaled(name: str, step: Any, inputs: int) -> FeatureMap:
-    kind = type(step).__name__
-    if getattr(step, "clip", False):
-        raise UnsupportedModelError(
-            f"pipeline step {name!r}: {kind}(clip=True) is not supported, because clipping is not "
-            f"affine; fit with {kind}(clip=False)"
-        )
-    return FeatureMap.scaled(inputs, *SCALERS[type(step)](step), "scaler")
+def _scaled(name: str, step: Any, inputs: int) -> AnyMap:
+    scaled = FeatureMap.scaled(inputs, *SCALERS[type(step)](step), "scaler")
+    if not getattr(step, "clip", False):
+        return scaled
+    low, high = getattr(step, "feature_range", (-1.0, 1.0))
+    clipped = Curve((Clip(float(low), float(high)),))
+    return joined(scaled, of_curves(dict.fromkeys(range(inputs), clipped), inputs))
+
+
+def of_curves(curves: Mapping[int, Curve], inputs: int) -> LinearMap:
+    """Functions of single inputs as a map."""
+    return LinearMap(np.eye(inputs), curves=curves)
+
+
+def _curved(name: str, step: Any, inputs: int) -> LinearMap:
+    return of_curves(input_curves(f"pipeline step {name!r}", step, inputs), inputs)
 
 
 def _imputed(name: str, step: SimpleImputer, inputs: int) -> FeatureMap:
@@ -328,7 +352,10 @@ def _side_by_side(name: str, step: ColumnTransformer | FeatureUnion, inputs: int
     plain = [each for each in maps if isinstance(each, FeatureMap)]
     index = np.concatenate([each.index for each in plain] or [np.zeros(0, dtype=int)])
     if len(plain) < len(maps) or len(np.unique(index)) != len(index):
-        return LinearMap.stacked([linear(each) for each in maps])
+        try:
+            return LinearMap.stacked([linear(each) for each in maps])
+        except InputError as error:
+            raise UnsupportedModelError(f"pipeline step {name!r}: {error}") from None
     shift, scale = (np.concatenate([getattr(m, n) for m in plain]) for n in ("shift", "scale"))
     return FeatureMap(inputs, index, shift, scale)
 
@@ -367,6 +394,7 @@ def _known_spread(step: Any, inputs: int) -> np.ndarray:
 CONVERTERS: dict[type, Callable[[str, Any, int], AnyMap]] = {
     **dict.fromkeys((OneHotEncoder, OrdinalEncoder), categories),
     **dict.fromkeys(SCALERS, _scaled),
+    **dict.fromkeys(CURVED, _curved),
     **dict.fromkeys((ColumnTransformer, FeatureUnion), _side_by_side),
     Pipeline: _steps,
     SimpleImputer: _imputed,

@@ -118,7 +118,7 @@ def bound_boxes(
     size = GPU_BLOCK if work.backend.gpu else BLOCK
     identity = {"beta": beta, **vars(accuracy), "block": size, **_objects(questions)}
     files = _files(out, work, (low, high), identity)
-    jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
+    jobs, show = read_jobs(n_jobs), read_flag("progress", progress)
     blocks = Blocks(files, len(low), size)
     ends = time.time() + limit.ends(start) - time.perf_counter()  # a moment that processes share
     pieces = []
@@ -130,7 +130,7 @@ def bound_boxes(
     try:
         for each in models:
             prepare(each)
-        with progress_line(shown) as line:
+        with progress_line(show) as line:
             long = work.seconds(sum(len(piece[1]) for piece in pieces)) > LONG_SECONDS
             for number, block in numbered_results(work_on, pieces, jobs, at_once=long):
                 blocks.take(number, block)

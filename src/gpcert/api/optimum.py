@@ -67,8 +67,9 @@ def maximize(
     ----------
     model : a `Posterior`, or a fitted model that an adapter converts.
     bounds : the domain: a `Region`; a pair (low, high) for every feature, as scikit-optimize and
-        Ax have them (one number fixes a feature); `{name: (low, high)}`; or an array or tensor of
-        shape (2, d), lower ends first, as BoTorch has them.
+        Ax have them (one number fixes a feature); `{name: (low, high)}`, where `{name: categories}`
+        means one-hot columns called `name_category`; or an array or tensor of shape (2, d), lower
+        ends first, as BoTorch has them.
     quantity : what is maximised, as in `prediction_range`: "mean", "std", "variance", "ucb", "lcb",
         "probability", "ei", "log_ei", "pi", "log_pi", or a `Quantity` object of your own.
     beta : standard deviations of "ucb" and "lcb", 2 by default. BoTorch's UpperConfidenceBound
@@ -104,8 +105,8 @@ def maximize(
         fixed,
         Accuracy.read(tol, rtol),
     )
-    kept = one_of("keep", keep, ("best", "all")) == "all"
-    return _optimum("maximum", model, bounds, *asked, options, kept, proof)
+    keep_all = one_of("keep", keep, ("best", "all")) == "all"
+    return _optimum("maximum", model, bounds, *asked, options, keep_all, proof)
 
 
 @verb
@@ -140,8 +141,8 @@ def minimize(
         fixed,
         Accuracy.read(tol, rtol),
     )
-    kept = one_of("keep", keep, ("best", "all")) == "all"
-    return _optimum("minimum", model, bounds, *asked, options, kept, proof)
+    keep_all = one_of("keep", keep, ("best", "all")) == "all"
+    return _optimum("minimum", model, bounds, *asked, options, keep_all, proof)
 
 
 @verb
@@ -260,13 +261,13 @@ def _optimum(
         )
         result = solve(problem)
         (range_record,) = goals.records(result, region, settings, None, tol)
-    kept = _kept(result, region) if keep else np.empty((0, 2, region.dim))
+    boxes_left = _boxes_left(result, region) if keep else np.empty((0, 2, region.dim))
     (quantity,) = goals.quantities
     best_f = quantity.best_f if isinstance(quantity, Improvement) else None
-    return replace(_record(side, posterior, range_record), kept=kept, best_f=best_f)
+    return replace(_record(side, posterior, range_record), kept=boxes_left, best_f=best_f)
 
 
-def _kept(result: SearchResult, region: Region) -> Annotated[np.ndarray, "n 2 d"]:
+def _boxes_left(result: SearchResult, region: Region) -> Annotated[np.ndarray, "n 2 d"]:
     """Corners of the boxes whose bound does not exclude the best value."""
     leaves, free = result.leaves, region.free
     assert leaves is not None, "asked for by record=True"

@@ -114,12 +114,12 @@ class _PosteriorLatent:
         weights = factors @ posterior.weights[self.means]
         slopes = factors @ posterior.slope[self.means]
         if not self.variances:
-            return through_features(posterior, self.product(weights) + slopes)
+            return through_features(posterior, self.X, self.product(weights) + slopes)
         scale = posterior.scale[self.variances]
         with np.errstate(over="ignore", invalid="ignore"):
             factor = 2.0 * (scale * (scale * by_variance))
             weights = weights - self.explained.weights(factor)
-            through_kernel = through_features(posterior, self.product(weights) + slopes)
+            through_kernel = through_features(posterior, self.X, self.product(weights) + slopes)
             # k(x, x): both arguments change, equally by symmetry
             return (
                 through_kernel + diagonal_gradient(posterior, self.X) * factor.sum(axis=1)[:, None]
@@ -302,13 +302,14 @@ def diagonal_gradient(posterior: Posterior, X: np.ndarray) -> np.ndarray:
     parts = [
         posterior.kernel.gradient_product(block, block, np.eye(len(block))) for block in blocks
     ]
-    return through_features(posterior, np.concatenate(parts) if parts else np.zeros_like(inputs))
+    gradient = np.concatenate(parts) if parts else np.zeros_like(inputs)
+    return through_features(posterior, X, gradient)
 
 
-def through_features(posterior: Posterior, gradient: np.ndarray) -> np.ndarray:
-    """Gradients (n, d) in the inputs, from those in the kernel's inputs (n, q), by the chain
+def through_features(posterior: Posterior, X: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """Gradients (n, d) in the inputs X, from those in the kernel's inputs (n, q), by the chain
     rule."""
-    return gradient if posterior.features is None else gradient @ posterior.features.slopes
+    return gradient if posterior.features is None else posterior.features.gradient(X, gradient)
 
 
 def prediction_and_gradient(

@@ -1,9 +1,12 @@
 """Certificates: what a search proved, as records and tables of them that save and load."""
 
 from gpcert.certificates.boxes import BoxBounds
+from gpcert.certificates.fairness import Fairness
+from gpcert.certificates.invariant_sets import InvariantSet
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.level_sets import LevelSet
 from gpcert.certificates.optimum import Optimum, RegretBound
+from gpcert.certificates.probability import FailureProbability
 from gpcert.certificates.record import (
     Certificate,
     CertificateTable,
@@ -24,7 +27,10 @@ __all__ = [
     "BoxBounds",
     "Certificate",
     "CertificateTable",
+    "FailureProbability",
+    "Fairness",
     "Interval",
+    "InvariantSet",
     "LevelSet",
     "LipschitzBound",
     "Monotonicity",

@@ -186,7 +186,7 @@ def draw(
     from gpcert.plots import plot_decision_regions
     from gpcert.plots.axes import new_figure
 
-    shown = [(k, r) for k, r in zip(images, radii, strict=True) if r.counterexample is not None]
+    changed = [(k, r) for k, r in zip(images, radii, strict=True) if r.counterexample is not None]
     figure = new_figure(12.0, 5.4)
     halves: Any = figure.subfigures(1, 2, width_ratios=(1.35, 1.0), wspace=0.03)
     left, right = halves
@@ -197,17 +197,17 @@ def draw(
         f"{data.name}: is the decision the same in the whole box?\n"
         f"(boxes of radius {sizes} around test points)"
     )
-    if shown:
-        _draw_digits(right, digits, shown)
+    if changed:
+        _draw_digits(right, digits, changed)
     figure.savefig(path, dpi=PIXELS_PER_INCH)
 
 
-def _draw_digits(figure: Any, digits: Study, shown: Sequence[tuple[int, gpcert.Radius]]) -> None:
+def _draw_digits(figure: Any, digits: Study, changed: Sequence[tuple[int, gpcert.Radius]]) -> None:
     from gpcert.plots import plot_image_counterexample
 
-    grid = figure.subplots(len(shown), 3, squeeze=False)
+    grid = figure.subplots(len(changed), 3, squeeze=False)
     first, second = digits.posterior.classes or (0, 1)
-    for axes, (index, radius) in zip(grid, shown, strict=True):
+    for axes, (index, radius) in zip(grid, changed, strict=True):
         labels = (radius.decision, second if radius.decision == first else first)
         images = digits.data.X_test[index], radius.counterexample
         plot_image_counterexample(list(axes), *images, IMAGE_SHAPE, labels=labels)

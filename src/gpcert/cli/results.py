@@ -145,8 +145,8 @@ class Files:
         rows = table(title, ["point", *columns])
         for label, row in list(zip(result.labels, result, strict=True))[:LARGEST_TABLE]:
             # text of users, such as labels, is not markup
-            shown = cells(row, fields) if isinstance(fields, str) else fields(row)
-            rows.add_row(*(Text(c) if isinstance(c, str) else c for c in (str(label), *shown)))
+            texts = cells(row, fields) if isinstance(fields, str) else fields(row)
+            rows.add_row(*(Text(c) if isinstance(c, str) else c for c in (str(label), *texts)))
         place.print(rows)
         if len(result) > LARGEST_TABLE:
             say(f"... and {len(result) - LARGEST_TABLE} more; --output and --csv write all", place)

@@ -22,6 +22,7 @@ from gpcert.enclosures.local_posterior import (
     local_model,
     remembered,
 )
+from gpcert.enclosures.lower_model import plain_geometry
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
@@ -34,6 +35,7 @@ from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend, Inputs, PerCell, PerCellAndClass, PerFeature
 from gpcert.numerics.deadline import checkpoint
 from gpcert.regions import Ball, Box, Cells
+from gpcert.regions.scaled import ScaledCells
 
 PATIENCE = 3
 """Batches in a row without a gain after which an optional bound rests."""
@@ -67,37 +69,37 @@ class Portfolio:
     True
     """
 
-    learnt: dict[Hashable, BoundHistory] = field(default_factory=dict)
+    history: dict[Hashable, BoundHistory] = field(default_factory=dict)
 
     def wants(self, name: Hashable) -> bool:
         """Whether to compute the bound called `name` for the next batch."""
-        known = self.learnt.get(name, BoundHistory())
+        known = self.history.get(name, BoundHistory())
         if known.resting > 0:
-            self.learnt[name] = known._replace(resting=known.resting - 1)
+            self.history[name] = known._replace(resting=known.resting - 1)
         return known.resting == 0
 
     def gained(self, name: Hashable) -> bool:
         """Whether the bound tightened a cell when it was last computed."""
-        return self.learnt.get(name, BoundHistory()).gained
+        return self.history.get(name, BoundHistory()).gained
 
     def report(self, name: Hashable, gained: bool) -> None:
         """Say whether the bound tightened any cell of the batch."""
-        known = self.learnt.get(name, BoundHistory())
+        known = self.history.get(name, BoundHistory())
         if gained:
             known = known._replace(idle=0, rest=FIRST_REST)
         elif known.idle + 1 < PATIENCE:
             known = known._replace(idle=known.idle + 1)
         else:
             known = known._replace(idle=0, resting=known.rest, rest=2 * known.rest)
-        self.learnt[name] = known._replace(gained=gained)
+        self.history[name] = known._replace(gained=gained)
 
 
 class Evaluation(Memo):
     """Enclosures of a batch of cells; each is computed once, when a goal first asks.
 
-    It holds all that is remembered of a batch (`once`), and what the search has learnt about
-    optional bounds: `learnt` is copied when it comes in, and the search takes `portfolio` back. So
-    a bound depends on what is passed in, not on what was computed elsewhere before.
+    It holds all that is remembered of a batch (`once`), and what the search has seen of
+    optional bounds: `portfolio` is copied when it comes in, and the search takes it back. So a
+    bound depends on what is passed in, not on what was computed elsewhere before.
     """
 
     def __init__(
@@ -105,7 +107,7 @@ class Evaluation(Memo):
         local: LocalModel,
         cells: Cells,
         optional: bool = True,
-        learnt: Portfolio | None = None,
+        portfolio: Portfolio | None = None,
     ) -> None:
         super().__init__()
         self.members = local if isinstance(local, tuple) else (local,)
@@ -115,7 +117,7 @@ class Evaluation(Memo):
         self.enough: float | None = None
         """What a lower bound of the goal that is asked next need not exceed, if that is known: the
         search sets it, and bounds that are refined stop there."""
-        self.portfolio = Portfolio({} if learnt is None else dict(learnt.learnt))
+        self.portfolio = Portfolio({} if portfolio is None else dict(portfolio.history))
         self._index = 0
 
     def again(self, optional: bool) -> Evaluation:
@@ -143,9 +145,9 @@ class Evaluation(Memo):
 
     @remembered
     def _member(self, index: int) -> Evaluation:
-        own = Evaluation(self.members[index], self.cells, self.optional)
-        own.portfolio, own._index = self.portfolio, index
-        return own
+        member = Evaluation(self.members[index], self.cells, self.optional)
+        member.portfolio, member._index = self.portfolio, index
+        return member
 
     def output(self, number: int) -> tuple[Evaluation, int]:
         """Whose an output is, and its number there: a posterior's own, or of separate outputs,
@@ -154,8 +156,14 @@ class Evaluation(Memo):
 
     def at_centers(self) -> Evaluation:
         """The cells' centres as cells of their own."""
-        points = Cells(self.cells.region, self.cells.center, self.cells.center)
+        centers = self.cells.center
+        points = Cells(self.cells.region, centers, centers, choice=self.cells.choice)
         return Evaluation(self.members, points, optional=False)
+
+    def shared_geometry(self) -> ScaledCells:
+        """Coordinates in which enclosures of several kernels meet: those of the cells, behind the
+        functions that all members have in front of them."""
+        return plain_geometry(self.local.curved(self.cells))
 
     @cached_property
     def expansion(self) -> Expansion:
@@ -208,10 +216,10 @@ class Evaluation(Memo):
     def _variances(self) -> StackedVariances:
         local, expansion = self.local, self.expansion
         options = local.variance_options(expansion, 0, self.optional, self.wants)
-        found = local.variances(self.cells, expansion, options)
+        stacked = local.variances(self.cells, expansion, options)
         if options.pointwise:
-            self.report("pointwise variance", found.whole.pointwise_gained)
-        return found
+            self.report("pointwise variance", stacked.whole.pointwise_gained)
+        return stacked
 
     def wants(self, name: str) -> bool:
         """Whether to compute the optional bound called `name`."""
@@ -288,9 +296,9 @@ class SectionModel:
         known = [kernel for kernel in kernels if isinstance(kernel, SectionKernel)]
         assert len(known) == len(kernels), "asked of models that have sections"
         each = zip(parts, known, strict=True)
-        found = tuple(k.sections(part.unit.points, X, sections, extent) for part, k in each)
+        sectioned = tuple(k.sections(part.unit.points, X, sections, extent) for part, k in each)
         reach = float(extent.max(initial=0.0)) or 1.0
-        return SectionModel(parts, found, Box([-reach], [reach]), backend)
+        return SectionModel(parts, sectioned, Box([-reach], [reach]), backend)
 
     def evaluation(
         self,
@@ -298,7 +306,7 @@ class SectionModel:
         low: np.ndarray,
         high: np.ndarray | None,
         optional: bool = True,
-        learnt: Portfolio | None = None,
+        portfolio: Portfolio | None = None,
     ) -> Evaluation:
         """Enclosures over the intervals [low, high] (B, 1) of the sections `question` (B,), or at
         the points `low` where `high` is None."""
@@ -308,7 +316,7 @@ class SectionModel:
         )
         place = self.backend.asarray
         cells = Cells(self.hull, place(low), place(low if high is None else high))
-        return Evaluation(bound, cells, optional, learnt)
+        return Evaluation(bound, cells, optional, portfolio)
 
     @property
     def batch_size(self) -> int:

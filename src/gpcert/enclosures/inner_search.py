@@ -21,7 +21,7 @@ from gpcert.enclosures.polynomials import Minimum, apply, box_minimum
 from gpcert.kernels.nodes.moments import dense
 from gpcert.numerics.arrays import Array, Index, PerCell, PerRow, namespace, to_numpy
 from gpcert.numerics.deadline import checkpoint
-from gpcert.numerics.rounding import TINY, U, gamma, up
+from gpcert.numerics.rounding import TINY, U, gamma, given, up
 
 MAX_PARTS = 64
 """Sub-boxes looked at for one cell: beyond, another cell of the outer search costs no more."""
@@ -62,13 +62,13 @@ def at_least(polynomial: CellPolynomial, need: PerCell) -> PerCell:
     xp = namespace(need)
     f = polynomial.half.shape[1]
     size = max(1, BLOCK // (f**2 if polynomial.tensor is None else f**3))
-    found = []
+    proved = []
     for start in range(0, len(need), size):
         checkpoint()
-        own = slice(start, start + size)
-        part = CellPolynomial(*(None if each is None else each[own] for each in polynomial))
-        found.append(_search(_Block(part, need[own])))
-    return xp.asarray(np.concatenate(found), device=need.device)
+        rows = slice(start, start + size)
+        part = CellPolynomial(*(None if each is None else each[rows] for each in polynomial))
+        proved.append(_search(_Block(part, need[rows])))
+    return xp.asarray(np.concatenate(proved), device=need.device)
 
 
 def _search(block: _Block) -> np.ndarray:
@@ -147,11 +147,11 @@ class _Local(NamedTuple):
     def judged(self) -> tuple[PerRow, PerRow]:
         """Masks (S,): proved to be at least what is needed; less than it at some point (about)."""
         xp, f = namespace(self.need), self.half.shape[1]
-        found = box_minimum(self.half, self.gradient, self.hessian)
+        quadratic = box_minimum(self.half, self.gradient, self.hessian)
         cubic = up(xp.sum(self.cubes * self.half, axis=1) / 3.0, 4 * f + 16)
-        lower = self.value + found.lower - cubic
-        rounding = gamma(8) * (xp.abs(self.value) + xp.abs(found.lower) + cubic)
-        y = xp.minimum(xp.maximum(found.point, -self.half), self.half)
+        lower = self.value + quadratic.lower - cubic
+        rounding = gamma(8) * (xp.abs(self.value) + xp.abs(quadratic.lower) + cubic)
+        y = xp.minimum(xp.maximum(quadratic.point, -self.half), self.half)
         slope = self.gradient + 0.5 * apply(self.hessian, y)
         if self.tensor is not None:
             slope = slope + apply(_along(self.tensor, y), y) / 6.0
@@ -173,20 +173,20 @@ class _Local(NamedTuple):
         high = xp.where(rises, self.parts.low, self.parts.high)
         flat = to_numpy(xp.any(falls | rises, axis=1))
         faces = _Parts(self.parts.cell, low, high).take(open_ & flat)
-        own = xp.abs(xp.linalg.diagonal(self.hessian)) * self.half
-        loss = self.half * (bends - own + self.cubes)
+        square = xp.abs(xp.linalg.diagonal(self.hessian)) * self.half
+        loss = self.half * (bends - square + self.cubes)
         whole = open_ & ~flat
         index = xp.asarray(np.flatnonzero(whole), device=self.need.device)
         halves, middle = self.parts.take(whole), self.middle[index]
         axis = xp.argmax(loss, axis=1)[index]
         at = axis[:, None] == xp.arange(f, device=self.need.device)[None, :]
-        found = (
+        parts = (
             faces,
             halves._replace(high=xp.where(at, middle, halves.high)),
             halves._replace(low=xp.where(at, middle, halves.low)),
         )
-        low, high = (xp.concat([each[side] for each in found], axis=0) for side in (1, 2))
-        return _Parts(np.concatenate([each.cell for each in found]), low, high)
+        low, high = (xp.concat([each[side] for each in parts], axis=0) for side in (1, 2))
+        return _Parts(np.concatenate([each.cell for each in parts]), low, high)
 
 
 def _along(tensor: Array, vector: Array) -> Array:
@@ -225,8 +225,8 @@ def stays_above(enclosure: QuadraticLowerModel, level: PerCell, asked: PerCell) 
     above = enclosure.value - level
     need = up(slack - above + gamma(4) * (xp.abs(slack) + xp.abs(above)), 2)
     tensor = None if cubic is None else cubic.tensor(index)
-    own = (enclosure.gradient[index], hessian[index], tensor, geometry.half[index])
-    proved[index] = at_least(CellPolynomial(*own), need[index])
+    pieces = (enclosure.gradient[index], hessian[index], tensor, geometry.half[index])
+    proved[index] = at_least(CellPolynomial(*pieces), need[index])
     return proved
 
 
@@ -246,7 +246,7 @@ class Level:
         (false position, a little beyond); any q would be valid.
         """
         xp, best, model = namespace(lower), self.best, self.model
-        attained = model.at(best.point) * xp.exp(-model.rate * xp.sum(best.point**2, axis=1))
+        attained = given(model.at(best.point) * xp.exp(-model.rate * xp.sum(best.point**2, axis=1)))
         known = (lower < enough) & (attained > best.lower) & xp.isfinite(best.lower)
         rows = xp.nonzero(known)[0]
         if len(rows) == 0:
@@ -257,11 +257,11 @@ class Level:
         for _ in range(STEPS):
             share = (enough - below) / xp.where(above > below, above - below, xp.ones_like(above))
             share = 0.02 + 0.98 * xp.minimum(xp.maximum(share, 0.0 * share), xp.ones_like(share))
-            middle = low + share * (top - low)
-            found = self.lowest(middle, rows)
-            good = found >= enough
-            low, below = xp.where(good, low, middle), xp.where(good, below, found)
-            top, above = xp.where(good, middle, top), xp.where(good, found, above)
+            middle = given(low + share * (top - low))
+            bound = self.lowest(middle, rows)
+            good = bound >= enough
+            low, below = xp.where(good, low, middle), xp.where(good, below, bound)
+            top, above = xp.where(good, middle, top), xp.where(good, bound, above)
         level, asked = xp.zeros_like(lower), xp.zeros_like(known)
         level[rows], asked[rows] = top, True
         proved = stays_above(model, level, asked)[rows]

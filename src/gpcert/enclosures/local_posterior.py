@@ -182,6 +182,10 @@ class LocalPosterior:
         """Every latent variance, in its output's units, is at least minus this (see `dip`)."""
         return self.operator.excess * self.kernel.variance * max(self.unit.variance_scale)
 
+    def curved(self, cells: Cells) -> Cells:
+        """What increasing functions in front of the model make of cells."""
+        return cells if self.image is None else self.image.curved(cells)
+
     def expand(self, cells: Cells) -> Expansion:
         """Kernel values at the cells' centres."""
         return self.kernel.expand(cells if self.image is None else self.image.cells(cells))
@@ -278,6 +282,8 @@ class LocalPosterior:
     def lines_mean(self, expansion: Expansion, output: int, sign: int) -> PerCell | None:
         """The paper's lower bound of `sign * g_c` over every cell, lines and trend together; None
         where the kernel has no lines."""
+        if expansion.geometry.cells.choice is not None:
+            return None
         kernel, seen, weights = self._seen_by(output, expansion)
         trend = self.cell_trend(expansion, output)
         slope = None if trend is None else sign * trend.gradient

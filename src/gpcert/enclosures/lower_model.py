@@ -19,12 +19,14 @@ from typing import Annotated
 
 from array_api_compat import device
 
+from gpcert.enclosures.categories import category_minimum
 from gpcert.enclosures.polynomials import (
     CubicTerm,
     Minimum,
     above_level,
     add_identity,
     at_level,
+    box_minimum,
     least_on_boxes,
     level_bend,
     quadratic_minimum,
@@ -250,12 +252,12 @@ class QuadraticLowerModel:
             linear = linear_error < error + 0.5 * bends
             hessian = xp.where(linear[:, None, None], xp.zeros_like(hessian), hessian)
             error = xp.where(linear, up(linear_error + gamma(16) * size, 4), error)
-        pulled = self.geometry.pulled(self.gradient, hessian)
-        if pulled is not None:  # Statement 13.9; its coordinates are those of `plain_geometry`
-            assert bool((pulled.geometry.inverse_length == geometry.inverse_length).all())
-            error = up(error + pulled.lost, 2)
+        source = self.geometry.pulled_back(self.gradient, hessian)
+        if source is not None:  # Statement 13.9; its coordinates are those of `plain_geometry`
+            assert bool((source.geometry.inverse_length == geometry.inverse_length).all())
+            error = up(error + source.lost, 2)
             return QuadraticLowerModel(
-                geometry, value, pulled.gradient, pulled.hessian, error, 0.0, size
+                geometry, value, source.gradient, source.hessian, error, 0.0, size
             )
         scale = self.geometry.inverse_length / geometry.inverse_length  # powers of two below
         hessian = hessian * (scale[..., :, None] * scale[..., None, :])  # (f, f), or per cell
@@ -273,8 +275,8 @@ class QuadraticLowerModel:
         return replace(self, hessian=hessian, known_size=size).lowered(gamma(4) * size)
 
     def _check_alike(self, other: QuadraticLowerModel) -> None:
-        own, its = self.geometry, other.geometry
-        same = own is its or bool((own.inverse_length == its.inverse_length).all())
+        first, second = self.geometry, other.geometry
+        same = first is second or bool((first.inverse_length == second.inverse_length).all())
         assert same, "enclosures in other coordinates"
         assert self.rate == other.rate, "enclosures with other weights"
 
@@ -333,7 +335,7 @@ class QuadraticLowerModel:
         else:
             hessian, slack = self.at_level(level)
             if hessian is not None:
-                least = quadratic_minimum(geometry, self.gradient, hessian)
+                least = _cell_minimum(geometry, self.gradient, hessian)
             else:  # a linear one is least at a vertex, exactly
                 least = Minimum(geometry.least(self.gradient), self._vertex)
         sides = (self.value, least.lower, slack)
@@ -344,6 +346,19 @@ class QuadraticLowerModel:
         """(B, f): the vertex of each cell against the gradient."""
         half = self.geometry.half
         return namespace(half).where(self.gradient > 0, -half, half)
+
+
+def _cell_minimum(geometry: ScaledCells, gradient: Array, hessian: Array) -> Minimum:
+    """The minimum of a quadratic on cells, category by category where they hold categories."""
+    scale = geometry.inverse_length
+    if geometry.is_plain and geometry.columns is None and scale.ndim == 1:
+        # user's units: two roundings an entry, which the bound counts
+        own = hessian * (scale[:, None] * scale[None, :])
+        lower = category_minimum(geometry.cells, gradient * scale, own)
+        if lower is not None:
+            found = box_minimum(geometry.half, gradient, hessian)
+            return Minimum(namespace(lower).maximum(lower, found.lower), found.point)
+    return quadratic_minimum(geometry, gradient, hessian)
 
 
 def plain_geometry(cells: Cells) -> ScaledCells:

@@ -72,14 +72,14 @@ def quadratic_minimum(
     this and the same at the centre; over images that of the cells themselves (Statement 13.9).
     """
     xp = namespace(gradient)
-    pulled = geometry.pulled(gradient, hessian)
-    if pulled is not None:
-        found = quadratic_minimum(pulled.geometry, pulled.gradient, pulled.hessian)
-        lower = down(found.lower - pulled.lost, 2)
-        return Minimum(lower, found.point @ xp.matrix_transpose(pulled.matrix))
-    found = box_minimum(geometry.half, gradient, hessian)
-    lower = _ball_improvement(geometry, gradient, hessian, found.lower)
-    return Minimum(lower, found.point)
+    source = geometry.pulled_back(gradient, hessian)
+    if source is not None:
+        quadratic = quadratic_minimum(source.geometry, source.gradient, source.hessian)
+        lower = down(quadratic.lower - source.lost, 2)
+        return Minimum(lower, quadratic.point @ xp.matrix_transpose(source.matrix))
+    quadratic = box_minimum(geometry.half, gradient, hessian)
+    lower = _ball_improvement(geometry, gradient, hessian, quadratic.lower)
+    return Minimum(lower, quadratic.point)
 
 
 @fused
@@ -109,8 +109,8 @@ def box_minimum(w: Rows, gradient: Rows, hessian: Array) -> Minimum:
     flank = xp.abs(gradient)
     separable, _ = _parabola_minimum(-flank, curvature, w)
     magnitude = xp.sum(w * whole, axis=1)
-    own = xp.sum(xp.abs(curvature) * w**2, axis=1)
-    lower = xp.maximum(lower, xp.sum(separable, axis=1) - 0.5 * (magnitude - own))
+    squares = xp.sum(xp.abs(curvature) * w**2, axis=1)
+    lower = xp.maximum(lower, xp.sum(separable, axis=1) - 0.5 * (magnitude - squares))
     # Nested dot products of length f: every term is below |g|.w + w|H|w in size, some eightfold.
     size = xp.sum(flank * w, axis=1) + magnitude
     lower = lower - up(gamma(4 * w.shape[1] + 48) * 16.0 * size, 4)
@@ -293,7 +293,7 @@ class CubicTerm:
     def scaled(self, factor: PerCell) -> CubicTerm:
         """Of an enclosure times factors (B,) >= 0."""
         usable, absolute, saved = _scaled(factor, self.saved, self.absolute)
-        parts = tuple((usable * own, tensor) for own, tensor in self.parts)
+        parts = tuple((usable * each, tensor) for each, tensor in self.parts)
         return CubicTerm(parts, saved, absolute)
 
     @staticmethod
@@ -318,7 +318,9 @@ class CubicTerm:
         none = some.scaled(xp.zeros_like(some.saved))
         one, two = first or none, second or none
         return CubicTerm(
-            tuple((xp.where(mask, own, its), tensor) for own, its, tensor in _parts(one, two)),
+            tuple(
+                (xp.where(mask, left, right), tensor) for left, right, tensor in _parts(one, two)
+            ),
             xp.where(mask, one.saved, two.saved),
             xp.where(mask, one.absolute, two.absolute),
         )
@@ -327,10 +329,10 @@ class CubicTerm:
 def _parts(first: CubicTerm, second: CubicTerm) -> list[tuple[Array, Array, Array]]:
     """The factors in both of every tensor of either: the sides of one model have the same."""
     zero = 0.0 * first.parts[0][0]
-    found = {id(tensor): [factor, zero, tensor] for factor, tensor in first.parts}
+    factors = {id(tensor): [factor, zero, tensor] for factor, tensor in first.parts}
     for factor, tensor in second.parts:
-        found.setdefault(id(tensor), [zero, zero, tensor])[1] = factor
-    return [(one, two, tensor) for one, two, tensor in found.values()]
+        factors.setdefault(id(tensor), [zero, zero, tensor])[1] = factor
+    return [(one, two, tensor) for one, two, tensor in factors.values()]
 
 
 @fused
@@ -349,8 +351,8 @@ def _scaled(factor: Array, saved: Array, absolute: Array) -> tuple[Array, Array,
     """The factor where it is taken, `absolute` and `saved` of `CubicTerm.scaled`."""
     xp = namespace(factor)
     zero = xp.zeros_like(saved)
-    kept = (factor <= LARGEST_FACTOR) & (factor >= 1.0 / LARGEST_FACTOR)
-    usable = xp.where(kept, factor, zero)
+    usual = (factor <= LARGEST_FACTOR) & (factor >= 1.0 / LARGEST_FACTOR)
+    usable = xp.where(usual, factor, zero)
     absolute = up(usable * absolute, 1)
     saved = down(usable * saved - gamma(4) * absolute, 4)
-    return usable, xp.where(kept, absolute, zero), xp.where(kept, saved, zero)
+    return usable, xp.where(usual, absolute, zero), xp.where(usual, saved, zero)

@@ -246,21 +246,21 @@ class LocalPrecision(Precision):
         """
         if self.precision is not None:
             return self._by_precision(self.precision, local, expansion)
-        own = self._by_factor(local, expansion)
+        first = self._by_factor(local, expansion)
         if self.negative is None:
-            return own
+            return first
         other = self.negative._by_factor(local, expansion)
-        xp = namespace(own.explained)
-        length = root(xp.sum(own.weights**2, axis=1)) + root(xp.sum(other.weights**2, axis=1))
-        rounded = gamma(own.weights.shape[1] + 8) * self.root_trace * length
-        error = own.error + other.error + gamma(2) * (own.explained + other.explained)
+        xp = namespace(first.explained)
+        length = root(xp.sum(first.weights**2, axis=1)) + root(xp.sum(other.weights**2, axis=1))
+        rounded = gamma(first.weights.shape[1] + 8) * self.root_trace * length
+        error = first.error + other.error + gamma(2) * (first.explained + other.explained)
         return CenterVariance(
-            own.weights - other.weights,
-            up(own.deviation + other.deviation + rounded, 8),
-            own.explained - other.explained,
+            first.weights - other.weights,
+            up(first.deviation + other.deviation + rounded, 8),
+            first.explained - other.explained,
             up(error, 8),
-            own.missed,
-            own.noisy,
+            first.missed,
+            first.noisy,
         )
 
     def _by_precision(self, S: Array, local: LocalKernel, expansion: Expansion) -> CenterVariance:
@@ -377,8 +377,8 @@ class LocalPrecision(Precision):
         total = xp.zeros((B, f, f), dtype=rows.dtype, device=device(rows))
         for start in range(0, r, STRIP if self.triangular else max(1, r)):
             end = min(start + STRIP, r) if self.triangular else r
-            own = end if self.triangular else N
-            Q = xp.reshape(flat[:, :own] @ self.factor[start:end, :own].T, (B, f, end - start))
+            width = end if self.triangular else N
+            Q = xp.reshape(flat[:, :width] @ self.factor[start:end, :width].T, (B, f, end - start))
             total += Q @ xp.matrix_transpose(Q)
         return total
 

@@ -328,10 +328,10 @@ class ResidualPrecision(Precision):
         at_center = Sizes(*(part[cells] for part in whole))
         met = (W @ residual[cells][:, :, None])[:, :, 0]
         crossed = []
-        for degree, own in zip(degrees, sizes, strict=True):
+        for degree, size in zip(degrees, sizes, strict=True):
             length = root(xp.sum(degree.often * met[:, degree.rows] ** 2, axis=1))
-            error = self._residual_rounding(own, at_center) + own.two * at_center.error
-            error = error + gamma(N + 2) * own.two * at_center.far
+            error = self._residual_rounding(size, at_center) + size.two * at_center.error
+            error = error + gamma(N + 2) * size.two * at_center.far
             crossed.append(up(length + error, c + 16))
         matrix = 0.5 * (explained + xp.matrix_transpose(explained))
         return ExplainedForms(matrix, errors, missed, crossed)

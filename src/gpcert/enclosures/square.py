@@ -67,11 +67,13 @@ class Square:
         """Per cell and side, the form that leaves less room (both are valid); and whether the
         other one was taken anywhere."""
         xp = namespace(self.below_error)
-        own, its = (reach(form.above, geometry) + form.above_error for form in (self, other))
-        upper = its < own
+        mine, theirs = (reach(form.above, geometry) + form.above_error for form in (self, other))
+        upper = theirs < mine
         # a lower form is worth about half of what it can reach
-        own, its = (0.5 * reach(form.below, geometry) - form.below_error for form in (self, other))
-        lower = its > own
+        mine, theirs = (
+            0.5 * reach(form.below, geometry) - form.below_error for form in (self, other)
+        )
+        lower = theirs > mine
         best = Square(
             xp.where(lower[:, None, None], other.below, self.below),
             xp.where(lower, other.below_error, self.below_error),
@@ -181,13 +183,15 @@ def second_covariance(
     sizes = xp.sqrt(degrees.squared_sizes) * (1.0 + gamma(4))
     errors = xp.sqrt(degrees.squared_errors) * (1.0 + gamma(4))
     counts = pair_counts(f)
-    kept = range(len(counts)) if degrees.pairs is None else degrees.pairs
-    weights = [1.0] * f + [counts[place] for place in kept]
+    pairs_used = range(len(counts)) if degrees.pairs is None else degrees.pairs
+    weights = [1.0] * f + [counts[place] for place in pairs_used]
     often = xp.asarray(weights, dtype=rows.dtype, device=rows.device)
     parts = ((1, slice(0, f), often[:f]), (2, slice(f, count), often[f:]))
     scale = None
     if stretch is not None:
-        ends = [xp.asarray(each[list(kept)], device=rows.device) for each in np.triu_indices(f)]
+        ends = [
+            xp.asarray(each[list(pairs_used)], device=rows.device) for each in np.triu_indices(f)
+        ]
         pairs = stretch.factors[:, ends[0]] * stretch.factors[:, ends[1]]
         scale = xp.concat([stretch.factors, pairs], axis=1)
     forms = precision.explained_forms(
@@ -204,12 +208,12 @@ def second_covariance(
         forms = forms._replace(matrix=matrix)
     # the rows of pairs that are left out are zero, and stand behind those that are kept
     where = np.full(len(counts), count)
-    where[list(kept)] = np.arange(f, count)
+    where[list(pairs_used)] = np.arange(f, count)
     places = xp.asarray(where[dense_places(f, 2)], device=rows.device)
     one = xp.eye(f, dtype=rows.dtype, device=rows.device)
     first = s2 * one - forms.matrix[:, :f, :f]
     B, matrix = len(rows), forms.matrix
-    if len(kept) < len(counts):
+    if len(pairs_used) < len(counts):
         matrix = xp.zeros((B, count + 1, count + 1), dtype=rows.dtype, device=rows.device)
         matrix[:, :count, :count] = forms.matrix
     whole = matrix[:, :, places]

@@ -40,20 +40,20 @@ from gpcert.numerics.rounding import gamma, root, up
 class ClassPrecisions:
     """A_c and C_c of all classes on a backend, and the pairs that are made of them."""
 
-    own: tuple[LocalPrecision, ...]
+    diagonal: tuple[LocalPrecision, ...]
     coupling: tuple[LocalPrecision, ...]
     pairs: tuple[tuple[int, int], ...]
 
     @staticmethod
     def build(unit: PairUnits, backend: Backend) -> ClassPrecisions:
         """From the factors in units of the pairs' kernel."""
-        own, coupling = [], []
+        diagonal, coupling = [], []
         for c, (a, b) in enumerate(zip(*unit.class_sizes, strict=True)):
             checkpoint()
             trace = unit.root_trace
-            own.append(LocalPrecision.of_factor(unit.own[c], a, trace, backend))
+            diagonal.append(LocalPrecision.of_factor(unit.diagonal[c], a, trace, backend))
             coupling.append(LocalPrecision.of_factor(unit.coupling[c], b, trace, backend))
-        return ClassPrecisions(tuple(own), tuple(coupling), unit.pairs)
+        return ClassPrecisions(tuple(diagonal), tuple(coupling), unit.pairs)
 
     def on(self, expansion: Expansion, pairs: Sequence[int]) -> PairPrecision:
         """Of some pairs, on one batch of cells."""
@@ -81,14 +81,14 @@ class PairPrecision(Precision):
         terms by the terms' lengths; `|w_l - w_k|^2` from the difference of the vectors.
         """
         xp, N = namespace(self.base.K), self.base.K.shape[1]
-        own = {c: self.classes.own[c].center(local, self.base) for c in self._used}
+        diagonal = {c: self.classes.diagonal[c].center(local, self.base) for c in self._used}
         w = {c: self.classes.coupling[c].explained(local, self.base) for c in self._used}
         crossed = self._crossed(w)
-        found = []
+        centers = []
         for k, j in self.pairs:
             parts = [
-                own[k].weights,
-                own[j].weights,
+                diagonal[k].weights,
+                diagonal[j].weights,
                 -crossed[j, j][0],
                 crossed[j, k][0],
                 crossed[k, j][0],
@@ -97,18 +97,20 @@ class PairPrecision(Precision):
             y: Array = sum(parts[1:], parts[0])
             error = sum(crossed[a, b][1] for a in (k, j) for b in (k, j))
             size = sum(root(xp.sum(part * part, axis=1)) for part in parts)
-            error = self.classes.own[k].root_trace * up(error + gamma(16) * size, N + 16)
-            deviation = up(own[k].deviation + own[j].deviation + error, 4)
-            explained = _joined(own[k][2:4], own[j][2:4], w[k], w[j])
-            found.append((y, deviation, *explained, 0.0 * deviation, 0.0 * deviation))
-        return CenterVariance(*(xp.concat(list(part), axis=0) for part in zip(*found, strict=True)))
+            error = self.classes.diagonal[k].root_trace * up(error + gamma(16) * size, N + 16)
+            deviation = up(diagonal[k].deviation + diagonal[j].deviation + error, 4)
+            explained = _joined(diagonal[k][2:4], diagonal[j][2:4], w[k], w[j])
+            centers.append((y, deviation, *explained, 0.0 * deviation, 0.0 * deviation))
+        return CenterVariance(
+            *(xp.concat(list(part), axis=0) for part in zip(*centers, strict=True))
+        )
 
     def explained(self, local: LocalKernel) -> tuple[PerRow, PerRow]:
         """`k.S k` (pairs B,) and its error, without y."""
         xp = namespace(self.base.K)
-        own = {c: self.classes.own[c].explained(local, self.base) for c in self._used}
+        diagonal = {c: self.classes.diagonal[c].explained(local, self.base) for c in self._used}
         w = {c: self.classes.coupling[c].explained(local, self.base) for c in self._used}
-        parts = [_joined(own[k][2:], own[j][2:], w[k], w[j]) for k, j in self.pairs]
+        parts = [_joined(diagonal[k][2:], diagonal[j][2:], w[k], w[j]) for k, j in self.pairs]
         first, second = zip(*parts, strict=True)
         return xp.concat(list(first), axis=0), xp.concat(list(second), axis=0)
 
@@ -116,15 +118,15 @@ class PairPrecision(Precision):
         """`C_c^T w_d` (B, N) for all classes c and d, and bounds (B,) of the errors."""
         xp, B = namespace(self.base.K), self.base.K.shape[0]
         stacked = xp.concat([w[d].value for d in self._used], axis=0)
-        found = {}
+        products = {}
         for c in self._used:
             checkpoint()
             C = self.classes.coupling[c]
             z, r = stacked @ C.factor, C.factor.shape[0]
             for number, d in enumerate(self._used):
                 error = C.size * (w[d].error + gamma(r + 4) * (w[d].length + w[d].error))
-                found[c, d] = z[number * B : (number + 1) * B], up(error, 8)
-        return found
+                products[c, d] = z[number * B : (number + 1) * B], up(error, 8)
+        return products
 
     def derivative_covariance(
         self,
@@ -140,7 +142,7 @@ class PairPrecision(Precision):
         norm, norm_error = local.row_sizes(base, 1)
         known = xp.isfinite(norm) & xp.isfinite(norm_error)
         norm, norm_error = (xp.where(known, x, xp.zeros_like(x)) for x in (norm, norm_error))
-        squares = {c: self.classes.own[c].derivative_square(local, base) for c in self._used}
+        squares = {c: self.classes.diagonal[c].derivative_square(local, base) for c in self._used}
         added = self._added(local)
         prior_size = _length(prior.matrix)
         matrices, errors = [], []
@@ -218,27 +220,27 @@ class StackedVariances:
 
     def part(self, output: int) -> VarianceEnclosure:
         """That of one output."""
-        own, whole = self.rows(output), self.whole
+        rows, whole = self.rows(output), self.whole
         low, high = whole.range
-        sides = (self._part(side, own) for side in (whole.below, whole.above))
+        sides = (self._part(side, rows) for side in (whole.below, whole.above))
         return replace(
             whole,
             below=next(sides),
             above=next(sides),
-            center=whole.center[own],
-            center_error=whole.center_error[own],
-            center_rise=whole.center_rise[own],
-            lost=whole.lost[own],
+            center=whole.center[rows],
+            center_error=whole.center_error[rows],
+            center_rise=whole.center_rise[rows],
+            lost=whole.lost[rows],
             units=self.units[output],
             expansion=self.base,
-            spread=whole.spread[own],
-            middle=whole.middle[own],
-            known_range=(low[own], high[own]),
+            spread=whole.spread[rows],
+            middle=whole.middle[rows],
+            known_range=(low[rows], high[rows]),
         )
 
-    def _part(self, side: QuadraticLowerModel, own: slice) -> QuadraticLowerModel:
+    def _part(self, side: QuadraticLowerModel, rows: slice) -> QuadraticLowerModel:
         parts = (side.value, side.gradient, side.matrix, side.error, side.size)
-        value, gradient, hessian, error, size = (part[own] for part in parts)
+        value, gradient, hessian, error, size = (part[rows] for part in parts)
         return QuadraticLowerModel(
             self.base.geometry, value, gradient, hessian, error, side.rate, size
         )
@@ -249,15 +251,15 @@ class StackedVariances:
         xp = namespace(coefficients)
         B, J = coefficients.shape
         each = xp.reshape(coefficients.T, (J * B,))
-        own = self.whole.times(each)
+        weighted = self.whole.times(each)
 
         def added(values: Array) -> Array:
             return xp.sum(xp.reshape(values, (J, B, *values.shape[1:])), axis=0)
 
-        size = up(added(own.size), J)
-        error = up(added(own.error) + gamma(J) * size, J + 4)
-        value, gradient, hessian = map(added, (own.value, own.gradient, own.matrix))
-        found = QuadraticLowerModel(
-            self.base.geometry, value, gradient, hessian, error, own.rate, size
+        size = up(added(weighted.size), J)
+        error = up(added(weighted.error) + gamma(J) * size, J + 4)
+        value, gradient, hessian = map(added, (weighted.value, weighted.gradient, weighted.matrix))
+        total = QuadraticLowerModel(
+            self.base.geometry, value, gradient, hessian, error, weighted.rate, size
         )
-        return found, added(each * self.whole.center)
+        return total, added(each * self.whole.center)

@@ -23,7 +23,7 @@ from gpcert.quantities import Mean
 from gpcert.regions import Ball, Box, Region
 from gpcert.regions.shapes import check_domain, check_radius
 
-MAX_SHOWN = 8
+MAX_LISTED = 8
 """Largest number of features that a text names; of more it gives the first ones and the number."""
 
 
@@ -44,9 +44,9 @@ def listed_names(names: tuple[str, ...]) -> str:
     """
     if not names:
         return "none"
-    if len(names) <= MAX_SHOWN:
+    if len(names) <= MAX_LISTED:
         return ", ".join(names)
-    return ", ".join(names[:MAX_SHOWN]) + f", ... ({len(names)} in all)"
+    return ", ".join(names[:MAX_LISTED]) + f", ... ({len(names)} in all)"
 
 
 def output_index(outputs: Sequence[Any], output: Any, classes: bool) -> int:

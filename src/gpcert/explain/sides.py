@@ -106,12 +106,12 @@ class Intervals:
         inner = outer.copy()
         if self.domain is not None:
             x = self.X[:, self.features]
-            for side, room in enumerate(
+            for side, distance in enumerate(
                 (self.domain[1][self.features] - x, x - self.domain[0][self.features])
             ):
-                cut = room < free
-                more = np.where(room > 0, up(room, 1), 0.0)
-                less = np.maximum(np.where(room > 0, down(room, 1), 0.0), 0.0)
+                cut = distance < free
+                more = np.where(distance > 0, up(distance, 1), 0.0)
+                less = np.maximum(np.where(distance > 0, down(distance, 1), 0.0), 0.0)
                 outer[..., side] = np.where(cut, np.minimum(more, free), free)
                 inner[..., side] = np.where(cut, less, free)
         return outer, inner

@@ -80,8 +80,8 @@ def codes_of(labels: Sequence[Any]) -> np.ndarray:
 
 def listed(labels: Sequence[Any]) -> str:
     """Labels as text, at most nine."""
-    shown = [label if isinstance(label, str) else f"{label:g}" for label in labels]
-    return ", ".join(shown[:9]) + (", ..." if len(shown) > 9 else "")
+    texts = [label if isinstance(label, str) else f"{label:g}" for label in labels]
+    return ", ".join(texts[:9]) + (", ..." if len(texts) > 9 else "")
 
 
 def coded(name: str, values: Any, levels: Levels, names: Sequence[str] | None) -> Any:

@@ -157,23 +157,23 @@ def _chunk(mu: Array, s: Array, weights: Array, t: Array, step: Array, count: in
     xp = namespace(mu)
     s, w = s[:, None, :], weights[:, None, :]
     x = (t[:, :, None] - mu[:, None, :]) / s
-    kept = xp.min(x, axis=2) >= LEFT_END
+    usable = xp.min(x, axis=2) >= LEFT_END
     x = xp.clip(x, LEFT_END, None)
     below = normal_cdf(x)
     r = normal_pdf(x) / (s * below)
-    product = xp.where(kept, xp.prod(below, axis=2), xp.zeros_like(t)) * step[:, None]
+    product = xp.where(usable, xp.prod(below, axis=2), xp.zeros_like(t)) * step[:, None]
     rate = xp.sum(r, axis=2)  # R
     weighted = xp.sum(w * r, axis=2)  # S
     pull = w * rate[:, :, None] - weighted[:, :, None]
     lean = r * x / s
     outer = product[:, :, None] * r
-    pulled = outer * pull
+    sloped = outer * pull
     return _Sums(
         value=xp.sum(product * weighted, axis=1),
-        gradient=xp.sum(pulled, axis=1),
-        diagonal=xp.sum(pulled * (x / s), axis=1),
+        gradient=xp.sum(sloped, axis=1),
+        diagonal=xp.sum(sloped * (x / s), axis=1),
         bend=xp.matmul(xp.matrix_transpose(outer), lean + r * r),
-        turn=xp.matmul(xp.matrix_transpose(pulled), r),
+        turn=xp.matmul(xp.matrix_transpose(sloped), r),
         errors=_rounding(x, r, lean, product, xp.max(xp.abs(w), axis=2), count),
     )
 

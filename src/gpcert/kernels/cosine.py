@@ -172,4 +172,4 @@ class CosineBatch(PhaseBatch):
         v = self.node.variance + zero
         jet = self._jet(v, [zero], [-v])
         size = self.node.variance * self.node.length**2
-        return jet, (zero, zero, zero + float(up(4.0 * U * size, 4)) + TINY)
+        return jet, (zero, zero, zero + float(up(4.0 * U * size + TINY, 4)))

@@ -247,7 +247,7 @@ class CosinePairBatch(PhaseBatch):
         return up(total[0], 4), *higher
 
     @cached_property
-    def _own_errors(self) -> list[Array]:
+    def _diagonal_errors(self) -> list[Array]:
         """Of E_a and O_a with the centre itself in the place of a point."""
         both = self.centers[0][1] + self.centers[1][1]
         return [self._part_error(error, both) for _, error in self.centers]
@@ -255,7 +255,7 @@ class CosinePairBatch(PhaseBatch):
     def diagonal_jet(self) -> tuple[Jet, Triple]:
         """The jet with Psi(c) in the place of Psi(z_i)."""
         (c1, s1), (c2, s2) = self.circle
-        return self._turned(c1 + c2, s1 + s2), self._sums(self._own_errors)
+        return self._turned(c1 + c2, s1 + s2), self._sums(self._diagonal_errors)
 
     def mixed(self) -> tuple[Annotated[Array, "B f f"], Annotated[Array, "B"]]:
         """`sum_ab cos(alpha_a - alpha_b) W_a W_b^T`."""
@@ -265,5 +265,5 @@ class CosinePairBatch(PhaseBatch):
         cross = W1[:, None] * W2[None, :] + W2[:, None] * W1[None, :]
         matrix = (self._outer[0] + self._outer[1])[None, :, :] + cosine * cross[None, :, :]
         L1, L2 = (phase.length for phase in self.node.phases)
-        error = up(self._own_errors[0] * (2.0 * L1 * L2) + gamma(16) * (L1 + L2) ** 2, 8)
+        error = up(self._diagonal_errors[0] * (2.0 * L1 * L2) + gamma(16) * (L1 + L2) ** 2, 8)
         return matrix, error

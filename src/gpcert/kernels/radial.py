@@ -99,9 +99,9 @@ class RadialKernel(Kernel, RadialProfile):
         r = self._distances(X, Y)
         value, slope = self.profile.weighted(r, np.asarray(self.variance), 1)
         slopes = np.where(r > 0, slope, 0.0)
-        return value, lambda C: self._pulled(X, Y, C * slopes)
+        return value, lambda C: self._gradient_product(X, Y, C * slopes)
 
-    def _pulled(self, X: np.ndarray, Y: np.ndarray, W: np.ndarray) -> np.ndarray:
+    def _gradient_product(self, X: np.ndarray, Y: np.ndarray, W: np.ndarray) -> np.ndarray:
         """`sum_j W_ij (y_j - x_i) / l^2` by one matrix product."""
         return (W @ Y - W.sum(1)[:, None] * X) / self.length_scale / self.length_scale
 

@@ -110,7 +110,7 @@ class SquaredExponential(RadialKernel, SectionKernel):
     ) -> tuple[Annotated[np.ndarray, "n N"], GradientProduct]:
         """From the values: the derivative is `k (y - x) / l^2`."""
         values = self.value(X, Y)
-        return values, lambda C: self._pulled(X, Y, C * values)
+        return values, lambda C: self._gradient_product(X, Y, C * values)
 
     def localize(self, points: Points, region: Region, backend: Backend) -> LocalSquaredExponential:
         """A weighted, orthogonal expansion of its own."""

@@ -132,7 +132,7 @@ class BinaryLikelihood(ScalarLikelihood):
         """`max F(a + b v, v) = total - min F(-a - b v, v)`, rounded up and clipped at `total`."""
         flipped = self.line_minimum(-alpha, -beta, v_low, v_high)
         # the subtraction of numbers in [0, 1] and the sum err by at most 2^-54 and 2^-53
-        upper = (self.total - flipped) + (self.total_error + 2.0**-52)
+        upper = (self.total - flipped) + (self.total_error + 2.0 * U)
         return namespace(upper).clip(upper, None, self.total + self.total_error)
 
 

@@ -31,7 +31,7 @@ from gpcert.likelihoods.base import ScalarLikelihood, check_latent, check_segmen
 from gpcert.likelihoods.probit import least_score
 from gpcert.numerics.arrays import Array, Reals, finite_array, namespace
 from gpcert.numerics.deadline import checkpoint
-from gpcert.numerics.rounding import U, down, gamma, nonnegative, up
+from gpcert.numerics.rounding import U, down, gamma, given, nonnegative, up
 
 Link = Callable[[np.ndarray], np.ndarray]
 
@@ -236,7 +236,7 @@ class Discretised(ScalarLikelihood):
         cuts = xp.asarray(side * self.cuts, device=alpha.device)[None, None, :]
         steps = xp.asarray(np.arange(1, VARIANCE_PIECES) / VARIANCE_PIECES, device=alpha.device)
         inner = v_low + (v_high - v_low) * steps[None, :, None]
-        inner = xp.minimum(xp.maximum(inner, v_low), v_high)
+        inner = given(xp.minimum(xp.maximum(inner, v_low), v_high))  # pieces share their ends
         edges = xp.concat([v_low, inner, v_high], axis=1)
         gap = alpha - cuts
         ends = (edges[:, :-1, :], edges[:, 1:, :])

@@ -128,8 +128,8 @@ class MultinomialProbit(ClassLikelihood):
         self, value: PerCell, gradient: PerCellAndClass, errors: PerOrder, c: int
     ) -> tuple[PerCellAndClass, PerCell]:
         """Only one class is the largest, so that `link_c^2 = link_c` and `link_c link_k = 0`."""
-        own = namespace(value).asarray(np.eye(gradient.shape[1])[c], device=value.device)
-        return own * value[:, None], errors[:, 0]
+        indicator = namespace(value).asarray(np.eye(gradient.shape[1])[c], device=value.device)
+        return indicator * value[:, None], errors[:, 0]
 
     def probabilities(
         self, mean: np.ndarray, covariance: np.ndarray

@@ -118,9 +118,9 @@ class Softmax(ClassLikelihood):
         self, value: PerCell, gradient: PerCellAndClass, errors: PerOrder, c: int
     ) -> tuple[PerCellAndClass, PerCell]:
         """`d softmax_c / d f_k = softmax_c ([k = c] - softmax_k)`, and so on average."""
-        own = namespace(value).asarray(np.eye(gradient.shape[1])[c], device=value.device)
+        indicator = namespace(value).asarray(np.eye(gradient.shape[1])[c], device=value.device)
         error = up(errors[:, 0] + errors[:, 1] + 2.0 * U, 4)  # both are at most one
-        return own * value[:, None] - gradient, error
+        return indicator * value[:, None] - gradient, error
 
     def probabilities(
         self, mean: np.ndarray, covariance: np.ndarray

@@ -83,26 +83,26 @@ class LazyDifferences(Differences):
         known = {each.name: getattr(base, each.name) for each in fields(base)}
         both = (self.outputs_of.factor, self.outputs_of.negative_factor)
         A, C = (in_units(0.5 * factor, base.exponent // 2) for factor in both)
-        return PairUnits(**known, own=A, coupling=C)
+        return PairUnits(**known, diagonal=A, coupling=C)
 
 
 @dataclass(frozen=True, eq=False)
 class PairUnits(UnitForm):
-    """The unit form of `LazyDifferences`: of pair (k, l) A is `own` of k and l, one above the
+    """The unit form of `LazyDifferences`: of pair (k, l) A is `diagonal` of k and l, one above the
     other, and C is `coupling` of l less that of k; both (m, r, N)."""
 
-    own: np.ndarray = field(kw_only=True)
+    diagonal: np.ndarray = field(kw_only=True)
     coupling: np.ndarray = field(kw_only=True)
 
     @cached_property
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """(k, l) of every output."""
-        first, second = np.triu_indices(len(self.own), 1)
+        first, second = np.triu_indices(len(self.diagonal), 1)
         return tuple(zip(first.tolist(), second.tolist(), strict=True))
 
     def factors_of(self, output: int) -> tuple[np.ndarray, np.ndarray]:
         """A and C of a pair."""
-        return _pair(self.own, self.coupling, output)
+        return _pair(self.diagonal, self.coupling, output)
 
     @property
     def precision_count(self) -> int:
@@ -112,7 +112,7 @@ class PairUnits(UnitForm):
     @cached_property
     def class_sizes(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Upper bounds of `|| |A_c| ||_2` and `|| |C_c| ||_2` of every output, halved."""
-        both = (self.own, self.coupling)
+        both = (self.diagonal, self.coupling)
         first, second = (tuple(absolute_norm(F) for F in factors) for factors in both)
         return first, second
 
@@ -121,7 +121,7 @@ class PairUnits(UnitForm):
         """From those of the outputs: norms of stacked matrices and of differences."""
         a, b = self.class_sizes
         both = ((math.hypot(a[k], a[j]), b[k] + b[j]) for k, j in self.pairs)
-        return tuple((up_float(own, 4), up_float(other, 2)) for own, other in both)
+        return tuple((up_float(a, 4), up_float(c, 2)) for a, c in both)
 
     @cached_property
     def precisions(self) -> Sequence[np.ndarray]:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gpcert.errors import InputError
+from gpcert.functions import Curve
 from gpcert.inputs.categories import Levels
 from gpcert.inputs.tabular import common_names
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood
@@ -47,6 +48,11 @@ class ModelCollection:
             raise InputError("members: expected the same number of features for all")
         if not all(dict(member.levels) == dict(members[0].levels) for member in members):
             raise InputError("members: expected the same categories for all")
+        if len({tuple(curves_of(member).items()) for member in members}) != 1:
+            raise InputError(
+                "members: expected the same functions of the inputs (`LinearMap.curves`) in front "
+                "of all, got others; ask about one model at a time"
+            )
         names = common_names("members", (member.feature_names for member in members))
         if names is not None and not all(member.feature_names for member in members):
             raise InputError(
@@ -259,6 +265,11 @@ class SeparateOutputs(ModelCollection):
 
     def check_has_variance(self, asked: str) -> None:
         """Every member has one."""
+
+
+def curves_of(member: Posterior) -> Mapping[int, Curve]:
+    """The increasing functions that inputs go through first, by the inputs' numbers."""
+    return {} if member.features is None else member.features.curves
 
 
 Outputs = Posterior | SeparateOutputs

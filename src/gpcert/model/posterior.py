@@ -393,7 +393,8 @@ class Posterior(parts.Factored):
             fields: dict[str, Any] = {**file.header_fields(header), **arrays}
             if "matrix" in fields:
                 parts_of_map = fields.pop("matrix"), fields.pop("shift")
-                fields["features"] = LinearMap(*parts_of_map, file.header_levels(header))
+                levels, curves = file.header_levels(header), file.header_curves(header)
+                fields["features"] = LinearMap(*parts_of_map, levels, curves)
             return Posterior(**fields)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpcert.errors import InputError
+from gpcert.functions import Curve, curve_from_config
 from gpcert.kernels import kernel_from_config
 from gpcert.likelihoods import Likelihood, likelihood_from_config
 from gpcert.model.posterior_parts import MAX_ROWS
@@ -68,8 +69,11 @@ def described(posterior: Any) -> dict[str, Any]:
     """What tells a posterior from others besides its numbers and its likelihood."""
     levels = {str(j): list(labels) for j, labels in posterior.levels.items()}
     names = posterior.feature_names
+    curves = {} if posterior.features is None else posterior.features.curves
+    described = {str(j): curve.config() for j, curve in curves.items()}
     return {
         **({"levels": levels} if levels else {}),
+        **({"curves": described} if described else {}),
         "kernel": [posterior.kernel.name, posterior.kernel.config()],
         "classes": posterior.classes and [plain_label(label) for label in posterior.classes],
         "coupled": posterior.coupled,
@@ -103,6 +107,14 @@ def header_levels(header: Mapping[str, Any]) -> dict[int, Any]:
     if not isinstance(levels, dict) or not all(str(j).isdecimal() for j in levels):
         raise InputError(f"levels: expected labels by the numbers of features, got {levels!r}")
     return {int(j): labels for j, labels in levels.items()}
+
+
+def header_curves(header: Mapping[str, Any]) -> dict[int, Curve]:
+    """The functions that inputs go through first."""
+    curves = header.get("curves", {})
+    if not isinstance(curves, dict) or not all(str(j).isdecimal() for j in curves):
+        raise InputError(f"curves: expected functions by the numbers of features, got {curves!r}")
+    return {int(j): curve_from_config(config) for j, config in curves.items()}
 
 
 def read_likelihood(header: Mapping[str, Any]) -> Likelihood:

@@ -92,7 +92,14 @@ def seen_direction(posterior: Posterior, direction: PerFeature) -> PerFeature:
         )
     if posterior.features is None:
         return np.asarray(direction, dtype=np.float64)
-    matrix = posterior.features.matrix
+    matrix, curves = posterior.features.matrix, posterior.features.curves
+    bent = [int(j) for j in moved if int(j) in curves]
+    if bent:
+        names = posterior.feature_names or range(posterior.dim)
+        raise InputError(
+            f"slope: {names[bent[0]]!r} goes through a function that is not linear before the "
+            "kernel sees it; ask for difference_range, or for slopes of a model of its values"
+        )
     seen = []
     for row in matrix[:, moved].tolist():
         terms = zip(row, direction[moved].tolist(), strict=True)
@@ -110,7 +117,10 @@ def vanishes(model: Outputs, feature: int, output: int) -> bool:
     posterior, c = model.output(output)
     if feature in posterior.levels:
         return False
-    seen = seen_direction(posterior, np.eye(posterior.dim)[feature]) != 0
+    if posterior.features is not None and feature in posterior.features.curves:
+        seen = posterior.features.matrix[:, feature] != 0
+    else:
+        seen = seen_direction(posterior, np.eye(posterior.dim)[feature]) != 0
     by_kernel = seen & posterior.kernel.features_seen(len(seen))
     return not (np.any(by_kernel) or np.any(posterior.slope[c][seen]))
 

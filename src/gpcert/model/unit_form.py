@@ -54,7 +54,7 @@ KNOWN = 4.0
 """What is proved of a known inverse counts so many times: it serves where there is room to spare,
 and there one that is found from the factor alone proves as much."""
 
-ROOM = 4.0
+MARGIN = 4.0
 """The same for the distance of a factor from its training noise, which counts as at least so many
 times what rounding is expected to leave."""
 
@@ -246,7 +246,7 @@ class UnitForm(Factored):
             known = self.known_inverse
             if known is not None and triangular_eigenvalue(*known) <= 1.0:
                 return 1.0
-            short = triangular_eigenvalue(*self.found_inverse(group[0]))
+            short = triangular_eigenvalue(*self.certified_inverse(group[0]))
             if short <= 1.0 + SMALL_EXCESS:
                 return short
         return min(short, largest_eigenvalue(factors, *self.gram))
@@ -261,7 +261,7 @@ class UnitForm(Factored):
         object.__setattr__(self, "inverse", None)  # as large as the factor, and of no further use
         return known, gram_circles(known.root, self.gram_blocks())
 
-    def found_inverse(self, index: int) -> tuple[Inverse, Circles]:
+    def certified_inverse(self, index: int) -> tuple[Inverse, Circles]:
         """From a triangular factor alone."""
         inverse = Inverse.with_matrix(self.factor[index])
         return inverse, gram_circles(inverse.root, self.gram_blocks())
@@ -287,12 +287,12 @@ class UnitForm(Factored):
         size = self.factor_sizes[index][0]
         # what rounding may leave; a known inverse says only whether that is all: see `excess`
         norm2 = min(size * size, 1.0 / float(noise.min()))
-        allowed = ROOM * gamma(len(noise)) * norm2 * (self.trace + float(noise.max()))
+        allowed = MARGIN * gamma(len(noise)) * norm2 * (self.trace + float(noise.max()))
         distance = math.inf
         if self.known_inverse is not None:
             distance = KNOWN * inverse_distance(*self.known_inverse, noise, size)
         if distance > allowed:
-            distance = inverse_distance(*self.found_inverse(index), noise, size)
+            distance = inverse_distance(*self.certified_inverse(index), noise, size)
         e = max(distance, allowed)
         return up_float(e * (1.0 + e) / (1.0 - e), 8) if e < 0.5 else math.inf
 

@@ -58,8 +58,8 @@ class Moments:
         Of f without an `independent` part of the variance: with c the variance of that cavity,
         `1 - c curvature = shrinkage + independent curvature`, without cancellation.
         """
-        kept = self.shrinkage + independent * self.curvature
-        return np.stack([self.curvature / kept, (self.slope + mean * self.curvature) / kept])
+        share = self.shrinkage + independent * self.curvature
+        return np.stack([self.curvature / share, (self.slope + mean * self.curvature) / share])
 
 
 class ProbitLink:

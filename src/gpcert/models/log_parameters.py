@@ -90,7 +90,7 @@ class LogParameters:
         return np.array(list(_contractions(self.kernel, pairs, W)), dtype=np.float64)
 
 
-def _own_fields(kernel: Any) -> list[tuple[str, bool]]:
+def _field_scales(kernel: Any) -> list[tuple[str, bool]]:
     """The fields that are trained, those of the parts apart, and whether by their logarithm."""
     if kernel.parts:
         return [(field, True) for field in kernel.parameters]
@@ -101,7 +101,7 @@ def _own_fields(kernel: Any) -> list[tuple[str, bool]]:
 def _entries(kernel: Any) -> Iterator[tuple[str, tuple[int, ...], float, bool]]:
     """Field, index, value and whether by its logarithm, of every number of its own that is trained:
     one that must be positive and is 0 stays 0."""
-    for field, logarithmic in _own_fields(kernel):
+    for field, logarithmic in _field_scales(kernel):
         for index, value in np.ndenumerate(np.asarray(getattr(kernel, field), dtype=np.float64)):
             if not logarithmic or value > 0.0:
                 yield field, index, float(value), logarithmic
@@ -119,7 +119,7 @@ def _parameters(kernel: Any, path: str) -> Iterator[tuple[str, float, bool]]:
 
 
 def _rebuilt(kernel: Any, vector: Iterator[float]) -> Any:
-    fields = [field for field, _ in _own_fields(kernel)]
+    fields = [field for field, _ in _field_scales(kernel)]
     changes = {field: np.array(getattr(kernel, field), dtype=np.float64) for field in fields}
     for field, index, _, logarithmic in _entries(kernel):
         trained = next(vector)

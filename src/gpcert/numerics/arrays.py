@@ -72,8 +72,8 @@ class Backend:
         if not self.gpu:
             return math.inf
         cuda = _torch().cuda
-        kept = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
-        return float(cuda.mem_get_info(self.device)[0] + kept)
+        reserved = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
+        return float(cuda.mem_get_info(self.device)[0] + reserved)
 
     def asarray(self, values: Any) -> Array:
         """Copy host values into a float64 array of this backend."""
@@ -125,8 +125,8 @@ def namespace(*arrays: Array) -> Any:
         if not isinstance(array, int | float):
             kind = type(array)
             if kind not in _KNOWN:
-                own = isinstance(array, np.ndarray | np.generic)
-                _KNOWN[kind] = np if own else array_api_compat.array_namespace(*arrays)
+                plain = isinstance(array, np.ndarray | np.generic)
+                _KNOWN[kind] = np if plain else array_api_compat.array_namespace(*arrays)
             return _KNOWN[kind]
     return array_api_compat.array_namespace(*arrays)  # raises: no arrays
 
@@ -270,7 +270,7 @@ def _host_array(name: str, values: Any) -> np.ndarray:
             return np.asarray(tensor.double() if tensor.is_floating_point() else tensor)
         return np.asarray(values)
     except (TypeError, ValueError, RuntimeError, AttributeError) as error:
-        raise InputError(f"{name}: expected numbers, got {_shown(values)} ({error})") from error
+        raise InputError(f"{name}: expected numbers, got {_excerpt(values)} ({error})") from error
 
 
 def _real_objects(name: str, raw: np.ndarray, booleans: bool) -> np.ndarray:
@@ -278,14 +278,14 @@ def _real_objects(name: str, raw: np.ndarray, booleans: bool) -> np.ndarray:
     for value in raw.flat:
         boolean = isinstance(value, bool | np.bool_)
         if not (booleans if boolean else isinstance(value, Real)):
-            raise InputError(f"{name}: expected numbers, got {_shown(value)}")
+            raise InputError(f"{name}: expected numbers, got {_excerpt(value)}")
     try:
         return np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name}: expected numbers, got {_shown(raw)} ({error})") from error
+        raise InputError(f"{name}: expected numbers, got {_excerpt(raw)} ({error})") from error
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     """The value as text that fits a line."""
     try:
         text = repr(value)

@@ -64,10 +64,10 @@ def fused(function: Callable[P, R]) -> Callable[P, R]:
     """
 
     @functools.wraps(function)
-    def call(*args: P.args, **words: P.kwargs) -> R:
+    def call(*args: P.args, **options: P.kwargs) -> R:
         if _compiling() or not _active.backend.compiled:  # inside, it is part of another
-            return function(*args, **words)
-        return _compiled(function)(*args, **words)
+            return function(*args, **options)
+        return _compiled(function)(*args, **options)
 
     return call
 
@@ -103,11 +103,11 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     compiled = torch.compile(function, options=_OPTIONS)
 
     @functools.wraps(function)
-    def alone(*args: Any, **words: Any) -> Any:
-        for array in (*args, *words.values()):
+    def alone(*args: Any, **options: Any) -> Any:
+        for array in (*args, *options.values()):
             if isinstance(array, torch.Tensor) and array.ndim:
                 # one kernel for batches of every size; other sizes are the model's
                 torch._dynamo.maybe_mark_dynamic(array, 0)
-        return compiled(*args, **words)
+        return compiled(*args, **options)
 
     return alone

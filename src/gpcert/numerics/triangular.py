@@ -229,8 +229,8 @@ def _block_inverses(T: np.ndarray, X: np.ndarray, *, lower: bool) -> tuple[float
     grains = [slice(i, min(i + GRAIN, s.stop)) for s in strips for i in s]
     largest, lost = 0.0, {}
     for size in {g.stop - g.start for g in grains}:  # blocks of one size are multiplied together
-        own = [g for g in grains if g.stop - g.start == size]
-        each, D = np.stack([T[g, g] for g in own]), np.empty((len(own), size, size))
+        alike = [g for g in grains if g.stop - g.start == size]
+        each, D = np.stack([T[g, g] for g in alike]), np.empty((len(alike), size, size))
         for block, entries in zip(each, D, strict=True):
             inverse, info = trtri(block, lower=lower)
             if info != 0:
@@ -241,7 +241,7 @@ def _block_inverses(T: np.ndarray, X: np.ndarray, *, lower: bool) -> tuple[float
         rest[:, np.arange(size), np.arange(size)] -= 1.0
         left = up(_lengths(given(rest)) + rounded, 8)
         largest = float(np.maximum(largest, left.max()))  # NaN stays
-        for g, entries, total in zip(own, D, up(left + rounded, 8).tolist(), strict=True):
+        for g, entries, total in zip(alike, D, up(left + rounded, 8).tolist(), strict=True):
             X[g, g] = entries
             lost[g.start] = total
     return largest, lost

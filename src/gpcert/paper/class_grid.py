@@ -118,13 +118,13 @@ def _consistent(
     def safe(end: Array, other: float = 0.0) -> Array:
         return xp.where(known, end, zero + other)
 
-    own_means = tuple((safe(low), safe(high, 1.0)) for low, high in means)
+    safe_means = tuple((safe(low), safe(high, 1.0)) for low, high in means)
     cut = tuple((nonnegative(safe(low)), nonnegative(safe(high, 1.0))) for low, high in variances)
     largest = up(xp.sqrt(cut[0][1]) * xp.sqrt(cut[-1][1]), 3)
     low, high = covariance
     low, high = xp.where(low > -largest, low, -largest), xp.where(high < largest, high, largest)
     # only a cell without a point of the region can have crossed ends: any range is right there
-    return LatentRanges(own_means, cut, (xp.minimum(low, high), xp.maximum(low, high)), known)
+    return LatentRanges(safe_means, cut, (xp.minimum(low, high), xp.maximum(low, high)), known)
 
 
 def conditional_mean(ranges: LatentRanges, given: Range) -> Range:
@@ -159,19 +159,19 @@ def conditional_variance(ranges: LatentRanges) -> Range:
 
     A rational function whose entries occur once each but for the square: its range is exact.
     """
-    own_low, own_high = ranges.variances[0]
-    xp = namespace(own_low)
+    first_low, first_high = ranges.variances[0]
+    xp = namespace(first_low)
     positive, least = _divisor(ranges)
-    zero = xp.zeros_like(own_low)
+    zero = xp.zeros_like(first_low)
     low, high = ranges.covariance
     largest = xp.maximum(xp.abs(low), xp.abs(high))
     smallest = xp.where((low <= 0) & (high >= 0), zero, xp.minimum(xp.abs(low), xp.abs(high)))
     most = up(largest * largest / least, 3)
     some = nonnegative(down(smallest * smallest / xp.maximum(ranges.variances[1][1], least), 3))
-    lower = nonnegative(down(own_low - most, 1))
-    upper = nonnegative(up(own_high - some, 1))
+    lower = nonnegative(down(first_low - most, 1))
+    upper = nonnegative(up(first_high - some, 1))
     lower = xp.where(positive, lower, zero)
-    upper = xp.minimum(xp.where(positive, upper, own_high), own_high)
+    upper = xp.minimum(xp.where(positive, upper, first_high), first_high)
     return xp.minimum(lower, upper), upper
 
 

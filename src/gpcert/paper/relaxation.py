@@ -29,7 +29,7 @@ from gpcert.enclosures.polynomials import Minimum
 from gpcert.kernels.nodes.base import NodeBatch
 from gpcert.kernels.sizes import signed_times
 from gpcert.numerics.arrays import Array, PerCellAndPoint, namespace
-from gpcert.numerics.rounding import TINY, gamma, nonnegative, up
+from gpcert.numerics.rounding import TINY, gamma, given, nonnegative, up
 from gpcert.paper.lifted import LiftedBox, LiftedCarrier, finite_or_none, lift
 from gpcert.paper.lines.carriers import Affine, AffineRelaxation, Carrier
 from gpcert.paper.lines.registry import affine_relaxation
@@ -166,7 +166,7 @@ def _planes(
     usable = xp.isfinite(total) & xp.all(xp.isfinite(planes), axis=2)
     return Planes(
         xp.where(usable, total, xp.zeros_like(total)),
-        xp.where(usable[:, :, None], planes, xp.zeros_like(planes)),
+        given(xp.where(usable[:, :, None], planes, xp.zeros_like(planes))),  # see `lost`
         usable,
     )
 
@@ -232,7 +232,7 @@ def dual_bound(
     rest, rest_size = _box_part(relaxation, c, y, z)
     total = total + least + rest
     size = size + xp.abs(least) + rest_size
-    total = total - up(gamma(2 * N + 8) * size, 2 * N + 8) - TINY * N
+    total = total - (up(gamma(2 * N + 8) * size, 2 * N + 8) + TINY * N)
     return Minimum(finite_or_none(total), relaxation.lifted.minimiser(coefficients))
 
 
@@ -248,7 +248,7 @@ def interval_bound(relaxation: Relaxation, c: Array) -> Annotated[Array, "B M"]:
         else:
             zero = xp.zeros_like(c)
             total, size = _box_part(relaxation, c, zero, zero)
-        return finite_or_none(total - up(gamma(N + 8) * size, N + 8) - TINY * N)
+        return finite_or_none(total - (up(gamma(N + 8) * size, N + 8) + TINY * N))
 
 
 def _allowed(multipliers: Array, planes: Planes) -> Array:
@@ -257,7 +257,7 @@ def _allowed(multipliers: Array, planes: Planes) -> Array:
     good = (multipliers > 0) & (multipliers <= LARGEST_MULTIPLIER)
     if not bool(xp.all(planes.usable)):
         good = good & planes.usable[:, None, :]
-    return xp.where(good, multipliers, xp.zeros_like(multipliers))
+    return given(xp.where(good, multipliers, xp.zeros_like(multipliers)))  # any are valid
 
 
 def _dot(y: Array, intercept: Array) -> Array:

@@ -239,12 +239,12 @@ class Votes(_ByVotes):
         |S_i|, |S_j| <= s on the cell: `D / (3 (1 + s)^2)` where D >= 0, else D / 3.
         Reason: `f' = 1 / (3 (1 + |s|)^2)` lies between those slopes (mean value theorem).
         """
-        own, other = (self._confidence(low, high, c) for c in pair)
-        apart = down(_squashed(own[0], -1) - _squashed(other[1], 1), 1)
+        first, second = (self._confidence(low, high, c) for c in pair)
+        apart = down(_squashed(first[0], -1) - _squashed(second[1], 1), 1)
         if difference is None:
             return apart
         xp, least = namespace(apart), difference(self.weights(pair[1]))
-        size = -least_of([-xp.abs(end) for end in (*own, *other)])
+        size = -least_of([-xp.abs(end) for end in (*first, *second)])
         gentle = up(3.0 * (1.0 + size) ** 2, 6)
         joint = down(least / xp.where(least >= 0, gentle, 3.0 + 0.0 * gentle), 1)
         return xp.maximum(apart, joint)

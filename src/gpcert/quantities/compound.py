@@ -67,7 +67,7 @@ class Compound(Quantity, ABC):
     def slopes(self, y: Values) -> Values:
         """A (sub)gradient (n, k)."""
 
-    def pulled(self, low: Ends, high: Ends) -> tuple[PerCell, PerCell]:
+    def leading_part(self, low: Ends, high: Ends) -> tuple[PerCell, PerCell]:
         """(B,): the part that H's least value hangs on most, and whether it is large there; says
         where to look. By default from the slopes in the middle."""
         xp = namespace(low[0])
@@ -166,7 +166,7 @@ class Deviation(Compound):
         """Minus a subgradient of the norm."""
         return -deviation_of(y - np.asarray(self.reference), self.norm)[1]
 
-    def pulled(self, low: Ends, high: Ends) -> tuple[PerCell, PerCell]:
+    def leading_part(self, low: Ends, high: Ends) -> tuple[PerCell, PerCell]:
         """The mean that may be farthest away."""
         sides = self._sides(low, high)
         xp = namespace(low[0])

@@ -1,5 +1,5 @@
 """Linear features z = W x + b in front of a kernel, as PCA computes them, and cells seen through
-them.
+them; of inputs that may first go through increasing functions, one each, z = W T(x) + b.
 
 The stored float64 numbers W and b *are* the map: bounds are proved for it in real arithmetic.
 Kernels and enclosures live in the features z; the image of a cell is described there by a float
@@ -8,21 +8,23 @@ centre c^, near W c + b, and displacements `e = W d + r` from it, d a displaceme
 are bounded by: linear and quadratic functions of e are minimised over d itself.
 
 An input that holds categories must keep its value in a region: its indicators, which stand behind
-the inputs, are then constants, and the map is linear there.
+the inputs, are then constants, and the map is linear there. T maps boxes to boxes: cells go through
+it first, rounded outwards.
 
-Proofs: docs/mathematics.md, statements 13.7 and 13.8.
+Proofs: docs/mathematics.md, statements 13.7, 13.8 and 18.5.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from gpcert.errors import InputError
+from gpcert.functions import Affine, Curve
 from gpcert.inputs.categories import checked_levels, codes_of, listed
 from gpcert.numerics.arrays import (
     Array,
@@ -41,6 +43,7 @@ from gpcert.numerics.spectral import largest_eigenvalue
 from gpcert.regions import intersection
 from gpcert.regions.base import Region
 from gpcert.regions.cells import Cells
+from gpcert.regions.frame import widths_as_units
 from gpcert.regions.shapes import Box
 
 Block = tuple[int, tuple[Any, ...], np.ndarray]
@@ -59,6 +62,9 @@ class LinearMap:
     where it is not; their columns of W come last. Categories are the numbers that are their labels
     or, where these are text, 0, 1, ... in their order. Without levels i has no length.
 
+    `curves`, by the inputs' numbers, are increasing functions T_j (`gpcert.functions.Curve`) that
+    these go through first: T_j(x_j) stands for x_j above.
+
     >>> LinearMap([[1.0, 1.0]], [0.5])(np.array([[1.0, 2.0]])).tolist()
     [[3.5]]
     >>> coloured = LinearMap([[1.0, 0.0, 5.0, 7.0]], levels={1: ("blue", "red")})
@@ -69,6 +75,7 @@ class LinearMap:
     matrix: Any
     shift: Any = None
     levels: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
+    curves: Mapping[int, Curve] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         matrix = finite_array("matrix of a linear map", self.matrix, ndim=2)
@@ -85,12 +92,20 @@ class LinearMap:
             value.setflags(write=False)
             object.__setattr__(self, name, value)
         object.__setattr__(self, "levels", levels)
+        curves = {int(j): curve for j, curve in sorted(self.curves.items()) if curve.steps}
+        if not set(curves) <= set(range(d)) - set(levels):
+            raise InputError(
+                f"curves: expected numbers of inputs 0 to {d - 1} without categories, got "
+                f"{sorted(curves)}"
+            )
+        object.__setattr__(self, "curves", curves)
 
     @staticmethod
     def of_blocks(
         matrix: Annotated[np.ndarray, "q d"],
         shift: Annotated[np.ndarray, "q"],
         blocks: Iterable[Block],
+        curves: Mapping[int, Curve] | None = None,
     ) -> LinearMap:
         """From the columns (q, d) of the inputs, and those of levels in any order."""
         levels: dict[int, tuple[Any, ...]] = {}
@@ -101,20 +116,27 @@ class LinearMap:
             columns[j] = columns[j] + part if j in columns else part
         order = sorted(levels)
         parts = [matrix, *(columns[j] for j in order)]
-        return LinearMap(np.concatenate(parts, axis=1), shift, {j: levels[j] for j in order})
+        ordered = {j: levels[j] for j in order}
+        return LinearMap(np.concatenate(parts, axis=1), shift, ordered, curves or {})
 
     @staticmethod
     def stacked(maps: Sequence[LinearMap]) -> LinearMap:
         """The features of maps of the same inputs, one after another."""
         ends = np.cumsum([0, *(len(each.matrix) for each in maps)])
-        blocks = []
+        blocks, curves = [], {}
         for first, each in zip(ends, maps, strict=False):
+            for j in np.flatnonzero(np.any(each.slopes != 0, axis=0)).tolist():
+                curve = each.curves.get(j, Curve())
+                if curves.setdefault(j, curve) != curve:
+                    raise InputError(
+                        f"feature {j}: expected one function of it, got two; leave one of them out"
+                    )
             for j, labels, part in each.blocks:
                 wide = np.zeros((ends[-1], part.shape[1]))
                 wide[first : first + len(part)] = part
                 blocks.append((j, labels, wide))
         matrix = np.concatenate([each.slopes for each in maps])
-        return LinearMap.of_blocks(matrix, np.concatenate([m.shift for m in maps]), blocks)
+        return LinearMap.of_blocks(matrix, np.concatenate([m.shift for m in maps]), blocks, curves)
 
     @cached_property
     def inputs(self) -> int:
@@ -144,7 +166,23 @@ class LinearMap:
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Features (n, q) of X (n, d), in plain floating point."""
-        return self.indicated(X) @ self.matrix.T + self.shift
+        return self.indicated(self.curved(X)) @ self.matrix.T + self.shift
+
+    def curved(self, X: Inputs) -> Inputs:
+        """T(x), (n, d), in plain floating point."""
+        if not self.curves:
+            return X
+        through = np.array(X)
+        for j, curve in self.curves.items():
+            through[:, j] = curve(through[:, j])
+        return through
+
+    def gradient(self, X: Inputs, by_features: np.ndarray) -> Annotated[np.ndarray, "n d"]:
+        """Gradients (n, d) in the inputs X from those in the features (n, q), about."""
+        by_inputs = by_features @ self.slopes
+        for j, curve in self.curves.items():
+            by_inputs[:, j] *= curve.slope(X[:, j])
+        return by_inputs
 
     def indicated(self, X: Inputs) -> np.ndarray:
         """(n, d + K): X with the indicators behind it."""
@@ -158,7 +196,10 @@ class LinearMap:
         return np.concatenate(parts, axis=1) if self.levels else X
 
     def extended(self, region: Region) -> Region:
-        """The region with its indicators: those of one category, which must not change in it."""
+        """The region with its indicators: those of one category, which must not change in it; where
+        T is defined."""
+        for j, curve in self.curves.items():
+            curve.check(region.lower[j : j + 1], region.upper[j : j + 1], f"region: feature {j}")
         for j, labels in self.levels.items():
             if region.lower[j] < region.upper[j]:
                 raise InputError(
@@ -172,10 +213,34 @@ class LinearMap:
 
     def then(self, after: LinearMap) -> LinearMap:
         """This map and another after it, its numbers rounded: they define the new map."""
+        if after.curves:
+            return self._curved_by(after.curves).then(replace(after, curves={}))
         W = after.slopes
         blocks = [(j, labels, W @ part) for j, labels, part in self.blocks]
         blocks += [(self._passed(j), labels, part) for j, labels, part in after.blocks]
-        return LinearMap.of_blocks(W @ self.slopes, W @ self.shift + after.shift, blocks)
+        shift = W @ self.shift + after.shift
+        return LinearMap.of_blocks(W @ self.slopes, shift, blocks, self.curves)
+
+    def _curved_by(self, curves: Mapping[int, Curve]) -> LinearMap:
+        """This map, its features then through functions: each of one input, and alone of it."""
+        matrix, shift, own = self.matrix.copy(), self.shift.copy(), dict(self.curves)
+        for k, curve in curves.items():
+            used = np.flatnonzero(matrix[k])
+            j = int(used[0]) if len(used) else 0
+            factor = float(matrix[k, j])
+            alone = len(used) == 1 and np.count_nonzero(matrix[:, j]) == 1 and j < self.inputs
+            if not alone or factor <= 0.0:
+                raise InputError(
+                    "curves: expected a function of a feature that is one input, scaled, and of no "
+                    "other feature; put the step with functions of single features before those "
+                    "that mix or reverse them"
+                )
+            affine = Affine(-float(shift[k]) / factor, 1.0 / factor)
+            plain = factor == 1.0 and shift[k] == 0.0
+            inner = own.get(j, Curve())
+            own[j] = (inner if plain else inner.then(affine)).then(*curve.steps)
+            matrix[k, j], shift[k] = 1.0, 0.0
+        return LinearMap(matrix, shift, self.levels, own)
 
     def _passed(self, feature: int) -> int:
         """The input that is this feature, unchanged."""
@@ -195,12 +260,18 @@ class LinearMap:
     def preimage(self, Z: np.ndarray) -> Inputs:
         """Inputs (n, d) whose features are about Z (n, q), as far as there are any."""
         inputs = (Z - self.shift) @ self.inverse.T
-        X, first = inputs[:, : self.inputs].copy(), self.inputs
+        X, first = self.uncurved(inputs[:, : self.inputs].copy()), self.inputs
         for j, labels in self.levels.items():  # the likeliest category
             codes = codes_of(labels)
             X[:, j] = codes[np.argmax(inputs[:, first : first + len(codes)], axis=1)]
             first += len(codes)
         return X
+
+    def uncurved(self, Y: np.ndarray) -> Annotated[np.ndarray, "n d"]:
+        """Inputs about which T is Y (n, d), in place; where to look."""
+        for j, curve in self.curves.items():
+            Y[:, j] = np.nan_to_num(curve.inverse(Y[:, j]))
+        return Y
 
 
 class _Form(NamedTuple):
@@ -219,7 +290,9 @@ class Image:
     `unit` (f,) are powers of two near the region's widths, and `scaled` (q, f) is W in them,
     d = unit y; `base` (q,) is what the fixed features and b add up to; `offset` (q,) bounds
     `|W x + b - c^|` for the computed c^ of every x of the region, and what underflows in `scaled`.
-    `region` is a box that holds all images and all c^.
+    `region` is a box that holds all images and all c^. `curves` are those of the free features, by
+    their places among these; with them d is a displacement of what T makes of a cell, and `between`
+    holds what it makes of the region (Statement 18.5).
     """
 
     region: Box
@@ -230,6 +303,8 @@ class Image:
     offset: Array
     backend: Backend
     inverse: np.ndarray
+    curves: tuple[tuple[int, Curve], ...]
+    between: Region
     forms: dict[bytes, _Form | None] = field(default_factory=dict)
 
     @staticmethod
@@ -239,7 +314,10 @@ class Image:
         """Bind a map to a region whose widths are about `unit` (f,), powers of two."""
         region = features.extended(region)
         free, fixed = region.free, region.fixed
-        W = features.matrix
+        W, lost = features.matrix, np.zeros(region.dim)
+        if features.curves:
+            region, lost = _through(features.curves, region)
+            unit = widths_as_units(region)
         farthest = np.maximum(np.abs(region.lower), np.abs(region.upper))
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             base = W[:, fixed] @ region.center[fixed] + features.shift
@@ -247,6 +325,8 @@ class Image:
             # W c + b: a sum of d + 1 products in two parts; TINY: underflow, of `scaled` too
             offset = np.asarray(up(gamma(W.shape[1] + 4) * size, W.shape[1] + 4))
             offset = offset + (W.shape[1] + 1) * TINY
+            held = np.abs(W[:, fixed]) @ lost[fixed]
+            offset = offset + np.asarray(up(held, W.shape[1] + 4))
             scaled = W[:, free] * unit
             center = W[:, free] @ region.center[free] + base
             widths = np.maximum(region.upper - region.center, region.center - region.lower)
@@ -260,11 +340,38 @@ class Image:
             )
         arrays = (W[:, free], scaled, unit, base, offset)
         matrix, scaled, unit, base, offset = (backend.asarray(array) for array in arrays)
-        inverse = features.inverse[free]
-        return Image(Box(*ends), matrix, scaled, unit, base, offset, backend, inverse)
+        inverse, places = features.inverse[free], {int(j): i for i, j in enumerate(free)}
+        curves = tuple((places[j], curve) for j, curve in features.curves.items() if j in places)
+        parts = (Box(*ends), matrix, scaled, unit, base, offset, backend, inverse, curves, region)
+        return Image(*parts)
+
+    def curved(self, source: Cells) -> Cells:
+        """What the increasing functions make of cells of the region (Statement 18.5)."""
+        if not self.curves:
+            return source
+        xp = namespace(source.lower)
+        columns = [
+            [part[:, j] for j in range(source.lower.shape[1])]
+            for part in (source.lower, source.upper, source.center, source.half, 0.0 * source.half)
+        ]
+        ends = (self.between.lower, self.between.upper)
+        low, high = (end[self.between.free].tolist() for end in ends)
+        for j, curve in self.curves:
+            lower, upper = curve.ends(columns[0][j], columns[1][j])
+            below, above = curve.ends(columns[2][j], columns[2][j])
+            center = (0.5 * below + 0.5 * above).clip(low[j], high[j])
+            half = xp.maximum(upper - center, center - lower) * (1.0 + 4.0 * U)
+            offset = up(xp.maximum(above - center, center - below), 1)
+            for column, part in zip(columns, (lower, upper, center, half, offset), strict=True):
+                column[j] = part
+        lower, upper, center, half, offset = (xp.stack(column, axis=1) for column in columns)
+        cells = CurvedCells(self.between, lower, upper, self, source, offset)
+        vars(cells).update(center=center, half=nonnegative(half))
+        return cells
 
     def cells(self, source: Cells) -> ImageCells:
         """The images of cells of the region."""
+        source = self.curved(source)
         center = source.center @ self.matrix.T + self.base
         half = source.half / self.unit
         half = up(half @ abs(self.scaled).T + self.offset, half.shape[1] + 4)
@@ -326,6 +433,57 @@ def _diagonal(V: np.ndarray) -> np.ndarray:
     return best
 
 
+def _through(curves: Mapping[int, Curve], region: Region) -> tuple[Box, np.ndarray]:
+    """A box that holds what the curves make of the region, which fixes and frees the same features,
+    and how far (d,) the value of a fixed feature may be from the box's."""
+    lower, upper = np.array(region.lower), np.array(region.upper)
+    lost = np.zeros(region.dim)
+    for j, curve in curves.items():
+        with np.errstate(over="ignore", invalid="ignore"):
+            ends = curve.ends(region.lower[j : j + 1], region.upper[j : j + 1])
+        low, high = float(ends[0][0]), float(ends[1][0])
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise InputError(
+                f"region: what the model makes of feature {j} leaves float64 on [{lower[j]:.6g}, "
+                f"{upper[j]:.6g}]; take a smaller region"
+            )
+        if lower[j] < upper[j]:
+            lower[j], upper[j] = low, max(high, np.nextafter(low, np.inf))
+        else:
+            lower[j] = upper[j] = 0.5 * low + 0.5 * high
+            lost[j] = up(max(high - lower[j], lower[j] - low), 1)
+    return Box(lower, upper), lost
+
+
+@dataclass(frozen=True, eq=False)
+class CurvedCells(Cells):
+    """What increasing functions make of the cells `source`: boxes about their `center`, from which
+    the image of a source's centre is `offset` (B, f) away at most."""
+
+    image: Image
+    source: Cells
+    offset: Array
+
+    def take(self, index: Annotated[Array, "i"]) -> CurvedCells:
+        parts = (self.region, self.lower[index], self.upper[index], self.image)
+        some = CurvedCells(*parts, self.source.take(index), self.offset[index])
+        vars(some).update(center=self.center[index], half=self.half[index])
+        return some
+
+    def displacement(self, d: Annotated[Array, "B f"]) -> Annotated[Array, "B s"]:
+        """A displacement of the source that T takes to about d: where to look."""
+        moved = to_numpy(self.source.center + d)
+        place, there = to_numpy(self.source.center), to_numpy(self.center + d)
+        with np.errstate(all="ignore"):
+            for j, curve in self.image.curves:
+                moved[:, j] = curve.inverse(there[:, j])
+        moved = np.where(np.isfinite(moved), moved, place)
+        step = self.placed(moved - place)
+        return namespace(step).minimum(
+            namespace(step).maximum(step, -self.source.half), self.source.half
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class ImageCells(Cells):
     """Images of the cells `source`; see the module. `lower` and `upper` are about its box."""
@@ -338,9 +496,12 @@ class ImageCells(Cells):
         return False
 
     @property
-    def offset(self) -> Annotated[Array, "f"]:
-        """(q,) how far the image of a centre may be from `center`."""
-        return self.image.offset
+    def offset(self) -> Annotated[Array, "..."]:
+        """(q,) or (B, q): how far the image of a source's centre may be from `center`."""
+        if not isinstance(self.source, CurvedCells):
+            return self.image.offset
+        moved = (self.source.offset / self.image.unit) @ abs(self.image.scaled).T
+        return up(moved + self.image.offset, self.source.offset.shape[1] + 4)
 
     def take(self, index: Annotated[Array, "i"]) -> ImageCells:
         parts = (self.lower[index], self.upper[index], self.image, self.source.take(index))
@@ -358,7 +519,7 @@ class ImageCells(Cells):
         q = g.shape[-1]
         half = self.half[:, None, :] if g.ndim == 3 else self.half
         least = self.source.scaled_minimum(g @ self.image.scaled, 1.0 / self.image.unit)
-        lost = xp.sum(abs(g) * (gamma(q + 4) * half + self.offset), axis=-1)
+        lost = xp.sum(abs(g) * (gamma(q + 4) * half + self.image.offset), axis=-1)
         return down(least - up(lost, q + 4), 2)
 
     def squared_norm_maximum(self, weights: Array, unit: Array | None = None) -> PerCell:
@@ -390,4 +551,5 @@ class ImageCells(Cells):
         """A displacement d (B, f) of the cell with W d about e; any is valid, where to look."""
         xp = namespace(e)
         d = e @ self.image.backend.asarray(self.image.inverse).T
-        return xp.minimum(xp.maximum(d, -self.source.half), self.source.half)
+        d = xp.minimum(xp.maximum(d, -self.source.half), self.source.half)
+        return self.source.displacement(d) if isinstance(self.source, CurvedCells) else d

@@ -93,11 +93,11 @@ class LinearConstraints(NamedTuple):
                 if not np.isfinite(limit):
                     continue
                 # side a_j x_j <= side (limit - sum of the others)
-                room = side * (float(limit) - (xp.sum(terms, axis=-1)[:, None] - terms))
-                room = up(up(room, 4) + error + 4.0 * abs(float(limit)) * 2.0**-53, 2)
-                empty = empty | xp.any(room < down(side * terms, 2), axis=-1)
+                slack = side * (float(limit) - (xp.sum(terms, axis=-1)[:, None] - terms))
+                slack = up(up(slack, 4) + error + 4.0 * abs(float(limit)) * 2.0**-53, 2)
+                empty = empty | xp.any(slack < down(side * terms, 2), axis=-1)
                 with np.errstate(all="ignore"):
-                    end = room / (side * xp.where(a == 0, xp.ones_like(a), a))
+                    end = slack / (side * xp.where(a == 0, xp.ones_like(a), a))
                 rises = (side * a > 0) & xp.isfinite(end)
                 falls = (side * a < 0) & xp.isfinite(end)
                 upper = xp.where(rises, xp.minimum(upper, up(end, 2)), upper)

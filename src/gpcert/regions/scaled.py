@@ -25,7 +25,7 @@ from gpcert.numerics.arrays import (
 from gpcert.numerics.rounding import gamma, nonnegative, up
 from gpcert.regions.cells import Cells
 from gpcert.regions.frame import Frame
-from gpcert.regions.image import ImageCells
+from gpcert.regions.image import CurvedCells, ImageCells
 
 UNITS = ("inverse_length", "squared_lengths", "unit")
 
@@ -175,7 +175,7 @@ class ScaledCells:
     def unscaled(self, d: PerCellAndFeature) -> Annotated[Array, "B s"]:
         """Displacements in the user's units from scaled ones, in plain floating point."""
         displacement = d / self._units(d)
-        if isinstance(self.cells, ImageCells):
+        if isinstance(self.cells, ImageCells | CurvedCells):
             return self.cells.displacement(displacement)
         return displacement
 
@@ -183,7 +183,7 @@ class ScaledCells:
         """Gradient with respect to x from one with respect to d."""
         return gradient * self._units(gradient)
 
-    def pulled(self, gradient: PerCellAndFeature, hessian: PerCellMatrix) -> Pullback | None:
+    def pulled_back(self, gradient: PerCellAndFeature, hessian: PerCellMatrix) -> Pullback | None:
         """A quadratic of an image's displacements as one of the cell's; None for plain cells.
 
         Statement 13.9: with `e = A y + r`, `g.e + e^T H e / 2` is `(A^T g).y + y^T A^T H A y / 2`

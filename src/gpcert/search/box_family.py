@@ -104,8 +104,8 @@ class BoxFamily:
         if self.backend.gpu:
             return max(1, int(GPU_SHARE * self.backend.free_bytes / each))
         usual = batch_size(self.model, f, self.goals, self.backend)
-        room = min(BATCH_BYTES, max(NEAR_BYTES, FEW_CELLS * each))
-        return max(1, min(int(room / each), usual))
+        memory = min(BATCH_BYTES, max(NEAR_BYTES, FEW_CELLS * each))
+        return max(1, min(int(memory / each), usual))
 
     def evaluation(
         self,
@@ -113,7 +113,7 @@ class BoxFamily:
         low: PerCellAndFeature,
         high: PerCellAndFeature | None,
         optional: bool = True,
-        learnt: Portfolio | None = None,
+        portfolio: Portfolio | None = None,
     ) -> Evaluation:
         """Enclosures over boxes in the free features, or at points where `high` is None; all
         questions share the coordinates. Where they are balls, each box is cut to that of its
@@ -122,7 +122,7 @@ class BoxFamily:
         if self.balls is not None and high is not None:
             balls = self.balls._replace(center=place(self.balls.center[question]))
         cells = Cells(self.whole, place(low), place(low if high is None else high), balls=balls)
-        return Evaluation(self.local, cells, optional, learnt)
+        return Evaluation(self.local, cells, optional, portfolio)
 
     def at_points(self, X: Inputs, optional: bool = True) -> Iterator[Evaluation]:
         """Enclosures at points X (n, d) of `whole`, batch by batch, each point once."""
@@ -161,12 +161,12 @@ class BoxFamily:
         if self.affine:
             affine = np.zeros((*lower.shape, low.shape[1] + 1))
             affine[:, :, -1] = known
-        start, learnt = 0, Portfolio()
+        start, portfolio = 0, Portfolio()
         with running_on(self.backend), suppress(OutOfTime):
             paying, size = self._paying(low, high), self.batch_size
             for start in range(0, len(low), size):
                 rows = slice(start, start + size)
-                evaluation = self.evaluation(np.empty(0), low[rows], high[rows], False, learnt)
+                evaluation = self.evaluation(np.empty(0), low[rows], high[rows], False, portfolio)
                 for optional in (False, True):
                     own = np.flatnonzero(paying == optional)
                     if len(own):
@@ -174,7 +174,7 @@ class BoxFamily:
                         lower[rows, own] = self._bounds(evaluation, own)
                         if affine is not None:
                             affine[rows, own] = self._affine(evaluation, own, lower[rows])
-                learnt = evaluation.portfolio
+                portfolio = evaluation.portfolio
             start = len(low)
         late, met = start < len(low), np.arange(len(low)) < start
         reason = StopReason.TIME if late else StopReason.CONVERGED

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
-from gpcert.numerics.arrays import Index, Rows
-from gpcert.search.state import HALVINGS, Boxes, Incumbents, QuestionsAndGoals
+from gpcert.numerics.arrays import Index
+from gpcert.search.state import HALVINGS, Boxes, Halve, Incumbents, QuestionsAndGoals
 
 HOPELESS = 6.0
 """Halves are halved at once where their gaps are expected to exceed so many times what is allowed:
@@ -56,16 +55,14 @@ class Branch:
         goal = np.argmax(urgency[index], axis=1)
         return Branch(index, boxes.take(index), goal, open_[index])
 
-    def parts(
-        self, times: Annotated[np.ndarray, "n"], cuts: Callable[[Rows], Rows]
-    ) -> tuple[Boxes, Index]:
+    def parts(self, times: Annotated[np.ndarray, "n"], halve: Halve | None) -> tuple[Boxes, Index]:
         """Boxes that cover these, and of which box each is a part: halved so many times along the
-        axes that gain most for its goal, where `cuts` says."""
+        axes that gain most for its goal, as the region halves them."""
         axes = self.boxes.axes[np.arange(len(self.boxes)), self.goal]
-        return self.boxes.parts(axes, times, cuts)
+        return self.boxes.parts(axes, times, halve)
 
     def times(
-        self, known: Incumbents, needed: QuestionsAndGoals, shrink: float, room: int
+        self, known: Incumbents, needed: QuestionsAndGoals, shrink: float, fit: int
     ) -> Annotated[np.ndarray, "n"]:
         """How often to halve each of the boxes, `room` being how many fit a batch.
 
@@ -78,7 +75,7 @@ class Branch:
             gaps = value - self.boxes.lower[np.arange(n), self.goal]
             steps = np.log(gaps / (HOPELESS * allowed)) / -math.log(shrink)
             more = np.clip(np.nan_to_num(np.ceil(steps) - 1.0, nan=0.0), 0, HALVINGS - 1)
-        most = max(2, min(room, SMALL_BATCH) // n)
+        most = max(2, min(fit, SMALL_BATCH) // n)
         return np.minimum(1 + more.astype(int), most.bit_length() - 1)
 
     def shrink(

@@ -121,7 +121,7 @@ def find_sets(problem: SetProblem) -> tuple[CutCells, PartitionResult]:
 
 
 class _CellWork:
-    """What bounds the cells of a partition; `learnt` says which optional bounds pay."""
+    """What bounds the cells of a partition; `portfolio` says which optional bounds pay."""
 
     def __init__(self, problem: SetProblem) -> None:
         self.problem, region = problem, problem.region
@@ -224,7 +224,7 @@ class _Group:
         for each in self.conditions:
             goals += [each.above] if self.classes else [each.above, each.below]
         self.evaluator = RegionEvaluator(model, work.hull, goals, problem.backend)
-        self.learnt = Portfolio()
+        self.portfolio = Portfolio()
         self.mapped = any(member.features is not None for member in model.members)
 
     def left(self, cells: CutCells, classes: bool) -> PerRow:
@@ -237,7 +237,7 @@ class _Group:
         and what halving each axis would gain (n, f)."""
         planes, scores = cells.planes, np.zeros_like(cells.low)
         evaluation = self.evaluator.evaluation(
-            np.zeros(len(cells)), cells.low, cells.high, True, self.learnt
+            np.zeros(len(cells)), cells.low, cells.high, True, self.portfolio
         )
         with running_on(self.evaluator.backend):
             for c, each in zip(self.numbers, self.conditions, strict=True):
@@ -247,7 +247,7 @@ class _Group:
                     new, gains = self._plane(evaluation, goal, level)
                     planes[:, c, place] = _better(planes[:, c, place], new, cells)
                     scores += gains
-        self.learnt = evaluation.portfolio
+        self.portfolio = evaluation.portfolio
         return planes, scores
 
     def _plane(

@@ -111,10 +111,10 @@ class AdapterContract:
                     output=label,
                     budget=Budget(boxes=RANGE_BOXES),
                 )
-                own, slack = values[:, index], self.tolerance * float(width[index])
+                means, slack = values[:, index], self.tolerance * float(width[index])
                 # the library rounds; what is certified does not
-                assert bounds.minimum.lower - slack <= own.min(), (bounds, own.min())
-                assert own.max() <= bounds.maximum.upper + slack, (bounds, own.max())
+                assert bounds.minimum.lower - slack <= means.min(), (bounds, means.min())
+                assert means.max() <= bounds.maximum.upper + slack, (bounds, means.max())
                 compared += 1
         assert compared or library.decision is not None
 
@@ -138,20 +138,20 @@ class AdapterContract:
 
     def test_unsupported_parts_are_refused_by_name(self, refusal: tuple[Build, str]) -> None:
         """The message names the part and says what to do."""
-        build, words = refusal
-        with pytest.raises(UnsupportedModelError, match=words):
+        build, message = refusal
+        with pytest.raises(UnsupportedModelError, match=message):
             self.adapter.to_posterior(build())
 
     def test_models_that_are_not_ready(self, unready: tuple[Build, str | None]) -> None:
         """Unfitted or training models are refused with a clear message, or switched."""
-        build, words = unready
+        build, message = unready
         model = build()
         assert self.adapter.accepts(model)
-        if words is None:
+        if message is None:
             conversion = _converted(self.adapter, model)
             check_agreement(conversion.posterior, conversion.predict, tolerance=self.tolerance)
             return
-        with pytest.raises((InputError, UnsupportedModelError), match=words):
+        with pytest.raises((InputError, UnsupportedModelError), match=message):
             self.adapter.to_posterior(model)
 
     def _region(self, model: Model) -> tuple[Ball, np.ndarray]:

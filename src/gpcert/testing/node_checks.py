@@ -215,8 +215,8 @@ def check_second_order_remainder(case: NodeCase) -> None:
     beyond, count = case.batch.second_order_remainder(case.place(a), third), (len(case.cells),)
     bound, cubic = case.host(beyond.size, count), beyond.cubic
     rest = None if cubic is None else case.host(cubic.rest, count)
-    own = case.batch.diagonal_second_order_remainder()
-    own = None if own is None else case.host(own, (len(case.cells),))
+    bounds = case.batch.diagonal_second_order_remainder()
+    bounds = None if bounds is None else case.host(bounds, (len(case.cells),))
     with module.ctx.workprec(800):  # the differences cancel for tiny displacements
         for b in range(len(case.cells)):
             for x in case.inside(b, 3):
@@ -226,9 +226,9 @@ def check_second_order_remainder(case: NodeCase) -> None:
                 if cubic is not None and rest is not None and math.isfinite(rest[b]):
                     left = left - _cubic(case, b, x, to_numpy(cubic.tensor)[b])
                     assert not abs(left) > arb(rest[b]), "what degree 3 leaves"
-                if own is not None and math.isfinite(own[b]):
+                if bounds is not None and math.isfinite(bounds[b]):
                     left = _third_order(case, b, x, case.centers[b])
-                    assert not abs(left) > arb(own[b]), "what degree 2 leaves of k(., c)"
+                    assert not abs(left) > arb(bounds[b]), "what degree 2 leaves of k(., c)"
 
 
 def _cubic(case: NodeCase, b: int, x: np.ndarray, tensor: np.ndarray) -> Any:

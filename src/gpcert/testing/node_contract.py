@@ -165,8 +165,8 @@ class NodeContract(KernelContract):
         """All kernels, from this one on in the order of the alphabet: their first few are others
         for every kernel, and the last are tried from the other side."""
         every = sorted(partner_configs(1))
-        own = every.index(self.kernel.name) if self.kernel.name in every else 0
-        return every[own:] + every[:own]
+        place = every.index(self.kernel.name) if self.kernel.name in every else 0
+        return every[place:] + every[:place]
 
     def test_composition(self, partner: str) -> None:
         """The sum or the product with one kernel of every class, whose own test tries the other."""

@@ -47,7 +47,7 @@ def least_on_faces(
     least `f(x') exp(-rho2 / 2)`, if that is positive.
     """
     xp = namespace(latent.cells.lower)
-    least, kept = bound(latent), xp.ones_like(latent.geometry.rho2)
+    least, factor = bound(latent), xp.ones_like(latent.geometry.rho2)
     for _ in range(ROUNDS):
         if bool(least[0] > 0):
             break
@@ -56,10 +56,10 @@ def least_on_faces(
         signs = local.kernel.monotone_signs(expansion, function)
         if not bool(xp.any(signs != 0)):
             break
-        kept = down(kept * xp.exp(-0.5 * latent.geometry.rho2), EXP_ULPS + 8)
+        factor = down(factor * xp.exp(-0.5 * latent.geometry.rho2), EXP_ULPS + 8)
         latent = face_of(latent, signs)
         least = bound(latent)
-    return xp.where(least > 0, down(least * kept, 2), least)
+    return xp.where(least > 0, down(least * factor, 2), least)
 
 
 def face_of(latent: LatentOutputs, signs: Annotated[Array, "f"]) -> LatentOutputs:
@@ -68,5 +68,5 @@ def face_of(latent: LatentOutputs, signs: Annotated[Array, "f"]) -> LatentOutput
     lower = xp.where((signs < 0)[None], cells.upper, cells.lower)
     upper = xp.where((signs > 0)[None], cells.lower, cells.upper)
     evaluation = latent.evaluation
-    face = Cells(cells.region, lower, upper)
-    return LatentOutputs(Evaluation(evaluation.members, face, learnt=evaluation.portfolio))
+    face = Cells(cells.region, lower, upper, choice=cells.choice)
+    return LatentOutputs(Evaluation(evaluation.members, face, portfolio=evaluation.portfolio))

@@ -115,10 +115,10 @@ def _covariance_sizes(
     images, sizes = turned(R, matrices), turned(size, xp.abs(matrices))
     J = images.shape[1]
     coordinates = _coordinates(images)
-    own_sizes = _coordinates(sizes, absolute=True)
+    magnitudes = _coordinates(sizes, absolute=True)
     moved = xp.sum(xp.abs(variances.slope) * geometry.half[:, None, :], axis=2)
     sums = (moved + variances.bend)[:, :, None]
-    lost = gamma(2 * n + J + 12) * (own_sizes @ sums)[:, :, 0]
+    lost = gamma(2 * n + J + 12) * (magnitudes @ sums)[:, :, 0]
     swings = linear_reach(geometry, coordinates @ variances.slope)
     bends = (xp.abs(coordinates) @ variances.bend[:, :, None])[:, :, 0]
     if n == 2 and variances.shapes is not None:

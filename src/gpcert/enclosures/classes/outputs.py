@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.lower_model import QuadraticLowerModel, plain_geometry
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.mean import MeanEnclosure, Units
 from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
@@ -40,7 +40,7 @@ class LatentOutputs:
         """The cells in the coordinates of all enclosures."""
         if self.together:
             return self.evaluation.expansion.geometry
-        return self.once("geometry", lambda: plain_geometry(self.cells))
+        return self.once("geometry", self.evaluation.shared_geometry)
 
     def mean(self, output: int) -> MeanEnclosure:
         """Enclosures of g_j and -g_j."""

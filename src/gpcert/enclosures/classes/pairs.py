@@ -22,7 +22,7 @@ from gpcert.likelihoods import ClassLikelihood
 from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.model.class_layout import ClassLayout, Terms
 from gpcert.numerics.arrays import Array, PerCell, namespace
-from gpcert.numerics.rounding import U, down, gamma, nonnegative, up
+from gpcert.numerics.rounding import U, down, gamma, given, nonnegative, up
 
 
 class PairBounds:
@@ -69,7 +69,7 @@ class PairBounds:
         pair = self.likelihood.pair
         low, high = self.variance(c, k)
         center = self._center(c, k)
-        steep = pair.level_slope(center[0], xp.clip(center[1], self._least(), None))
+        steep = given(pair.level_slope(center[0], xp.clip(center[1], self._least(), None)))
         best = xp.zeros_like(low)
         for beta in (0.0 * steep, steep):
             model, constant = pair_model(latent, layout, (k, c), beta)

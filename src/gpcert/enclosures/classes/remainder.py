@@ -18,7 +18,7 @@ import numpy as np
 from gpcert.enclosures.classes.jets import ClassJet, derivative_norm
 from gpcert.enclosures.classes.metric import Sizes
 from gpcert.numerics.arrays import Array, PerCell, namespace
-from gpcert.numerics.rounding import EXP_ULPS, POW_ULPS, gamma, nonnegative, root, up
+from gpcert.numerics.rounding import EXP_ULPS, POW_ULPS, gamma, given, nonnegative, root, up
 
 
 def degree_bound(
@@ -178,13 +178,13 @@ def _beyond(A2: Array, s: Array, w2: Array) -> Array:
     far = 1.0 / xp.maximum(reach, xp.full_like(reach, 2.0**-30))
     best = xp.full_like(A2, math.inf)
     for part in RADII:
-        x = xp.maximum(part * far, xp.ones_like(far))
+        x = given(xp.maximum(part * far, xp.ones_like(far)))
         left = 1.0 - s * x
         known = left >= 0.005  # which rounds in its 400th unit at most
         left = xp.where(known, left, xp.ones_like(left))
         y = xp.where(known, s * x, 0.0 * s)
         power = 0.5 * w2 * x * x / xp.sqrt(1.0 - y * y) + A2 * x / left
         value = xp.exp(up(xp.minimum(power, xp.full_like(power, 600.0)), 1024)) * x**-TERMS
-        value = xp.where(known & (power <= 600.0), up(value, 2 * TERMS + EXP_ULPS), best)
+        value = xp.where(known & (power <= 600.0), up(value, EXP_ULPS + POW_ULPS + 1), best)
         best = xp.minimum(best, value)
     return best

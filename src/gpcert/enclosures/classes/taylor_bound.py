@@ -253,7 +253,7 @@ def _with_curvature(
     growth = growth_chord(model.rate, geometry.rho2) * geometry.rho2 if model.rate > 0 else 0.0
     size = reach(M, geometry)
     rounding = gamma(4 * n**4 + 32) * terms + gamma(4) * (size + model.size)
-    curved = replace(model, hessian=model.matrix + M, known_size=up(model.size + size, 2))
+    curved = replace(model, hessian=model.matrix + M, known_size=up(model.size + size, 2 * f + 8))
     return curved, up(0.5 * growth * size + rounding, 64 + 2 * f * f)
 
 
@@ -302,7 +302,7 @@ def variance_pieces_bound(
         ends = [low + (high - low) * ((k + shift) / PIECES) for shift in (0, 1)]
         middle = 0.5 * (ends[0] + ends[1])
         # the ends round: neighbours overlap a little
-        half = up(0.5 * (ends[1] - ends[0]), 4) + gamma(16) * (xp.abs(low) + high)
+        half = up(0.5 * (ends[1] - ends[0]) + gamma(16) * (xp.abs(low) + high), 4)
         bound = _piece(latent, _moved(place, middle, half), jet_at)
         best = bound if best is None else xp.minimum(best, bound)
     return xp.where(usable, best, xp.full_like(best, -math.inf))

@@ -16,7 +16,7 @@ from gpcert.enclosures.classes.bounds import ClassBounds
 from gpcert.enclosures.evaluation import Evaluation, evaluation_at
 from gpcert.enclosures.goals.base import GoalBound, chosen, lower_bound, upper_at_center, worst_of
 from gpcert.enclosures.goals.scalar import least_mean, output_at_center, output_bound
-from gpcert.enclosures.lower_model import QuadraticLowerModel, plain_geometry
+from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, latent_range
 from gpcert.likelihoods.logistic import SmoothedLink
@@ -101,7 +101,7 @@ def ranges_at_center(evaluation: Evaluation, quantity: Compound) -> tuple[Lazily
 def compound_bound(quantity: Compound, evaluation: Evaluation, target: float | None) -> GoalBound:
     """From the parts' own ranges; one part's point and scores say where to look and split."""
     low, high = ranges(evaluation, quantity)
-    part, large = quantity.pulled(low, high)
+    part, large = quantity.leading_part(low, high)
     below, above = (
         chosen([part_bound(evaluation, y, sign, quantity.level) for y in quantity.parts], part)
         for sign in (1, -1)
@@ -258,7 +258,7 @@ def _joint_sum(
     evaluation: Evaluation, terms: Sequence[tuple[Probability, int, Array]]
 ) -> Minimum | None:
     """The bound by one quadratic model; None for likelihoods whose curvature is not known."""
-    geometry = evaluation.once("geometry", lambda: plain_geometry(evaluation.cells))
+    geometry = evaluation.once("geometry", evaluation.shared_geometry)
     models = []
     for part, sign, size in terms:
         if not isinstance(part.likelihood, SmoothedLink):

@@ -54,18 +54,18 @@ class _PairVotes:
         """
         xp = self.xp
         zero = xp.zeros_like(self.evaluation.expansion.geometry.rho2)
-        own, hopeless = self._own_pairs()
-        total = sum((counted(won.lower > 0) for won in own.values()), zero)
+        winners, hopeless = self._winner_pairs()
+        total = sum((counted(won.lower > 0) for won in winners.values()), zero)
         leads = []
         for j in self.rivals:
             # V_j is at most (m - 2) + 1, less the defeats that are sure
-            lead = total - float(self.classes - 1) + counted(own[j].lower > 0)
+            lead = total - float(self.classes - 1) + counted(winners[j].lower > 0)
             shift = self.quantity.shift(j)
             if not hopeless and not bool(xp.all(lead + shift > 0)):
                 lead = lead + self._defeats(j, lead)
             leads.append(down(lead + shift, 1))
         # the winner's most endangered pair is where its decision may change
-        danger = worst_of([own[j] for j in self.rivals])
+        danger = worst_of([winners[j] for j in self.rivals])
         return GoalBound(least_of(leads), danger.point, danger.scores)
 
     def _pair(self, c: int, k: int) -> tuple[int, int]:
@@ -73,7 +73,7 @@ class _PairVotes:
         pairs = list(combinations(range(self.classes), 2))
         return pairs.index((min(c, k), max(c, k))), (1 if c > k else -1)
 
-    def _own_pairs(self) -> tuple[dict[int, GoalBound], bool]:
+    def _winner_pairs(self) -> tuple[dict[int, GoalBound], bool]:
         """Bounds of the winner's pairs, by rival, and whether a proof is not to be had.
 
         Of many features (where there is a first order by itself) the second order is asked only
@@ -111,7 +111,8 @@ class _PairVotes:
             if np.any(scores.argmax(axis=1) != self.winner):
                 return True
             weights = np.tile(sign * member.weights[output], (len(points), 1))
-            slope = through_features(member, product(weights) + sign * member.slope[output])
+            gradient = product(weights) + sign * member.slope[output]
+            slope = through_features(member, points, gradient)
             move = -half * np.sign(slope[:, cells.region.free])
         return False
 

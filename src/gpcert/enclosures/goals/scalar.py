@@ -185,7 +185,7 @@ class _Joint:
         self.quantity, self.evaluation, self.output = quantity, evaluation, output
         self.mean: MeanEnclosure = evaluation.mean(output)
         self.variance: VarianceEnclosure = evaluation.variance(output)
-        self.own = self.mean.side(quantity.sign)
+        self.signed_mean = self.mean.side(quantity.sign)
         self.name = f"further slopes {output} {quantity.sign}"
 
     def bound(self, enough: float | None = None) -> GoalBound:
@@ -199,7 +199,7 @@ class _Joint:
         alpha, best = line.alpha(line.best.lower), line.best
         # whether the variance's slack, or the mean's, keeps the bound apart
         slack = abs(unit_slope(self.mean.units, variance.units, beta)) * variance.spread
-        relevant = bool(xp.any(slack > RELEVANT_SHARE * (slack + self.own.error)))
+        relevant = bool(xp.any(slack > RELEVANT_SHARE * (slack + self.signed_mean.error)))
         evaluation.report_derivatives(variance, relevant)
         lines = [(least.lower, 0.0 * beta), (alpha, beta)]
         lines += self._further_lines(least.lower, best.point, v_ends)
@@ -234,7 +234,7 @@ class _Joint:
         units, variance = self.mean.units.signed(self.quantity.sign), self.variance
         beta = given(beta)
         slope = given(unit_slope(units, variance.units, beta))
-        model = self.own + variance.times(-slope)
+        model = self.signed_mean + variance.times(-slope)
         level = None if near is None else model.value_at(near)
         # the rounding (and underflow) of the slope itself acts on a variance of at most gain s^2
         cost = up((abs(slope) * gamma(8) + TINY) * variance.largest, 4)
@@ -275,18 +275,18 @@ class _Joint:
 
     def _steepest(self) -> Array:
         """The vertex of each cell that lies against the gradient of G at the centre."""
-        mean, variance, half = self.mean, self.variance, self.own.geometry.half
-        by_q, by_v = self.quantity.slopes(*self._latent(self.own.value, variance.center))
-        slope = by_q[:, None] * mean.units.factor * self.own.gradient
+        mean, variance, half = self.mean, self.variance, self.signed_mean.geometry.half
+        by_q, by_v = self.quantity.slopes(*self._latent(self.signed_mean.value, variance.center))
+        slope = by_q[:, None] * mean.units.factor * self.signed_mean.gradient
         slope = slope + by_v[:, None] * variance.units.factor * variance.below.gradient
         return namespace(half).where(slope > 0, -half, half)
 
     def _level_slope(self, d: Array) -> Array:
         """Slope d q / d v of G's level curve at the displacement d; any value would be valid."""
         xp, (v_low, v_high) = namespace(d), self.variance.range
-        shrink = xp.exp(-self.own.rate * xp.sum(d**2, axis=1))
+        shrink = xp.exp(-self.signed_mean.rate * xp.sum(d**2, axis=1))
         v = xp.minimum(xp.maximum(self.variance.below.at(d) * shrink**2, v_low), v_high)
-        return self.quantity.level_slope(*self._latent(self.own.at(d) * shrink, v))
+        return self.quantity.level_slope(*self._latent(self.signed_mean.at(d) * shrink, v))
 
     def _latent(self, q: Array, v: Array) -> tuple[Array, Array]:
         """sign mu and the variance in output units, in plain floating point."""

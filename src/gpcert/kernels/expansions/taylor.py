@@ -132,7 +132,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         if pointwise:
             local, left_out = pointwise_remainder(batch, a, combination.slack, binned)
             if center_term is not None:
-                local = local.raised(xp.minimum(center_term.kept, center_term.dropped))
+                local = local.raised(xp.minimum(center_term.with_jet, center_term.value_only))
             better = local.size < error
             gained = bool(xp.any(better))
             cubic = None if local.cubic is None else local.cubic.where(better)
@@ -144,7 +144,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         # points left out are missing in the gradient: it is no first order of the function
         whole = first if near is None else first & ~xp.any(near, axis=1)
         if center_term is not None:
-            use = (degree < POINTWISE) | (center_term.kept <= center_term.dropped)
+            use = (degree < POINTWISE) | (center_term.with_jet <= center_term.value_only)
             jet, whole = center_term.added(jet, use), whole & use
             mine = [
                 center_term.errors[0],
@@ -152,13 +152,17 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             ]
             errors = [e + o for e, o in zip(errors, mine, strict=True)]
         errors = [e + gamma(4) * s for e, s in zip(errors, jet.sizes, strict=True)]
-        kept = [errors[0], xp.where(first, errors[1], zero), xp.where(second, errors[2], zero)]
+        part_errors = [
+            errors[0],
+            xp.where(first, errors[1], zero),
+            xp.where(second, errors[2], zero),
+        ]
         unknown = xp.where(first, xp.full_like(zero, math.inf), tails[0])
         return FunctionModel(
             jet.value,
             xp.where(first[:, None], jet.gradient, xp.zeros_like(jet.gradient)),
             xp.where(second[:, None, None], jet.hessian, xp.zeros_like(jet.hessian)),
-            up(xp.stack(kept, axis=1), 8),
+            up(xp.stack(part_errors, axis=1), 8),
             error,
             error,
             xp.where(whole, tails[1], unknown),
@@ -189,7 +193,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         return values, up(xp.stack(value_errors, axis=1) + gamma(4) * xp.abs(values), 8)
 
     def center_variance(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
-        return expansion.gathered(_own_value)
+        return expansion.gathered(_diagonal_value)
 
     def largest_variance(self, expansion: TaylorExpansion) -> PerCell:
         return up(expansion.sizes.lengths[0] ** 2, 2)
@@ -240,7 +244,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         return self.remainder(expansion, 1)
 
 
-def _own_value(expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
+def _diagonal_value(expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
     """k(c, c) and its error."""
     jet, errors = expansion.batch.diagonal_jet()
     return jet.value, errors[0]

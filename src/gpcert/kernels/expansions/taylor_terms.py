@@ -29,32 +29,32 @@ from gpcert.regions.scaled import ScaledCells
 class CenterTerm:
     """The function `x -> k(x, c)` on each cell: its jet, and the remainder with and without it.
 
-    `kept` (B,) bounds the remainder of degree 2: `|<phi(c), r_2>| <= |phi(c)| R2`, or the node's
-    own bound. `dropped` (B,) bounds that of the value alone: `|phi(c)| R0`, and `R0^2 / 2` for a
-    stationary kernel, where `k(0) - k(d) = ||phi(c+d) - phi(c)||^2 / 2`.
+    `with_jet` (B,) bounds the remainder of degree 2: `|<phi(c), r_2>| <= |phi(c)| R2`, or the
+    node's own bound. `value_only` (B,) bounds that of the value alone: `|phi(c)| R0`, and
+    `R0^2 / 2` for a stationary kernel, where `k(0) - k(d) = ||phi(c+d) - phi(c)||^2 / 2`.
     """
 
     jet: Jet
     errors: Triple
-    kept: Array
-    dropped: Array
+    with_jet: Array
+    value_only: Array
 
     @staticmethod
     def of(batch: NodeBatch, sizes: DerivativeBounds) -> CenterTerm:
         """From the node's own jet at the centres."""
         jet, errors = batch.diagonal_jet()
-        kept = finite_product(sizes.lengths[0], sizes.remainder(2))
+        with_jet = finite_product(sizes.lengths[0], sizes.remainder(2))
         if sizes.stationary:
-            dropped = up(0.5 * sizes.remainder(0) ** 2, 4)
+            value_only = up(0.5 * sizes.remainder(0) ** 2, 4)
         else:
-            dropped = finite_product(sizes.lengths[0], sizes.remainder(0))
-        xp = namespace(kept)
+            value_only = finite_product(sizes.lengths[0], sizes.remainder(0))
+        xp = namespace(with_jet)
         closer = batch.diagonal_second_order_remainder()
         if closer is not None:
-            kept = xp.minimum(kept, closer)
+            with_jet = xp.minimum(with_jet, closer)
         usable = xp.isfinite(errors[1]) & xp.isfinite(errors[2])
         return CenterTerm(
-            jet, errors, xp.where(usable, kept, xp.full_like(kept, math.inf)), dropped
+            jet, errors, xp.where(usable, with_jet, xp.full_like(with_jet, math.inf)), value_only
         )
 
     def added(self, jet: Jet, use: PerCell) -> Jet:

@@ -58,8 +58,8 @@ def _without(features: int, degree: int) -> tuple[np.ndarray, ...]:
     number = {tuple(row): i for i, row in enumerate(_rows(features, degree - 1))}
     places = [[p for p in range(degree) if p != place] for place in range(degree)]
     return tuple(
-        np.array([number[tuple(row)] for row in entries[:, kept].tolist()], dtype=int)
-        for kept in places
+        np.array([number[tuple(row)] for row in entries[:, rest].tolist()], dtype=int)
+        for rest in places
     )
 
 

@@ -48,15 +48,16 @@ class RadialBatch(NodeBatch):
     def __init__(self, node: LocalRadial, geometry: ScaledCells) -> None:
         self.node, self.geometry = node, geometry
         self.centers = geometry.center * node.scale
-        self.r = node.distances(self.centers)
+        self.fixed = node.fixed if node.held is None else node.held.at(geometry.cells)
+        self.r = node.distances(self.centers, self.fixed)
 
     def _terms(self, *pairs: tuple[int, int]) -> list[PerCellAndPoint]:
         """`RadialProfile.terms` at the distances, block by block."""
         results = [namespace(self.r).empty_like(self.r) for _ in pairs]
         for block in row_blocks(self.r):
             terms = self.node.profile.terms(self.r[block], *pairs)
-            for kept, term in zip(results, terms, strict=True):
-                kept[block] = term
+            for out, term in zip(results, terms, strict=True):
+                out[block] = term
         return results
 
     @cached_property
@@ -160,7 +161,7 @@ class RadialBatch(NodeBatch):
         xp, node = namespace(self.r), self.node
         cells = (self.centers, self.half)
         with np.errstate(over="ignore"):
-            low, high = squared_distance_ranges(cells, node.table.points, node.fixed)
+            low, high = squared_distance_ranges(cells, node.table.points, self.fixed)
             low, high = xp.sqrt(low), xp.sqrt(high)
             spread = gamma(2 * node.roundings) * high + (5.0 * U) * node.extents
             rho = self.rho[:, None]
@@ -224,5 +225,5 @@ class RadialBatch(NodeBatch):
         if not smooth:
             return jet, (zero, zero + math.inf, zero + math.inf)
         slack = 24.0 + node.profile.zero_slack
-        error = up(node.variance * curvature * node.widest**2 * (slack * U), 8) + TINY
+        error = up(node.variance * curvature * node.widest**2 * (slack * U) + TINY, 8)
         return jet, (zero, zero, zero + error)

@@ -91,7 +91,7 @@ def sum_over_points(
     node: LocalRadial,
     r: PerCellAndPoint,
     weights: Annotated[np.ndarray, "... N"],
-    kept: BinSelection,
+    selection: BinSelection,
     tensors: bool,
 ) -> PointSums:
     """With weights a (N,) or (B, N); points are counted in the latter case."""
@@ -107,7 +107,7 @@ def sum_over_points(
             counts[block] = totals_by_bin(numbers, None, bins)
         terms = node.profile.weighted(r[block], node.variance * row, 4 if tensors else 2)
         value[block] = terms[0].sum(axis=1)
-        outside = [_outside(mask, numbers) for mask in kept.take(block)]
+        outside = [_outside(mask, numbers) for mask in selection.take(block)]
         used = [_without(terms[1], outside[0]), _without(terms[2], outside[1])]
         if tensors:
             used += [_without(term, outside[2]) for term in terms[2:]]
@@ -212,7 +212,7 @@ class BinnedSums:
         """Those that hold a point with a weight."""
         return None if self._near is None else self._near & (self.totals > 0)
 
-    def _kept(self, near: np.ndarray | None) -> BinSelection:
+    def _selection(self, near: np.ndarray | None) -> BinSelection:
         """Points whose F_1 and F_2 may be used, less those of bins `near` (B, bins)."""
         B, used = len(self.batch.r), self._jets.used
         if near is None and used.all():
@@ -225,12 +225,12 @@ class BinnedSums:
 
     @cached_property
     def _sums(self) -> PointSums:
-        batch, kept = self.batch, self._kept(self._near)
+        batch, selection = self.batch, self._selection(self._near)
         if self._tensors:
             tables, whose = self._sizes
             goes_on = np.stack([table.goes_on for table in tables])
-            kept = kept._replace(tensors=goes_on[whose])
-        return sum_over_points(batch.node, batch.r, self.weights, kept, self._tensors)
+            selection = selection._replace(tensors=goes_on[whose])
+        return sum_over_points(batch.node, batch.r, self.weights, selection, self._tensors)
 
     @property
     def totals(self) -> PerCellAndBin:
@@ -283,8 +283,10 @@ class BinnedSums:
         if not again.any():
             return whole
         weights = self.weights[again] if self.weights.ndim > 1 else self.weights
-        kept = BinSelection(*(None if each is None else each[again] for each in self._kept(None)))
-        sums = sum_over_points(batch.node, batch.r[again], weights, kept, False)
+        selection = BinSelection(
+            *(None if each is None else each[again] for each in self._selection(None))
+        )
+        sums = sum_over_points(batch.node, batch.r[again], weights, selection, False)
         repaired = self._jet(sums, batch.centers[again])
         gradient, hessian = whole.gradient.copy(), whole.hessian.copy()
         gradient[again], hessian[again] = repaired.gradient, repaired.hessian

@@ -240,9 +240,9 @@ class RadialSlope(LocalNode):
         """Of the kernel with that variance and profile."""
         variance, profile = kernel
         free, held, place = frame.free, frame.fixed, frame.backend.asarray
-        own = derived(profile)
-        factor = own.factor if isinstance(own, DerivedProfile) else 1.0
-        radial = LocalRadial.build(points, lengths, variance / factor, own, frame)
+        derivative = derived(profile)
+        factor = derivative.factor if isinstance(derivative, DerivedProfile) else 1.0
+        radial = LocalRadial.build(points, lengths, variance / factor, derivative, frame)
         along = direction / lengths
         squared = float(up(np.sum(along * along), len(lengths) + 8) + TINY * np.any(along != 0))
         slope = (along / lengths)[free] * frame.unit

@@ -92,7 +92,7 @@ class SparsePrior:
         return SparsePrior(kind, L, V, explained, residual, jitter, relative)
 
     @property
-    def own(self) -> np.ndarray:
+    def independent(self) -> np.ndarray:
         """Variances of e."""
         return self.residual if self.kind == "fic" else np.zeros_like(self.residual)
 
@@ -220,8 +220,10 @@ def sparse_ep(
         # the link averaged over e is a likelihood of a_i with the same Z, slope and curvature; for
         # FIC the evidence is that of f ~ N(0, Q + own): `|I + T_f (Q + own)|` factors
         state = SparsePosterior.of(prior, sites)
-        variance = np.maximum(state.cavity_variance + prior.own, SMALLEST_VARIANCE)
-        return Sweep.of(sites, state, link.moments(y, state.cavity_mean, variance), prior.own)
+        variance = np.maximum(state.cavity_variance + prior.independent, SMALLEST_VARIANCE)
+        return Sweep.of(
+            sites, state, link.moments(y, state.cavity_mean, variance), prior.independent
+        )
 
     state, outcome = propagate(f"sparse EP ({kind})", len(y), start, at, TOLERANCE, max_sweeps)
     if kind == "var":

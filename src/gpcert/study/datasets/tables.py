@@ -70,21 +70,21 @@ def l1_features(data: Dataset, C: float = 0.01, loss: float | None = None) -> np
 
     if len(data.classes) != 2:
         raise InputError(f"data: expected two classes, got {len(data.classes)}")
-    kept = np.arange(data.dim)
-    before, least = kept, None
+    columns = np.arange(data.dim)
+    before, least = columns, None
     while True:
         model = LogisticRegression(l1_ratio=1.0, C=C, solver="liblinear", random_state=0)
-        model.fit(data.X_train[:, kept], data.y_train)
-        accuracy = float(model.score(data.X_test[:, kept], data.y_test))
+        model.fit(data.X_train[:, columns], data.y_train)
+        accuracy = float(model.score(data.X_test[:, columns], data.y_test))
         if least is None:
             error = np.sqrt(accuracy * (1.0 - accuracy) / len(data.y_test))
             least = accuracy - (error if loss is None else loss)
         elif accuracy < least:
             return before
-        if len(kept) == 1:
-            return kept
-        before = kept
-        kept = np.delete(kept, int(np.argmin(np.abs(model.coef_[0]))))
+        if len(columns) == 1:
+            return columns
+        before = columns
+        columns = np.delete(columns, int(np.argmin(np.abs(model.coef_[0]))))
 
 
 def table_file(
@@ -169,9 +169,9 @@ def spambase(
     data = shuffled_split(X, y.astype(np.int64), test_size, random_state, "Spambase")
     scaled = standardised(data)
     if features == "reduced":
-        kept = l1_features(scaled)
+        columns = l1_features(scaled)
         data, scaled = (
-            replace(each, X_train=each.X_train[:, kept], X_test=each.X_test[:, kept])
+            replace(each, X_train=each.X_train[:, columns], X_test=each.X_test[:, columns])
             for each in (data, scaled)
         )
     return scaled if standardise else data

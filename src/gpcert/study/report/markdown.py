@@ -82,8 +82,8 @@ def _table(table: ResultTable, folder: Path, place: Path) -> list[str]:
 
 def _data(table: str, folder: Path, place: Path) -> str:
     """The table's CSV file, or the file with all tables where that is not kept."""
-    own = folder / f"{table}.csv"
-    path = own if own.is_file() else folder / FILE
+    single = folder / f"{table}.csv"
+    path = single if single.is_file() else folder / FILE
     return f"[{path.name}]({_link(path, place)})"
 
 

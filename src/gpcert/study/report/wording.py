@@ -85,9 +85,9 @@ def agreement_counts(results: Iterable[ExperimentResult]) -> str:
         Counter(each.agrees for each in findings if each.beyond is wanted)
         for wanted in (False, True)
     )
-    words = {"yes": "agree", "no": "do not agree", "unclear": "are unclear"}
-    words |= {NOT_JUDGED: "are not judged"} if of_paper[NOT_JUDGED] else {}
-    parts = ", ".join(f"{of_paper[key]} {said}" for key, said in words.items())
+    verdicts = {"yes": "agree", "no": "do not agree", "unclear": "are unclear"}
+    verdicts |= {NOT_JUDGED: "are not judged"} if of_paper[NOT_JUDGED] else {}
+    parts = ", ".join(f"{of_paper[key]} {said}" for key, said in verdicts.items())
     told = f"Claims of the paper: {parts}" if of_paper else ""
     if beyond:
         more = ", ".join(f"{count} {key}" for key, count in sorted(beyond.items(), reverse=True))

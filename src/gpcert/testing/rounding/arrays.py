@@ -14,11 +14,11 @@ import numpy as np
 
 from gpcert.testing.rounding.rules import (
     UNMODELLED,
+    allowance_left,
+    allowance_of,
     bounds_of,
     plain,
     product_bounds,
-    room_left,
-    room_of,
     ufunc_bounds,
 )
 
@@ -37,15 +37,15 @@ class Shadow(np.ndarray):
     bounds: tuple[np.ndarray, np.ndarray]
     """`weighted` and `counted` errors, see `rules`."""
 
-    room: Any
-    """How much of it is room for errors: zero, or of its shape; see `Allowance`."""
+    allowance: Any
+    """How much of it is an allowance for errors: zero, or of its shape; see `Allowance`."""
 
     sites: frozenset[Any]
     """The counts that it was rounded up by, and those of the allowances in it."""
 
     def __array_finalize__(self, source: Any) -> None:
         self.bounds = (np.zeros(self.shape), np.zeros(self.shape))
-        self.room = 0.0
+        self.allowance = 0.0
         self.sites = getattr(source, "sites", frozenset())
 
     def roundings(self, counted: bool = True) -> np.ndarray:
@@ -59,17 +59,17 @@ class Shadow(np.ndarray):
         """Take the computed numbers as given from here on."""
         for bound in self.bounds:
             bound[...] = 0.0
-        self.room = 0.0
+        self.allowance = 0.0
 
     def __getitem__(self, key: Any) -> Any:
         value, place = super().__getitem__(key), _plain_key(key)
-        room = self.room[place] if np.ndim(self.room) else 0.0
-        return _with(value, [bound[place] for bound in self.bounds], self.sites, room)
+        allowance = self.allowance[place] if np.ndim(self.allowance) else 0.0
+        return _with(value, [bound[place] for bound in self.bounds], self.sites, allowance)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         super().__setitem__(key, plain(value))
-        for own, new in zip(self.bounds, bounds_of(value), strict=True):
-            own[_plain_key(key)] = new
+        for bound, new in zip(self.bounds, bounds_of(value), strict=True):
+            bound[_plain_key(key)] = new
         self.sites |= sites_of([value])
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -78,16 +78,16 @@ class Shadow(np.ndarray):
         with np.errstate(all="ignore"):
             result = getattr(ufunc, method)(*map(plain, inputs), **options)
             bounds = ufunc_bounds(ufunc, method, inputs, result, options)
-            room = room_left(ufunc, method, inputs, bounds)
+            allowance = allowance_left(ufunc, method, inputs, bounds)
         sites = sites_of(inputs)
         if out is not None:
             out[0][...] = _with(result, bounds, sites)
             if isinstance(out[0], Shadow):
-                out[0].room = room
+                out[0].allowance = allowance
             return out[0]
         if isinstance(result, tuple):
             return tuple(_with(each, None, sites) for each in result)
-        return _with(result, bounds, sites, room)
+        return _with(result, bounds, sites, allowance)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         name = function.__name__
@@ -137,46 +137,46 @@ for _name in (
 
 
 class Allowance(float):
-    """A number that holds `room` for errors, and the counts that it was made by.
+    """A number that holds `allowance` for errors, and the counts that it was made by.
 
     >>> gamma = Allowance.of(1e-15)
-    >>> (1.0 - 4.0 * gamma).room == 4e-15
+    >>> (1.0 - 4.0 * gamma).allowance == 4e-15
     True
     """
 
-    room: float = 0.0
+    allowance: float = 0.0
     sites: frozenset[Any] = frozenset()
 
     @staticmethod
     def of(
-        value: float, sites: frozenset[Any] = frozenset(), room: float | None = None
+        value: float, sites: frozenset[Any] = frozenset(), allowance: float | None = None
     ) -> Allowance:
-        """All of it is room, unless `room` says how much."""
+        """All of it is an allowance, unless `allowance` says how much."""
         made = Allowance(value)
-        made.room = abs(value) if room is None else room
+        made.allowance = abs(value) if allowance is None else allowance
         made.sites = sites
         return made
 
-    def _joined(self, other: Any, value: float, room: float) -> Allowance:
-        return Allowance.of(value, self.sites | getattr(other, "sites", frozenset()), room)
+    def _joined(self, other: Any, value: float, allowance: float) -> Allowance:
+        return Allowance.of(value, self.sites | getattr(other, "sites", frozenset()), allowance)
 
     def __mul__(self, other: Any) -> Any:
         if not isinstance(other, int | float):
             return NotImplemented
-        room = self.room * abs(other) + room_of(other) * abs(float(self))
-        return self._joined(other, float(self) * float(other), room)
+        allowance = self.allowance * abs(other) + allowance_of(other) * abs(float(self))
+        return self._joined(other, float(self) * float(other), allowance)
 
     __rmul__ = __mul__
 
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, int | float):
             return NotImplemented
-        return self._joined(other, float(self) + float(other), self.room + room_of(other))
+        return self._joined(other, float(self) + float(other), self.allowance + allowance_of(other))
 
     __radd__ = __add__
 
     def __neg__(self) -> Any:
-        return Allowance.of(-float(self), self.sites, self.room)
+        return Allowance.of(-float(self), self.sites, self.allowance)
 
     def __sub__(self, other: Any) -> Any:
         return self + (-other) if isinstance(other, int | float) else NotImplemented
@@ -198,7 +198,7 @@ def sites_of(values: Any) -> frozenset[Any]:
     return frozenset().union(*(getattr(each, "sites", ()) for each in values))
 
 
-def _with(value: Any, bounds: Any, sites: frozenset[Any], room: Any = 0.0) -> Any:
+def _with(value: Any, bounds: Any, sites: frozenset[Any], allowance: Any = 0.0) -> Any:
     """The value as a shadow with these bounds, if it is made of floats."""
     array = np.asarray(plain(value))
     if array.dtype.kind != "f":
@@ -208,7 +208,7 @@ def _with(value: Any, bounds: Any, sites: frozenset[Any], room: Any = 0.0) -> An
         usable = np.isfinite(array)
         weighted, counted = (np.where(usable, plain(b), 0.0) for b in bounds)
         made.bounds = weighted, counted
-    made.sites, made.room = sites, room
+    made.sites, made.allowance = sites, allowance
     return made
 
 
@@ -259,9 +259,9 @@ def _where(condition: Any, *both: Any) -> Any:
         return np.where(choose)
     first, second = map(bounds_of, both)
     bounds = [np.where(choose, a, b) for a, b in zip(first, second, strict=True)]
-    rooms = [room_of(each) for each in both]
-    room = np.where(choose, *rooms) if any(np.any(each) for each in rooms) else 0.0
-    return _with(np.where(choose, *map(plain, both)), bounds, sites_of(both), room)
+    allowances = [allowance_of(each) for each in both]
+    allowance = np.where(choose, *allowances) if any(np.any(each) for each in allowances) else 0.0
+    return _with(np.where(choose, *map(plain, both)), bounds, sites_of(both), allowance)
 
 
 def _einsum(subscripts: str, *operands: Any, **options: Any) -> Any:

@@ -24,12 +24,12 @@ class Given:
     results: frozenset[str] = frozenset()
 
 
-OWN_KERNELS = [kind for kind in KERNELS.values() if kind.__module__.startswith("gpcert.")]
+LIBRARY_KERNELS = [kind for kind in KERNELS.values() if kind.__module__.startswith("gpcert.")]
 
 RECORDS = {
     # what is certified is the model with these stored numbers
     "Posterior": "stored",
-    **dict.fromkeys((kind.__name__ for kind in OWN_KERNELS), "parameters as stored"),
+    **dict.fromkeys((kind.__name__ for kind in LIBRARY_KERNELS), "parameters as stored"),
     **dict.fromkeys(("Box", "Ball"), "ends and radius as stored; rounded by the constructors"),
     **dict.fromkeys(("Cells", "ImageCells"), "floats; that they cover is checked exactly"),
     **dict.fromkeys(("Frame", "ScaledCells"), "units are powers of two, widths are rounded up"),
@@ -43,8 +43,16 @@ ARGUMENTS = {
         ("QuadraticLowerModel.minimum", "QuadraticLowerModel.at_level", "above_level", "at_level"),
         "any level is valid",
     ),
-    **dict.fromkeys(("form_size", "entry_sum"), "sizes of the computed tensor"),
+    **dict.fromkeys(("form_size", "entry_sum", "reach"), "sizes of the computed tensor"),
+    "transforms": "`shift` bounds what moved d",
     **dict.fromkeys(("split_bound", "split_maximum"), "any multiplier is valid"),
+    "Cells.linear_minimum": "roundings of slopes are counted by the callers",
+    "_least_bend": "the computed matrix: the model's `error` counts its roundings",
+    "score": "gaps round once, which `_probability` counts, or are bounds",
+    **dict.fromkeys(
+        ("gaussian_integral_range", "conditional_mean"),
+        "intervals share their ends, whatever these are; ranges are bounds",
+    ),
     "Tolerance.needed": "when a search ends is no part of a bound",
     "SquareForm.tangent": "any point of contact is valid",
     "SmoothedLink._chord_minimum": "pieces share their ends, whatever these are",
@@ -60,6 +68,8 @@ RESULTS = {
     ),
     "SmoothedLink.enclose": "`error` counts the value's roundings and its own subtraction",
     "SquaredExponentialTable.values": "known up to `relative_error`",
+    "independent_maximum": "factors of 1.01 cover the roundings of the errors",
+    "Jet.sizes": "sizes of the computed parts: errors of these are bounded beside them",
     "CosinePairBatch._parts": "known up to `_part_errors`",
     **dict.fromkeys(
         (
@@ -68,7 +78,7 @@ RESULTS = {
             "LocalRadial.regular_values",
             "LocalRadial.general_values",
         ),
-        "factors from 1.01 on make room for their roundings",
+        "factors from 1.01 on cover their roundings",
     ),
 }
 
@@ -94,3 +104,8 @@ STATED: Mapping[str, Callable[[Any], Pairs]] = {
     "AffinePhase.at": _both,
 }
 """Functions that return values with their errors: the errors that arrive must be within them."""
+
+STATED_ARGUMENTS: Mapping[str, Callable[[Any], Pairs]] = {
+    "LiftedBox.minimum": lambda names: [(names["coefficients"], names["errors"])],
+}
+"""Functions that are called with values and their errors, by the names of their arguments."""

@@ -36,7 +36,7 @@ class Need:
     observed: float = 0.0
     """The largest share of the count that the errors of a run took."""
     share: float = 0.0
-    """The largest share that was needed by counting; of a `gamma`, of its room."""
+    """The largest share that was needed by counting; of a `gamma`, of its allowance."""
 
     def add(self, given: float, weighted: float, counted: float) -> None:
         """One more run."""
@@ -80,7 +80,7 @@ class Ledger:
             need.add(given, 0.0, 0.0)
             return
         size = np.abs(plain(x))
-        if np.any(x.room) and np.all((x.room > 0.25 * size) | ~(size > 0)):
+        if np.any(x.allowance) and np.all((x.allowance > 0.25 * size) | ~(size > 0)):
             need.runs, need.of_allowances = need.runs + 1, need.of_allowances + 1
             return
         weighted, counted = (float(np.max(x.roundings(which))) for which in (False, True))

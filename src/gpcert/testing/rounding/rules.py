@@ -45,9 +45,9 @@ def bounds_of(value: Any) -> Any:
     return getattr(value, "bounds", (0.0, 0.0))
 
 
-def room_of(value: Any) -> Any:
-    """How much of a number is room for errors."""
-    return getattr(value, "room", 0.0)
+def allowance_of(value: Any) -> Any:
+    """How much of a number is an allowance for errors."""
+    return getattr(value, "allowance", 0.0)
 
 
 def counts(bound: Any, x: Any) -> np.ndarray:
@@ -84,62 +84,70 @@ def ufunc_bounds(
 def product_bounds(a: Any, b: Any, product: Callable[..., Any]) -> Any:
     """Of sums of products of two arrays, as `product` forms them: n roundings of sums of n."""
     sizes = [np.abs(plain(a)), np.abs(plain(b))]
-    own = product(*(np.ones_like(size) for size in sizes)) * product(*sizes)
+    rounding = product(*(np.ones_like(size) for size in sizes)) * product(*sizes)
     return [
-        own
+        rounding
         + product(np.broadcast_to(ea, sizes[0].shape), sizes[1])
         + product(sizes[0], np.broadcast_to(eb, sizes[1].shape))
         for ea, eb in zip(bounds_of(a), bounds_of(b), strict=True)
     ]
 
 
-def room_left(ufunc: np.ufunc, method: str, inputs: Any, bounds: Any) -> Any:
-    """The room in a result. Room that is meant for the error of the other term of a sum (or of a
-    factor `1 - gamma(n)`) covers that, and the `bounds` fall by it."""
-    rooms, name = [room_of(each) for each in inputs], ufunc.__name__
-    if bounds is None or method != "__call__" or not any(np.any(room) for room in rooms):
+def allowance_left(ufunc: np.ufunc, method: str, inputs: Any, bounds: Any) -> Any:
+    """The allowance in a result. One for the error of the other term of a sum (or of a factor
+    `1 - gamma(n)`) covers that, and the `bounds` fall by it."""
+    allowances, name = [allowance_of(each) for each in inputs], ufunc.__name__
+    if (
+        bounds is None
+        or method != "__call__"
+        or not any(np.any(allowance) for allowance in allowances)
+    ):
         return 0.0
     sizes = [np.abs(plain(each)) for each in inputs]
     if name in ("negative", "absolute", "positive"):
-        return rooms[0]
+        return allowances[0]
     if name == "multiply":
-        factors = zip(rooms, sizes, strict=True)
-        covers = any(np.any(room) and np.all(room <= 1e-3 * size) for room, size in factors)
-        return _covered(rooms[0] * sizes[1] + sizes[0] * rooms[1], bounds, covers)
+        factors = zip(allowances, sizes, strict=True)
+        covers = any(
+            np.any(allowance) and np.all(allowance <= 1e-3 * size) for allowance, size in factors
+        )
+        return _covered(allowances[0] * sizes[1] + sizes[0] * allowances[1], bounds, covers)
     if name == "divide":
-        covers = np.any(rooms[0]) and np.all(rooms[0] <= 1e-3 * sizes[0])
-        return _covered(rooms[0] / sizes[1], bounds, covers)
+        covers = np.any(allowances[0]) and np.all(allowances[0] <= 1e-3 * sizes[0])
+        return _covered(allowances[0] / sizes[1], bounds, covers)
     if name in ("add", "subtract"):
         errors = [bounds_of(each)[0] * U for each in inputs]
-        covers = _meant(rooms[0], sizes[1], errors[1]) | _meant(rooms[1], sizes[0], errors[0])
-        _observe(inputs, rooms, bounds, covers)
-        return _covered(rooms[0] + rooms[1], bounds, covers)
+        covers = _meant(allowances[0], sizes[1], errors[1]) | _meant(
+            allowances[1], sizes[0], errors[0]
+        )
+        _observe(inputs, allowances, bounds, covers)
+        return _covered(allowances[0] + allowances[1], bounds, covers)
     return 0.0
 
 
-def _observe(inputs: Any, rooms: Any, bounds: Any, covers: Any) -> None:
+def _observe(inputs: Any, allowances: Any, bounds: Any, covers: Any) -> None:
     """Note which share of an allowance is taken by the errors that it covers."""
-    room = np.broadcast_to(rooms[0] + rooms[1], np.shape(bounds[1]))
-    used = np.where(covers, bounds[0] * U / np.where(room > 0, room, np.inf), 0.0)
+    allowance = np.broadcast_to(allowances[0] + allowances[1], np.shape(bounds[1]))
+    used = np.where(covers, bounds[0] * U / np.where(allowance > 0, allowance, np.inf), 0.0)
     largest = float(np.max(np.nan_to_num(used), initial=0.0))
-    for each, own in zip(inputs, rooms, strict=True):
-        for site in getattr(each, "sites", ()) if np.any(own) else ():
+    for each, part in zip(inputs, allowances, strict=True):
+        for site in getattr(each, "sites", ()) if np.any(part) else ():
             SHARES[site] = max(SHARES.get(site, 0.0), largest)
 
 
-def _meant(room: Any, size: Any, error: Any) -> Any:
-    """Whether room is meant for the error of a term: it is small beside the term, or about as large
-    as its error. An error that is added to another one, each with roundings, is neither."""
-    return (np.asarray(room) > 0) & ((room < 1e-3 * size) | (1e-4 * room < error))
+def _meant(allowance: Any, size: Any, error: Any) -> Any:
+    """Whether an allowance is meant for the error of a term: it is small beside the term, or about
+    as large as its error. An error added to another one, each with roundings, is neither."""
+    return (np.asarray(allowance) > 0) & ((allowance < 1e-3 * size) | (1e-4 * allowance < error))
 
 
-def _covered(room: Any, bounds: Any, covers: Any) -> np.ndarray:
-    """What is left of the room after the errors that it covers."""
-    room = np.broadcast_to(np.asarray(room, dtype=float), np.shape(bounds[1]))
-    used = np.where(covers, np.minimum(room / U, np.maximum(*bounds)), 0.0)
+def _covered(allowance: Any, bounds: Any, covers: Any) -> np.ndarray:
+    """What is left of the allowance after the errors that it covers."""
+    allowance = np.broadcast_to(np.asarray(allowance, dtype=float), np.shape(bounds[1]))
+    used = np.where(covers, np.minimum(allowance / U, np.maximum(*bounds)), 0.0)
     for bound in bounds:
-        bound[...] = np.where(covers, np.maximum(bound - room / U, 0.0), bound)
-    return room - used * U
+        bound[...] = np.where(covers, np.maximum(bound - allowance / U, 0.0), bound)
+    return allowance - used * U
 
 
 def _power_of_two(x: Any) -> Any:
@@ -151,27 +159,27 @@ def _sum(sign: float) -> Rule:
     def rule(inputs: Any, v: np.ndarray) -> Any:
         a, b = np.asarray(plain(inputs[0])), sign * np.asarray(plain(inputs[1]))
         (wa, ca), (wb, cb) = map(bounds_of, inputs)
-        own = np.where((a == 0) | (b == 0), 0.0, np.abs(v))
+        rounding = np.where((a == 0) | (b == 0), 0.0, np.abs(v))
         alike = (np.sign(a) * np.sign(b) > 0) | ((a == 0) & (ca == 0)) | ((b == 0) & (cb == 0))
         most = np.maximum(counts(ca, a), counts(cb, b))
         counted = np.where(alike & np.isfinite(most), most * np.abs(v), ca + cb)
-        return wa + wb + own, counted + own
+        return wa + wb + rounding, counted + rounding
 
     return rule
 
 
 def _multiply(inputs: Any, v: np.ndarray) -> Any:
     a, b = (np.abs(plain(each)) for each in inputs)
-    own = np.where(_power_of_two(a) | _power_of_two(b), 0.0, np.abs(v))
+    rounding = np.where(_power_of_two(a) | _power_of_two(b), 0.0, np.abs(v))
     both = zip(*map(bounds_of, inputs), strict=True)
-    return [ea * b + a * eb + own for ea, eb in both]
+    return [ea * b + a * eb + rounding for ea, eb in both]
 
 
 def _divide(inputs: Any, v: np.ndarray) -> Any:
     a, b = (np.abs(plain(each)) for each in inputs)
-    own = np.where(_power_of_two(b) | (np.asarray(a) == 0), 0.0, np.abs(v))
+    rounding = np.where(_power_of_two(b) | (np.asarray(a) == 0), 0.0, np.abs(v))
     both = zip(*map(bounds_of, inputs), strict=True)
-    return [(ea + np.abs(v) * eb) / b + own for ea, eb in both]
+    return [(ea + np.abs(v) * eb) / b + rounding for ea, eb in both]
 
 
 def _function(slope: Callable[..., Any], ulps: Any) -> Rule:
@@ -179,8 +187,10 @@ def _function(slope: Callable[..., Any], ulps: Any) -> Rule:
 
     def rule(inputs: Any, v: np.ndarray) -> Any:
         x = plain(inputs[0])
-        steep, own = np.abs(slope(x, v)), (ulps(x) if callable(ulps) else ulps) * np.abs(v)
-        return [np.where(np.asarray(e) > 0, steep * e, 0.0) + own for e in bounds_of(inputs[0])]
+        steep, rounding = np.abs(slope(x, v)), (ulps(x) if callable(ulps) else ulps) * np.abs(v)
+        return [
+            np.where(np.asarray(e) > 0, steep * e, 0.0) + rounding for e in bounds_of(inputs[0])
+        ]
 
     return rule
 
@@ -198,9 +208,9 @@ def _power(inputs: Any, v: np.ndarray) -> Any:
     x, k = map(plain, inputs)
     exponent = np.asarray(k, dtype=float)
     ulps = np.where(np.isin(exponent, (2.0, 0.5, -1.0)), 1.0, POW_ULPS)
-    own = np.where(np.isin(exponent, (0.0, 1.0)), 0.0, ulps) * np.abs(v)
+    rounding = np.where(np.isin(exponent, (0.0, 1.0)), 0.0, ulps) * np.abs(v)
     safe = np.where(np.asarray(x) == 0, 1.0, x)
-    return [np.abs(k * v / safe) * e + own for e in bounds_of(inputs[0])]
+    return [np.abs(k * v / safe) * e + rounding for e in bounds_of(inputs[0])]
 
 
 def _chosen(sign: float) -> Rule:
@@ -268,23 +278,23 @@ def _reduced(ufunc: np.ufunc, x: Any, v: np.ndarray, options: dict[str, Any]) ->
     value = plain(x)
     axis = options.get("axis", 0)
     axes = range(value.ndim) if axis is None else np.atleast_1d(axis)
-    own = max(int(np.prod([value.shape[i] for i in axes])) - 1, 0) if value.ndim else 0
+    rounding = max(int(np.prod([value.shape[i] for i in axes])) - 1, 0) if value.ndim else 0
     keep = {"axis": axis, "keepdims": options.get("keepdims", False)}
     if ufunc is np.add:
         size = np.add.reduce(np.abs(value), **options)
         weighted, counted = (np.add.reduce(b, **options) for b in bounds_of(x))
         most = np.max(counts(bounds_of(x)[1], value), initial=0.0, **keep)
         alike = (size <= np.abs(v) * (1.0 + 1e-9)) & (most < 1e12)
-        return weighted + own * size, np.where(alike, most * size, counted) + own * size
+        return weighted + rounding * size, np.where(alike, most * size, counted) + rounding * size
     if ufunc in (np.maximum, np.minimum) and value.size:
         return [np.max(b, initial=0.0, **keep) for b in bounds_of(x)]
     if ufunc is np.multiply:
         roundings = (np.add.reduce(counts(b, value), **options) for b in bounds_of(x))
-        return [(each + own) * np.abs(v) for each in roundings]
+        return [(each + rounding) * np.abs(v) for each in roundings]
     return None
 
 
 def _accumulated(x: Any, options: dict[str, Any]) -> Any:
-    own = np.shape(x)[options.get("axis", 0)] - 1
+    rounding = np.shape(x)[options.get("axis", 0)] - 1
     size = np.add.accumulate(np.abs(plain(x)), **options)
-    return [np.add.accumulate(b, **options) + own * size for b in bounds_of(x)]
+    return [np.add.accumulate(b, **options) + rounding * size for b in bounds_of(x)]

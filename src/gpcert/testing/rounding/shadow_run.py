@@ -32,7 +32,7 @@ from gpcert.kernels import sizes
 from gpcert.numerics import arrays, rounding
 from gpcert.testing.rounding import rules
 from gpcert.testing.rounding.arrays import Allowance, Shadow, shadow
-from gpcert.testing.rounding.given import GIVEN, STATED, Given
+from gpcert.testing.rounding.given import GIVEN, STATED, STATED_ARGUMENTS, Given
 from gpcert.testing.rounding.ledger import Ledger
 from gpcert.testing.rounding.rules import plain
 from gpcert.testing.rounding.sources import SKIPPED, STEPS, Count, count_at, counts_of, syntax_of
@@ -43,8 +43,8 @@ OUTSIDE = (
 )
 """Modules that see plain arrays: no proof rests on them."""
 
-ROOMY = ("SLACK", "PEAK_SLACK")
-"""Constants of modules that are room for errors, besides those that are made of U or gamma."""
+ALLOWANCES = ("SLACK", "PEAK_SLACK")
+"""Constants of modules that are allowance for errors, besides those that are made of U or gamma."""
 
 BOUNDS = ("norm_upper", "norm_lower")
 """Functions of `rounding` whose results are bounds."""
@@ -62,8 +62,8 @@ def _new(name: str) -> Callable[..., Any]:
         first = args[0] if args else None
         if isinstance(first, Shadow) and name in ("asarray", "array"):
             dtype = options.get("dtype")
-            kept = first if dtype in (None, float, np.float64) else first.astype(dtype)
-            return kept.copy() if name == "array" else kept
+            array = first if dtype in (None, float, np.float64) else first.astype(dtype)
+            return array.copy() if name == "array" else array
         made = getattr(np, name)(*args, **options)
         return made.view(Shadow) if made.dtype.kind == "f" and type(made) is np.ndarray else made
 
@@ -114,7 +114,7 @@ def _instruments(ledger: Ledger) -> dict[str, Any]:
             if not isinstance(x, Shadow):
                 return stepped
             result = shadow(stepped)
-            result.sites, result.room = x.sites | ({count} - {None}), x.room
+            result.sites, result.allowance = x.sites | ({count} - {None}), x.allowance
             return result
 
         return call
@@ -144,7 +144,7 @@ def _constants(module: ModuleType) -> Iterator[tuple[str, Allowance]]:
         name, parts = node.targets[0].id, list(ast.walk(node.value))
         value = module.__dict__.get(name)
         made = any(isinstance(part, ast.Name) and part.id in ("U", "gamma") for part in parts)
-        if type(value) is float and (made or name in ROOMY):
+        if type(value) is float and (made or name in ALLOWANCES):
             places = ((p.lineno, p.col_offset) for p in parts if isinstance(p, ast.Call))
             counts = (counts_of(module.__name__).get(place) for place in places)
             yield name, Allowance.of(value, frozenset(counts) - {None})
@@ -162,9 +162,15 @@ class _Boundaries:
         code = frame.f_code
         if code.co_filename not in self.files:
             return
+        name = code.co_qualname
         if event == "return" and type(result) not in self.SIMPLE:
-            self.returned(code.co_qualname, result)
-        elif event == "call" and code.co_qualname in self.given.arguments:
+            self.returned(name, result)
+        elif event == "call" and name in STATED_ARGUMENTS:
+            for value, error in STATED_ARGUMENTS[name](frame.f_locals):
+                if isinstance(value, Shadow):
+                    self.ledger.stated(name, value, error)
+                    value.accept()
+        elif event == "call" and name in self.given.arguments:
             _accept_all(list(frame.f_locals.values()))
 
     def returned(self, name: str, result: Any) -> None:
@@ -178,7 +184,7 @@ class _Boundaries:
             for part in parts:
                 part.accept()
         for part in parts:
-            part.room = 0.0  # what a function returns is a number like any other
+            part.allowance = 0.0  # what a function returns is a number like any other
             part.sites = frozenset(site for site in part.sites if site.call != "gamma")
 
     def _pair(self, value: Shadow, error: Shadow) -> None:
@@ -198,7 +204,9 @@ def _is_error(part: Shadow) -> bool:
         return False
     if not part.bounds[0].any():
         return True
-    return bool(np.any(part.room)) and bool(np.all(part.room >= 0.1 * np.abs(plain(part))))
+    return bool(np.any(part.allowance)) and bool(
+        np.all(part.allowance >= 0.1 * np.abs(plain(part)))
+    )
 
 
 def _parts(value: Any, depth: int = 3) -> Iterator[Shadow]:
