@@ -65,9 +65,11 @@ if TYPE_CHECKING:
     from gpcert.api import regret_bound as regret_bound
     from gpcert.api import resume as resume
     from gpcert.api import slope_ranges as slope_ranges
+    from gpcert.api import uniform_beta as uniform_beta
     from gpcert.certificates import BoxBounds as BoxBounds
     from gpcert.certificates import Certificate as Certificate
     from gpcert.certificates import CertificateTable as CertificateTable
+    from gpcert.certificates import ErrorBound as ErrorBound
     from gpcert.certificates import FailureProbability as FailureProbability
     from gpcert.certificates import Fairness as Fairness
     from gpcert.certificates import Interval as Interval
@@ -113,7 +115,8 @@ _PUBLIC = {
         "certify certify_many certified_radius certified_radius_many prediction_range "
         "prediction_range_many prediction_ranges bound_boxes "
         "maximize minimize regret_bound recommend slope_ranges certify_monotone lipschitz "
-        "difference_range resume level_set invariant_set failure_probability certify_fair"
+        "difference_range resume level_set invariant_set uniform_beta failure_probability "
+        "certify_fair"
     ),
     "gpcert.analyses": (
         "attack predict_gradient safety_curve robustness certified_accuracy worst_case "
@@ -128,7 +131,7 @@ _PUBLIC = {
     "gpcert.certificates": (
         "load Status Certificate CertificateTable PredictionRange Interval Radius RangeTable "
         "RadiusTable BoxBounds Optimum RegretBound SlopeTable Monotonicity MonotonicityTable "
-        "LipschitzBound LevelSet InvariantSet FailureProbability Fairness"
+        "LipschitzBound LevelSet InvariantSet ErrorBound FailureProbability Fairness"
     ),
     "gpcert.errors": (
         "GPCertError InputError UnknownArgumentError UnsupportedModelError MissingExtraError "

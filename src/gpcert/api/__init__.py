@@ -4,6 +4,7 @@ from gpcert.api.boxes import bound_boxes
 from gpcert.api.certify import certify
 from gpcert.api.checkpoints import resume
 from gpcert.api.differences import difference_range
+from gpcert.api.error_bounds import uniform_beta
 from gpcert.api.fairness import certify_fair
 from gpcert.api.invariant_sets import invariant_set
 from gpcert.api.level_sets import level_set
@@ -37,4 +38,5 @@ __all__ = [
     "regret_bound",
     "resume",
     "slope_ranges",
+    "uniform_beta",
 ]

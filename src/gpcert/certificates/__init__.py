@@ -1,6 +1,7 @@
 """Certificates: what a search proved, as records and tables of them that save and load."""
 
 from gpcert.certificates.boxes import BoxBounds
+from gpcert.certificates.error_bounds import ErrorBound
 from gpcert.certificates.fairness import Fairness
 from gpcert.certificates.invariant_sets import InvariantSet
 from gpcert.certificates.io import Record, load
@@ -30,6 +31,7 @@ __all__ = [
     "FailureProbability",
     "Fairness",
     "Interval",
+    "ErrorBound",
     "InvariantSet",
     "LevelSet",
     "LipschitzBound",
