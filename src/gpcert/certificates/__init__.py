@@ -1,6 +1,9 @@
 """Certificates: what a search proved, as records and tables of them that save and load."""
 
 from gpcert.certificates.boxes import BoxBounds
+from gpcert.certificates.error_bounds import ErrorBound
+from gpcert.certificates.fairness import Fairness
+from gpcert.certificates.invariant_sets import InvariantSet
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.level_sets import LevelSet
 from gpcert.certificates.optimum import Optimum, RegretBound
@@ -27,7 +30,10 @@ __all__ = [
     "CertificateTable",
     "Expectation",
     "FailureProbability",
+    "Fairness",
     "Interval",
+    "ErrorBound",
+    "InvariantSet",
     "LevelSet",
     "LipschitzBound",
     "Monotonicity",
