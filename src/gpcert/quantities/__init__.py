@@ -2,7 +2,7 @@
 
 from gpcert.quantities.committee import LeastSum, PairVotes, Share, Votes
 from gpcert.quantities.compound import ClassSums, Compound, Deviation
-from gpcert.quantities.contrast import WeightedMeans
+from gpcert.quantities.contrast import LeastMeans, SameSide, WeightedMeans
 from gpcert.quantities.improvement import (
     ExpectedImprovement,
     Improvement,
@@ -29,6 +29,7 @@ __all__ = [
     "Deviation",
     "ExpectedImprovement",
     "Improvement",
+    "LeastMeans",
     "LeastSum",
     "LogExpectedImprovement",
     "LogProbabilityOfImprovement",
@@ -39,6 +40,7 @@ __all__ = [
     "ProbabilityOfImprovement",
     "Quantity",
     "Response",
+    "SameSide",
     "Share",
     "Slope",
     "Std",

@@ -156,8 +156,8 @@ def joint_sizes(
     fixed_trace = xp.sum(fixed * eye[:, 0], axis=1, keepdims=True)
     parts = []
     for images, size, still in (
-        (trace, trace_size, fixed_trace),
-        (rows, rows_size, fixed - eye[:, 0] * fixed_trace / n),
+        (trace, trace_size, given(fixed_trace)),  # their rounding is in `fixed_error`
+        (rows, rows_size, given(fixed - eye[:, 0] * fixed_trace / n)),
     ):
         bend = (xp.abs(images) @ joint.left[:, :, None])[:, :, 0]
         lost = gamma(count) * (size @ (moved + joint.left)[:, :, None])[:, :, 0]
@@ -256,5 +256,6 @@ def _rows(R: Array, matrices: Array) -> Array:
 
 
 def euclidean(values: Vectors) -> PerVector:
-    """Euclidean length over the last axis, rounded up."""
-    return up(root(namespace(values).sum(values * values, axis=-1)), values.shape[-1] + 4)
+    """Euclidean length of n numbers >= 0 of n + 4 roundings each over the last axis, rounded up."""
+    n = values.shape[-1]
+    return up(root(namespace(values).sum(values * values, axis=-1)), 2 * n + 8)
