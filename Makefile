@@ -13,8 +13,8 @@ TORCH := torch==2.13.0
 # `make test TESTED=FILE`: FILE lists tests, which are left out, and gains those that ran (tests/tested.py).
 TESTED :=
 # Libraries whose models the adapters take; and all that the tests of `make check` must find.
-LIBRARIES := gpytorch botorch optuna scikit-optimize
-EXPECTED := torch,gpytorch,botorch,optuna,skopt,GPy,distributed
+LIBRARIES := gpytorch botorch optuna scikit-optimize panel
+EXPECTED := torch,gpytorch,botorch,optuna,skopt,panel,GPy,distributed
 # GPflow asks for a NumPy older than ours, though it runs with this one: an environment of its own.
 GPFLOW_VENV := .venv-gpflow
 GPFLOW_NUMPY := "numpy>=2.1,<2.3"
@@ -76,7 +76,7 @@ browser: ## chromium, which the tests of `gpcert report` open its pages in; they
 	  || echo "no chromium: the report is not tested in a browser"
 
 libraries: torch ## GP libraries whose models are taken, for the tests of their adapters
-	$(BIN)/python -c "import gpytorch, botorch, optuna, skopt" 2>/dev/null || $(BIN)/python -m pip install --quiet $(TORCH) $(LIBRARIES)
+	$(BIN)/python -c "import gpytorch, botorch, optuna, panel, skopt" 2>/dev/null || $(BIN)/python -m pip install --quiet $(TORCH) $(LIBRARIES)
 
 test-gpflow: ## tests of the GPflow adapter, in an environment with TensorFlow (minutes to install)
 	test -x $(GPFLOW_VENV)/bin/python || $(PYTHON) -m venv $(GPFLOW_VENV)

@@ -59,8 +59,10 @@ class Page:
             raise RuntimeError(f"{method}: {answer['error']}")
         return answer["result"]
 
-    def open(self, path: Path, *, width: int, height: int, scheme: str, query: str = "") -> None:
-        """A file, as a screen of this width in light or dark shows it."""
+    def open(
+        self, path: Path | str, *, width: int, height: int, scheme: str = "light", query: str = ""
+    ) -> None:
+        """A file or an address, as a screen of this width in light or dark shows it."""
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.ask("Emulation.setEmulatedMedia", features=[feature])
         self.ask(
@@ -71,7 +73,8 @@ class Page:
             mobile=width < 600,
         )
         self.events.clear()
-        self.ask("Page.navigate", url=path.absolute().as_uri() + query)
+        url = path.absolute().as_uri() if isinstance(path, Path) else path
+        self.ask("Page.navigate", url=url + query)
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._message())
 
@@ -84,6 +87,24 @@ class Page:
     def press(self, selector: str) -> None:
         """Click the first element of a CSS selector."""
         self.value(f"document.querySelector({json.dumps(selector)}).click()")
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float] | None = None) -> None:
+        """Press the mouse at one point of the window, leave it at another; a click by default."""
+        end = start if end is None else end
+        middle = tuple(0.5 * (a + b) for a, b in zip(start, end, strict=True))
+        steps = [("mousePressed", start), ("mouseMoved", middle), ("mouseMoved", end)]
+        for kind, (x, y) in [*(steps if end != start else steps[:1]), ("mouseReleased", end)]:
+            held = {"button": "left", "buttons": 1, "clickCount": 1}
+            self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **held)
+
+    def until(self, expression: str, seconds: float = PATIENCE) -> Any:
+        """The value of an expression as soon as it is true."""
+        end = time.monotonic() + seconds
+        while not (value := self.value(expression)):
+            if time.monotonic() > end:
+                raise RuntimeError(f"not true after {seconds:g} seconds: {expression}")
+            time.sleep(0.05)
+        return value
 
     @property
     def problems(self) -> list[dict[str, Any]]:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from gpcert.api import certify_many as certify_many
     from gpcert.api import certify_monotone as certify_monotone
     from gpcert.api import difference_range as difference_range
+    from gpcert.api import failure_probability as failure_probability
     from gpcert.api import level_set as level_set
     from gpcert.api import lipschitz as lipschitz
     from gpcert.api import maximize as maximize
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from gpcert.certificates import BoxBounds as BoxBounds
     from gpcert.certificates import Certificate as Certificate
     from gpcert.certificates import CertificateTable as CertificateTable
+    from gpcert.certificates import FailureProbability as FailureProbability
     from gpcert.certificates import Interval as Interval
     from gpcert.certificates import LevelSet as LevelSet
     from gpcert.certificates import LipschitzBound as LipschitzBound
@@ -92,6 +94,7 @@ if TYPE_CHECKING:
     from gpcert.regions import Ball as Ball
     from gpcert.regions import Box as Box
     from gpcert.regions import Discrete as Discrete
+    from gpcert.regions import OneHot as OneHot
     from gpcert.regions import Polytope as Polytope
     from gpcert.regions import Region as Region
     from gpcert.regions import Union as Union
@@ -106,7 +109,7 @@ _PUBLIC = {
         "certify certify_many certified_radius certified_radius_many prediction_range "
         "prediction_range_many prediction_ranges bound_boxes "
         "maximize minimize regret_bound recommend slope_ranges certify_monotone lipschitz "
-        "difference_range resume level_set"
+        "difference_range resume level_set failure_probability"
     ),
     "gpcert.analyses": (
         "attack predict_gradient safety_curve robustness certified_accuracy worst_case "
@@ -116,12 +119,12 @@ _PUBLIC = {
     "gpcert.model.posterior": "Posterior",
     "gpcert.model.committee": "Committee load_model",
     "gpcert.model.multi_output": "SeparateOutputs",
-    "gpcert.regions": "Box Ball Polytope Discrete Union Region",
+    "gpcert.regions": "Box Ball Polytope Discrete OneHot Union Region",
     "gpcert.search": "Budget Checkpoint StopReason",
     "gpcert.certificates": (
         "load Status Certificate CertificateTable PredictionRange Interval Radius RangeTable "
         "RadiusTable BoxBounds Optimum RegretBound SlopeTable Monotonicity MonotonicityTable "
-        "LipschitzBound LevelSet"
+        "LipschitzBound LevelSet FailureProbability"
     ),
     "gpcert.errors": (
         "GPCertError InputError UnknownArgumentError UnsupportedModelError MissingExtraError "

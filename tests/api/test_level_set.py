@@ -225,6 +225,50 @@ def test_budgets_interrupts_and_memory():
     assert short.seconds < 3.0
 
 
+@given(seed=st.integers(0, 10**6), about=st.booleans(), square=st.booleans())
+@settings(max_examples=examples(30, quick=5), deadline=None)
+def test_boxes_and_balls_inside_hold(seed, about, square):
+    model, rng = fitted(seed), np.random.default_rng(seed)
+    level = float(np.quantile(model.mean(rng.uniform(-1, 1, (50, 2))), 0.4))
+    found = gpcert.level_set(model, [(-1, 1)] * 2, level, tol=0.03)
+    if found.share.lower == 0:
+        return
+    box = found.largest_box(aspect=[2.0, 1.0] if square else None)
+    if about:
+        box = found.largest_box(center=0.7 * box.lower + 0.3 * box.upper)
+    ball = found.inside_ball(box.center)
+    u = rng.random((12, 2))
+    u[::2] = np.round(u[::2])
+    X = box.lower + u * (box.upper - box.lower)
+    angle = rng.uniform(0, 2 * math.pi, 6)
+    rim = ball.center + 0.999999 * ball.radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    for x in [*X, *rim]:
+        assert not truth(model, x, "mean") < arb(level)
+
+
+def test_the_largest_square_and_ball_of_a_disk():
+    disk = gpcert.level_set(BUMP, SQUARE, math.exp(-0.5), tol=2e-3)
+    for box in (disk.largest_box(), disk.largest_box(center=[0.0, 0.0])):
+        assert 1.9 < np.prod(box.upper - box.lower) <= 2.0
+    flat = disk.largest_box(aspect=[3.0, 1.0])
+    assert np.ptp((flat.upper - flat.lower) / [3.0, 1.0]) < 1e-9
+    assert 1.1 < np.prod(flat.upper - flat.lower) <= 1.2
+    ball = disk.inside_ball([0.3, 0.4])
+    assert 0.49 < ball.radius <= 0.5
+    assert 0.2 < disk.inside_ball([0.3, 0.4], norm="inf").radius <= 0.37
+    hole = disk.inside_ball([1.5, 0.0], label=False)
+    assert 0.49 < hole.radius <= 0.5
+    for call, message in (
+        (lambda: disk.largest_box(center=[1.9, 1.9]), "no box is proved to be inside about"),
+        (lambda: disk.largest_box(center=[3.0, 0.0]), "center: expected a point of the region"),
+        (lambda: disk.largest_box(aspect=[1.0, 0.0]), "aspect: expected 2 positive numbers"),
+        (lambda: disk.inside_ball([1.9, 1.9]), "x: expected a point that is proved"),
+        (lambda: disk.inside_ball([0.0, 0.0], norm=1), "norm: expected 2 or 'inf'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
 def test_saved_and_loaded(tmp_path):
     found = gpcert.level_set(BUMP, SQUARE, 0.5, tol=0.01)
     found.save(tmp_path / "set.npz")

@@ -51,7 +51,7 @@ VERBS = {
     ],
 }
 
-NO_VERBS = {"demo", "reproduce", "report", "verify", "show", "resume"}
+NO_VERBS = {"demo", "explore", "page", "reproduce", "report", "resume", "show", "verify"}
 """Commands that ask nothing of a model."""
 
 COMMANDS = typer.main.get_command(app).commands

@@ -64,7 +64,12 @@ def need_libraries(text):
             pytest.importorskip(name)
         if name == "dask":
             pytest.importorskip("distributed")
-    for word, name in ((".plot(", "matplotlib"), (".to_frame(", "pandas"), ("to_shap", "shap")):
+    for word, name in (
+        (".plot(", "matplotlib"),
+        (".to_frame(", "pandas"),
+        ("to_shap", "shap"),
+        ("gpcert.explorer", "panel"),
+    ):
         if word in text:
             pytest.importorskip(name)
 

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.regions import Ball, Box, Discrete, Polytope, Union
+from gpcert.regions import Ball, Box, Discrete, OneHot, Polytope, Union
 from tests.regions.region_strategies import in_region_exactly
 
 SIZES = st.sampled_from([1e-6, 1.0, 1.0, 1e5])
@@ -76,14 +76,43 @@ def unions(draw, max_dim=4):
     return Union(*[parts[k] for k in rng.permutation(3)[:count]])
 
 
+@st.composite
+def one_hots(draw):
+    """Groups of two to four columns in boxes, polytopes and discrete regions, some categories
+    excluded."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    sizes = rng.integers(2, 5, int(rng.integers(1, 4))).tolist()
+    rest, d = int(rng.integers(0, 3)), sum(sizes)
+    order = rng.permutation(d + rest)
+    groups = [order[end - k : end].tolist() for k, end in zip(sizes, np.cumsum(sizes), strict=True)]
+    low, high = np.zeros(d + rest), np.ones(d + rest)
+    low[order[d:]], high[order[d:]] = np.sort(4.0 * rng.normal(size=(2, rest)), axis=0)
+    for group in groups:  # one of them stays
+        high[group[1:]] = rng.random(len(group) - 1) < 0.8
+    base = draw(st.sampled_from(["box", "discrete", "polytope"]))
+    box = Box(low, high)
+    if base == "discrete" and rest:
+        high[order[d]] = max(high[order[d]], np.ceil(low[order[d]]))
+        return OneHot(Discrete(Box(low, high), [order[d]]), groups)
+    if base == "polytope":
+        a = rng.normal(size=d + rest)
+        inside = OneHot(box, groups).sample(1, rng)[0]
+        return OneHot(Polytope((low, high), (a, "<=", float(a @ inside) + rng.random())), groups)
+    return OneHot(box, groups)
+
+
 def constrained():
-    return st.one_of(polytopes(), discretes(), unions())
+    return st.one_of(polytopes(), discretes(), unions(), one_hots())
 
 
 def exactly_in(region, x):
     """Membership in real arithmetic."""
     if isinstance(region, Union):
         return any(exactly_in(part, x) for part in region.parts)
+    if isinstance(region, OneHot):
+        groups = [x[group].tolist() for group in region.groups.columns]
+        one = all(sorted(group) == [0.0] * (len(group) - 1) + [1.0] for group in groups)
+        return one and exactly_in(region.region, x)
     if isinstance(region, Discrete):
         whole = all(float(x[j]).is_integer() for j in region.integers)
         listed = all(x[j] in values.tolist() for j, values in region.values.items())

@@ -8,6 +8,7 @@ from gpcert.api.level_sets import level_set
 from gpcert.api.lipschitz import lipschitz
 from gpcert.api.many import certified_radius_many, certify_many, prediction_range_many
 from gpcert.api.optimum import maximize, minimize, recommend, regret_bound
+from gpcert.api.probability import failure_probability
 from gpcert.api.radius import certified_radius
 from gpcert.api.ranges import prediction_range, prediction_ranges
 from gpcert.api.slopes import certify_monotone, slope_ranges
@@ -21,6 +22,7 @@ __all__ = [
     "certified_radius_many",
     "difference_range",
     "level_set",
+    "failure_probability",
     "lipschitz",
     "maximize",
     "minimize",

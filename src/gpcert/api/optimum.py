@@ -67,8 +67,9 @@ def maximize(
     ----------
     model : a `Posterior`, or a fitted model that an adapter converts.
     bounds : the domain: a `Region`; a pair (low, high) for every feature, as scikit-optimize and
-        Ax have them (one number fixes a feature); `{name: (low, high)}`; or an array or tensor of
-        shape (2, d), lower ends first, as BoTorch has them.
+        Ax have them (one number fixes a feature); `{name: (low, high)}`, where `{name: categories}`
+        means one-hot columns called `name_category`; or an array or tensor of shape (2, d), lower
+        ends first, as BoTorch has them.
     quantity : what is maximised, as in `prediction_range`: "mean", "std", "variance", "ucb", "lcb",
         "probability", "ei", "log_ei", "pi", "log_pi", or a `Quantity` object of your own.
     beta : standard deviations of "ucb" and "lcb", 2 by default. BoTorch's UpperConfidenceBound

@@ -291,7 +291,8 @@ def read_region(model: Model, region: Any) -> Region:
     """A region with as many features as the model."""
     if not isinstance(region, Region):
         raise InputError(
-            f"region: expected a gpcert.Box, Ball, Polytope, Discrete or Union, got {region!r}"
+            "region: expected a gpcert.Box, Ball, Polytope, Discrete, OneHot or Union, got "
+            f"{region!r}"
         )
     if region.names is not None and model.feature_names is not None:
         region = region.renamed(model.feature_names)

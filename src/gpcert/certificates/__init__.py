@@ -4,6 +4,7 @@ from gpcert.certificates.boxes import BoxBounds
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.level_sets import LevelSet
 from gpcert.certificates.optimum import Optimum, RegretBound
+from gpcert.certificates.probability import FailureProbability
 from gpcert.certificates.record import (
     Certificate,
     CertificateTable,
@@ -24,6 +25,7 @@ __all__ = [
     "BoxBounds",
     "Certificate",
     "CertificateTable",
+    "FailureProbability",
     "Interval",
     "LevelSet",
     "LipschitzBound",

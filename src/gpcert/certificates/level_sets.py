@@ -15,12 +15,15 @@ import numpy as np
 
 from gpcert.certificates.text import Interval, TextTable, region_text
 from gpcert.errors import InputError
-from gpcert.inputs.tabular import Names, read_points
+from gpcert.inputs.tabular import Names, read_point, read_points
+from gpcert.numerics.arrays import finite_array
 from gpcert.numerics.rounding import down, up
-from gpcert.regions import Box, Region, region_from_dict
+from gpcert.regions import Ball, Box, Region, region_from_dict
+from gpcert.regions.shapes import check_norm
 from gpcert.search import StopReason
 from gpcert.search.cell_tree import CellTree
-from gpcert.search.cut_cells import FAILS, HOLDS, INSIDE, OUTSIDE, CutCells, cell_shares
+from gpcert.search.cut_cells import FAILS, HOLDS, INSIDE, OUTSIDE, CutCells, cell_shares, set_shares
+from gpcert.search.inner_box import STARTS, InnerCells
 from gpcert.utils.archive import plain_label, read_arrays, write_arrays
 from gpcert.utils.optional_imports import Axes, DataFrame, optional
 from gpcert.utils.versions import package_version
@@ -80,20 +83,9 @@ class LevelSet:
         return self._bounds_of(self.cells, self._box[:, self._free])
 
     def _bounds_of(self, cells: CutCells, whole: np.ndarray) -> dict[Any, Interval]:
-        """Shares of the volume of a box (2, f) that the cells cover (Statement 21.2)."""
-        least, most = cell_shares(cells.low, cells.high, whole)
-        parts, found = cells.shares(self.classes), {}
-        for k, label in enumerate(self.labels):
-            others = np.delete(parts, k, axis=1).sum(axis=1)
-            rest = np.clip(up(1.0 - down(others, len(self.labels)), 1), 0.0, 1.0)
-            rest = np.where((np.delete(parts, k, axis=1) == 1.0).any(axis=1), 0.0, rest)
-            if self.classes or k:
-                rest = np.where(cells.within == OUTSIDE, 0.0, rest)
-            lower = np.where(parts[:, k] > 0, down(least * parts[:, k], 1), 0.0)
-            upper = np.where(rest > 0, up(most * rest, 1), 0.0)
-            ends = _total(np.maximum(lower, 0.0), -math.inf), _total(upper, math.inf)
-            found[label] = Interval(max(ends[0], 0.0), min(ends[1], 1.0))
-        return found
+        """Shares of the volume of a box (2, f) that the cells cover."""
+        ends = (Interval(*each) for each in set_shares(cells, whole, self.classes))
+        return dict(zip(self.labels, ends, strict=True))
 
     @property
     def share(self) -> Interval:
@@ -175,6 +167,67 @@ class LevelSet:
         found[rows[fails]] = 0
         found[rows[within & sides[:, :, HOLDS].all(axis=1)]] = 1
         return found
+
+    # ---- boxes and balls inside
+
+    def largest_box(self, center: Any = None, aspect: Any = None, label: Any = None) -> Box:
+        """A box that is proved to be inside the set: about a point `center` (d,), or wherever a
+        large one is found; with sides in the proportions `aspect`, one for each feature that moves,
+        or in any. It is grown from some points, so that a larger one may exist.
+        """
+        inner, free = self._inner(label), self._free
+        middle = None if center is None else self._point("center", center)[free]
+        shape = None if aspect is None else finite_array("aspect", aspect, ndim=1)
+        if shape is not None and (shape.shape != free.shape or np.any(shape <= 0)):
+            wanted = f"{len(free)} positive numbers, one for each feature that moves"
+            raise InputError(f"aspect: expected {wanted}, got {aspect!r}")
+        found = inner.largest(self._starts(label), shape, middle)
+        if found is None:
+            where = "anywhere" if center is None else f"about {center!r}"
+            raise InputError(
+                f"largest_box: no box is proved to be inside {where} ({self.summary}); expected a "
+                "center in the set, or a set found with a smaller tol="
+            )
+        ends = np.tile(self._region.center, (2, 1))
+        ends[:, free] = found
+        return Box(*ends)
+
+    def inside_ball(self, x: Any, norm: float | str = 2, label: Any = None) -> Ball:
+        """A ball around x, in the features that move, which is proved to be inside the set: all
+        points nearer than what is not proved to be; `norm` is 2 or "inf"."""
+        point, p = self._point("x", x), check_norm(norm)
+        if p not in {2.0, math.inf}:
+            raise InputError(f"norm: expected 2 or 'inf', got {norm!r}")
+        if self.contains(point, label) is not True:
+            raise InputError("x: expected a point that is proved to be in the set; see contains(x)")
+        radius = self._inner(label).distance(point[self._free], p)
+        return Ball(point, radius, norm=p, features=self._free)
+
+    def _inner(self, label: Any) -> InnerCells:
+        """The half-spaces that a point has to be in."""
+        k, planes = self.labels.index(self._target(label)), self.cells.planes
+        if self.classes:
+            needed = planes[:, [k], HOLDS]
+        elif k == 1:
+            needed = planes[:, :, HOLDS]
+        elif planes.shape[1] == 1:
+            needed = planes[:, :, FAILS]
+        else:
+            raise InputError("label: expected True; boxes where some condition fails are not known")
+        return InnerCells.of(self.cells, needed, self._box[:, self._free])
+
+    def _starts(self, label: Any) -> np.ndarray:
+        """Points from which boxes are grown: middles of the largest proved parts."""
+        parts = self.cells.shares(self.classes)[:, self.labels.index(self._target(label))]
+        share = parts * cell_shares(self.cells.low, self.cells.high, self._box[:, self._free])[0]
+        best = np.argsort(-share, kind="stable")[:STARTS]
+        return 0.5 * self.cells.low[best] + 0.5 * self.cells.high[best]
+
+    def _point(self, name: str, x: Any) -> np.ndarray:
+        point = read_point(name, x, len(self._box[0]), self.names)
+        if np.any(point < self._box[0]) or np.any(point > self._box[1]):
+            raise InputError(f"{name}: expected a point of the region, got {x!r}")
+        return point
 
     def profile(self, feature: Any, bins: int = 100) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Values of a feature (bins,), the middles of equal parts of its range, and for each part
@@ -333,12 +386,6 @@ class LevelSet:
             wanted = ", ".join(map(repr, self.labels))
             raise InputError(f"label: expected one of {wanted}, got {label!r}")
         return label
-
-
-def _total(values: np.ndarray, towards: float) -> float:
-    """The sum of floats, rounded to the next one in a direction; exact where that is 0."""
-    total = math.fsum(values.tolist())
-    return math.nextafter(total, towards) if total else total
 
 
 def _check(header: dict[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:

@@ -216,8 +216,8 @@ class Certificate(Searched, kind="certificate", told="status decision margin rul
         return np.min(points, axis=0), np.max(points, axis=0)
 
     def feature_label(self, feature: int) -> str:
-        """The name of a feature, or "feature 0", "feature 1", ... where there are no names."""
-        return self.feature_names[feature] if self.feature_names else f"feature {feature}"
+        """The name of a feature, or x0, x1, ... where there are no names."""
+        return self.feature_names[feature] if self.feature_names else f"x{feature}"
 
     def _moved_text(self) -> str:
         moved = self.moved_features

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import numpy as np
@@ -43,6 +43,26 @@ def split_tree(
         inner[axis] = outer[axis] = at
         waiting += [(rows[~below], outer, last), (rows[below], first, inner)]
     return np.array(axes, dtype="<i4"), np.array(cuts, dtype="<f8")
+
+
+def boxes_of(
+    axes: np.ndarray, cuts: np.ndarray, root: np.ndarray, most: int
+) -> Iterator[tuple[list[float], list[float]]]:
+    """The first leaves of a tree, for drawing; nothing rests on them."""
+    waiting, used = [(root[0].tolist(), root[1].tolist())], 0
+    for axis in axes.tolist():
+        if not waiting or most == 0:
+            return
+        low, high = waiting.pop()
+        if axis == LEAF:
+            most -= 1
+            yield low, high
+            continue
+        j = axis if axis >= 0 else -2 - axis
+        cut = 0.5 * low[j] + 0.5 * high[j] if axis >= 0 else float(cuts[used])
+        used += axis < 0
+        waiting.append(([*low[:j], cut, *low[j + 1 :]], high))
+        waiting.append((low, [*high[:j], cut, *high[j + 1 :]]))
 
 
 def _cut(

@@ -206,12 +206,14 @@ def interval_text(interval: Interval) -> str:
     return f"[{below(interval.lower)}, {above(interval.upper)}]"
 
 
-def table_shown(title: str, rows: Sequence[dict[str, Any]], complete: bool) -> TextTable:
+def table_shown(
+    title: str, rows: Sequence[dict[str, Any]], complete: bool, most: int = MAX_ROWS
+) -> TextTable:
     """The first rows of a table with what `cells` says of each; bounds are rounded outwards."""
     hidden, notes = {"boxes", "seconds"}, []
-    kept = [{n: cell for n, cell in row.items() if n not in hidden} for row in rows[:MAX_ROWS]]
-    if len(rows) > MAX_ROWS:
-        notes.append(f"... and {len(rows) - MAX_ROWS} more: to_frame() has all")
+    kept = [{n: cell for n, cell in row.items() if n not in hidden} for row in rows[:most]]
+    if len(rows) > most:
+        notes.append(f"... and {len(rows) - most} more: to_frame() has all")
     if not complete:
         notes.append("interrupted: the points that follow were not tried")
     columns = [name.replace("_", " ") for name in kept[0]] if kept else []

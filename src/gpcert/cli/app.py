@@ -8,10 +8,11 @@ import typer
 
 from gpcert.cli import verbs
 from gpcert.cli.boxes import boxes
-from gpcert.cli.certificates import resume, show, verify
+from gpcert.cli.certificates import page, resume, show, verify
 from gpcert.cli.demo import demo
 from gpcert.cli.experiments import report, reproduce
 from gpcert.cli.explain import explain
+from gpcert.cli.explore import explore
 from gpcert.cli.terminal import Commands, flush, option, prepare_streams, say
 from gpcert.utils.versions import package_version
 
@@ -33,7 +34,16 @@ app = typer.Typer(
 )
 CALCULATE = (verbs.certify, verbs.ranges, boxes, verbs.radius)
 ANALYSE = (verbs.attack, verbs.safety, verbs.robustness, verbs.accuracy, verbs.worst_case, explain)
-for each in (demo, *CALCULATE, *ANALYSE, resume, verify, show, report, reproduce):
+OTHERS = (
+    explore,
+    resume,
+    verify,
+    show,
+    page,
+    report,
+    reproduce,
+)
+for each in (demo, *CALCULATE, *ANALYSE, *OTHERS):
     app.command(**each.__dict__["registered"])(each)
 
 

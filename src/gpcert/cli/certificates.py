@@ -93,6 +93,28 @@ def resume(
         say_written(output)
 
 
+@command(
+    "page",
+    "Examples:",
+    "gpcert page x.cert",
+    "gpcert page results.json --output results.html",
+)
+def page(
+    file: File,
+    output: Annotated[
+        Path | None, option("the file to write; by default that of FILE, ending in .html")
+    ] = None,
+) -> None:
+    """Write a certificate, a record or a table as one HTML page that needs no network."""
+    from gpcert.certificates.page import page_of
+
+    path = file.with_suffix(".html") if output is None else output
+    check_folder("--output", path)
+    text = page_of(file)
+    path.write_text(text, encoding="utf-8")
+    say_written(path)
+
+
 def header_rows(header: dict[str, Any]) -> list[tuple[str, str]]:
     """Rows of text with the contents of a certificate's header."""
     try:

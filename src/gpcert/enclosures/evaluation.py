@@ -156,7 +156,8 @@ class Evaluation(Memo):
 
     def at_centers(self) -> Evaluation:
         """The cells' centres as cells of their own."""
-        points = Cells(self.cells.region, self.cells.center, self.cells.center)
+        centers = self.cells.center
+        points = Cells(self.cells.region, centers, centers, choice=self.cells.choice)
         return Evaluation(self.members, points, optional=False)
 
     def shared_geometry(self) -> ScaledCells:

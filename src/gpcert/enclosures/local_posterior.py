@@ -282,6 +282,8 @@ class LocalPosterior:
     def lines_mean(self, expansion: Expansion, output: int, sign: int) -> PerCell | None:
         """The paper's lower bound of `sign * g_c` over every cell, lines and trend together; None
         where the kernel has no lines."""
+        if expansion.geometry.cells.choice is not None:
+            return None
         kernel, seen, weights = self._seen_by(output, expansion)
         trend = self.cell_trend(expansion, output)
         slope = None if trend is None else sign * trend.gradient

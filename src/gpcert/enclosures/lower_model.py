@@ -19,12 +19,14 @@ from typing import Annotated
 
 from array_api_compat import device
 
+from gpcert.enclosures.categories import category_minimum
 from gpcert.enclosures.polynomials import (
     CubicTerm,
     Minimum,
     above_level,
     add_identity,
     at_level,
+    box_minimum,
     least_on_boxes,
     level_bend,
     quadratic_minimum,
@@ -333,7 +335,7 @@ class QuadraticLowerModel:
         else:
             hessian, slack = self.at_level(level)
             if hessian is not None:
-                least = quadratic_minimum(geometry, self.gradient, hessian)
+                least = _cell_minimum(geometry, self.gradient, hessian)
             else:  # a linear one is least at a vertex, exactly
                 least = Minimum(geometry.least(self.gradient), self._vertex)
         sides = (self.value, least.lower, slack)
@@ -344,6 +346,19 @@ class QuadraticLowerModel:
         """(B, f): the vertex of each cell against the gradient."""
         half = self.geometry.half
         return namespace(half).where(self.gradient > 0, -half, half)
+
+
+def _cell_minimum(geometry: ScaledCells, gradient: Array, hessian: Array) -> Minimum:
+    """The minimum of a quadratic on cells, category by category where they hold categories."""
+    scale = geometry.inverse_length
+    if geometry.is_plain and geometry.columns is None and scale.ndim == 1:
+        # user's units: two roundings an entry, which the bound counts
+        own = hessian * (scale[:, None] * scale[None, :])
+        lower = category_minimum(geometry.cells, gradient * scale, own)
+        if lower is not None:
+            found = box_minimum(geometry.half, gradient, hessian)
+            return Minimum(namespace(lower).maximum(lower, found.lower), found.point)
+    return quadratic_minimum(geometry, gradient, hessian)
 
 
 def plain_geometry(cells: Cells) -> ScaledCells:

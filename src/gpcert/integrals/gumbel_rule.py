@@ -257,7 +257,8 @@ def _wide(d: Array, s: Array, grid: Grid) -> Transforms:
     end = grid.step * (grid.nodes - 1)
     growth = np.exp(grid.step * (np.arange(grid.lattice) - grid.below) - end)
     growth = xp.asarray(growth, device=d.device)
-    # weights with z^2/2 up to 745 are right to 7,500 units
+    # weights with z^2/2 up to 745 are right to 7,500 units, and what they leave of 1 to as many
+    rest = rest + gamma(grid.lattice + 8_000)
     last = up(p @ growth + rest * math.exp(-BELOW), grid.lattice + 8_000)
     z_end = down(z[:, -1], 4)
     beyond = normal_cdf_bounds(-xp.clip(z_end, 0.0, None))[1]

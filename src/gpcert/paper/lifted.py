@@ -110,7 +110,7 @@ class LiftedBox:
             size = size + xp.sum(xp.abs(factor * ends), axis=-1)
         K = coefficients.shape[-1]
         off = xp.sum(errors * self.sizes[:, None, :], axis=-1)
-        return finite_or_none(total - up(gamma(K + 16) * size + off, K + 16) - TINY * (K + 1))
+        return finite_or_none(total - (up(gamma(K + 16) * size + off, K + 16) + TINY * (K + 1)))
 
     def _over_ball(self, g: Array, c: Array, half: Array) -> Array:
         """`min g.e` over the part of the ball in the cell, and `c e^2 >= min(c, 0) half^2`."""

@@ -232,7 +232,7 @@ def dual_bound(
     rest, rest_size = _box_part(relaxation, c, y, z)
     total = total + least + rest
     size = size + xp.abs(least) + rest_size
-    total = total - up(gamma(2 * N + 8) * size, 2 * N + 8) - TINY * N
+    total = total - (up(gamma(2 * N + 8) * size, 2 * N + 8) + TINY * N)
     return Minimum(finite_or_none(total), relaxation.lifted.minimiser(coefficients))
 
 
@@ -248,7 +248,7 @@ def interval_bound(relaxation: Relaxation, c: Array) -> Annotated[Array, "B M"]:
         else:
             zero = xp.zeros_like(c)
             total, size = _box_part(relaxation, c, zero, zero)
-        return finite_or_none(total - up(gamma(N + 8) * size, N + 8) - TINY * N)
+        return finite_or_none(total - (up(gamma(N + 8) * size, N + 8) + TINY * N))
 
 
 def _allowed(multipliers: Array, planes: Planes) -> Array:

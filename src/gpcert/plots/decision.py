@@ -53,7 +53,7 @@ def plot_decision_regions(
         _draw_region(ax, certificate, corners)
     other_areas = {label: colour for label, colour in areas.items() if label not in class_labels}
     _add_legend(ax, {certificate.status for certificate in certificates}, other_areas)
-    return titled(ax, *(posterior.feature_names or ("feature 0", "feature 1")), legend=False)
+    return titled(ax, *(posterior.feature_names or ("x0", "x1")), legend=False)
 
 
 def _draw_points(

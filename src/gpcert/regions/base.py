@@ -20,6 +20,7 @@ from gpcert.numerics.arrays import (
     PerCell,
     PerCellAndFeature,
     PerVector,
+    Rows,
     Vectors,
     backend_from_name,
     finite_array,
@@ -28,6 +29,10 @@ from gpcert.numerics.arrays import (
 from gpcert.regions import intersection
 from gpcert.regions.cells import Cells
 from gpcert.regions.norm_ball import NormConstraint
+
+Halves = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Upper ends of the first of two boxes, lower and upper ends of the second, (n, f) each; the lower
+ends of the first are those of the box that they are parts of."""
 
 PULLS = (1.0, 1.0 - 2.0**-40, 1.0 - 2.0**-20, 0.99, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
 """Parts of the way from the centre that `pulled_in` tries."""
@@ -45,8 +50,9 @@ class Region(ABC):
     - `linear_minimum`: a lower bound of a linear function over the points of each cell;
     - `squared_norm_maximum`: an upper bound of a weighted squared distance from its centre.
 
-    `project`, `sample`, `linear_minimizer`, `cell_centers` and `cuts` only say where to look.
-    Regions are frozen records of host arrays. Where `lower == upper` the feature is fixed.
+    `project`, `sample`, `linear_minimizer`, `cell_centers` and `cuts` only say where to look;
+    `halves` are part of a proof. Regions are frozen records of host arrays. Where `lower == upper`
+    the feature is fixed.
     """
 
     kind: ClassVar[str] = ""
@@ -64,6 +70,8 @@ class Region(ABC):
 
     bounds_cells: bool = False
     """Whether bounds over cells may be better than those of the cells' boxes."""
+    held: tuple[np.ndarray, ...] = ()
+    """Groups of fixed features that cells hold at values of their own: only of `Slices`."""
     is_box_or_ball: ClassVar[bool] = False
     """Whether the floats of the region are those between `inner_lower` and `inner_upper` that
     satisfy `norm_constraint`: such regions share batches."""
@@ -206,6 +214,14 @@ class Region(ABC):
     def cuts(self, middle: PerCellAndFeature) -> PerCellAndFeature:
         """Where cells with these middles (B, f) are halved: any points of the cells are valid."""
         return middle
+
+    def halves(self, low: Rows, high: Rows, axis: Annotated[np.ndarray, "n"]) -> Halves:
+        """Two boxes that hold every point of the region in each box [low, high] (n, f) of the free
+        features, divided along `axis` (n,): those where `cuts` says, which share the cut."""
+        rows, middle = np.arange(len(low)), np.clip(self.cuts(0.5 * low + 0.5 * high), low, high)
+        first, second = high.copy(), low.copy()
+        first[rows, axis] = second[rows, axis] = middle[rows, axis]
+        return first, second, high
 
     # ---- for regions of this package
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import array_api_compat
 import numpy as np
@@ -53,6 +53,8 @@ class Cells:
     balls: NormConstraint | None = field(default=None, kw_only=True)
     """Of cells of many balls inside the region, which is then a box: the ball of each, alike but
     for their centres (B, f), on the backend."""
+    choice: Annotated[Array, "B groups"] | None = field(default=None, kw_only=True)
+    """Of cells of `Slices`: the category of every group that each of them holds."""
 
     @property
     def ball(self) -> NormConstraint | None:
@@ -117,7 +119,7 @@ class Cells:
         return self._others(
             xp.concat([self.lower, second], axis=0),
             xp.concat([first, self.upper], axis=0),
-            lambda centers: xp.concat([centers, centers], axis=0),
+            lambda own: xp.concat([own(self), own(self)], axis=0),
         )
 
     def can_split(self, axis: Array | None = None) -> PerCell:
@@ -131,7 +133,7 @@ class Cells:
 
     def take(self, index: Annotated[Array, "i"]) -> Cells:
         """The cells at an index array or under a mask."""
-        return self._others(self.lower[index], self.upper[index], lambda centers: centers[index])
+        return self._others(self.lower[index], self.upper[index], lambda own: own(self)[index])
 
     def with_ends(self, lower: PerCellAndFeature, upper: PerCellAndFeature) -> Cells:
         """Other boxes in the place of these."""
@@ -144,13 +146,16 @@ class Cells:
         return batches[0]._others(
             xp.concat([cells.lower for cells in batches], axis=0),
             xp.concat([cells.upper for cells in batches], axis=0),
-            lambda _: xp.concat([c.balls.center for c in batches if c.balls is not None], axis=0),
+            lambda own: xp.concat([own(cells) for cells in batches], axis=0),
         )
 
-    def _others(self, lower: Array, upper: Array, centers: Callable[[Array], Array]) -> Cells:
-        """Other cells of the region, whose balls' centres, if any, come from those of these."""
-        balls = self.balls and self.balls._replace(center=centers(self.balls.center))
-        return Cells(self.region, lower, upper, balls=balls)
+    def _others(
+        self, lower: Array, upper: Array, rows: Callable[[Callable[[Any], Array]], Array]
+    ) -> Cells:
+        """Other cells of the region; `rows` makes what each of them has from what cells have."""
+        balls = self.balls and self.balls._replace(center=rows(lambda cells: cells.balls.center))
+        choice = None if self.choice is None else rows(lambda cells: cells.choice)
+        return Cells(self.region, lower, upper, balls=balls, choice=choice)
 
     def linear_minimum(self, g: Vectors) -> PerVector:
         """Certified lower bound of `min g.(x - center)` over each cell, g (B, f) or (B, m, f).
@@ -214,10 +219,10 @@ class Cells:
 
     def points_full(self, X_free: Annotated[Array, "n f"]) -> Annotated[np.ndarray, "n d"]:
         """Host points (n, d) with free coordinates X_free (n, f), the others from the region."""
-        free = to_numpy(X_free)
+        free, region = to_numpy(X_free), cast("Any", self.region)
         points = np.tile(self.region.center, (free.shape[0], 1))
         points[:, self.region.free] = free
-        return points
+        return points if self.choice is None else region.points_at(points, to_numpy(self.choice))
 
     def clipped(self, points: Array) -> PerCellAndFeature:
         """The points of the cells nearest to points (f,) or (B, f)."""
@@ -249,7 +254,7 @@ def separable_minima(zeroth: PerCell, first: PerCellAndFeature, half: Array) -> 
 
 
 def squared_distance_ranges(
-    cells: tuple[Array, Array], points: Annotated[Array, "N d"], fixed: Annotated[Array, "N"]
+    cells: tuple[Array, Array], points: Annotated[Array, "N d"], fixed: Annotated[Array, "... N"]
 ) -> tuple[Array, Array]:
     """(B, N) ends of `|x - z_i|^2 + fixed_i` over boxes `cells`, centres and half-widths (B, f), in
     plain floating point: f + 3 roundings beyond those of the coordinates."""

@@ -15,23 +15,17 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import (
     Array,
-    Backend,
     Inputs,
     PerCell,
     PerCellAndFeature,
-    PerVector,
-    Vectors,
     finite_array,
     namespace,
-    to_numpy,
 )
 from gpcert.regions.base import PULLS, Region
 from gpcert.regions.cells import Cells
 from gpcert.regions.polytope import Polytope
 from gpcert.regions.shapes import check_features
-
-MOST_CELLS = 20_000
-"""Cells that are looked at for a first point of the region."""
+from gpcert.regions.within import Within, first_point
 
 ROUNDS = 2
 """How often cells are contracted: what values leave may be excluded by the other region."""
@@ -41,7 +35,7 @@ STEPS = 64
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Discrete(Region):
+class Discrete(Within):
     """The points of a region whose coordinates in some features are whole numbers, or one of a few
     values.
 
@@ -64,16 +58,13 @@ class Discrete(Region):
 
     kind = "discrete"
 
-    region: Region
-    lower: np.ndarray
-    upper: np.ndarray
     integers: np.ndarray
     values: Mapping[int, np.ndarray]
 
     def __init__(
         self, region: Region, integers: Any = (), values: Mapping[int, Any] | None = None
     ) -> None:
-        if not isinstance(region, Region) or isinstance(region, Discrete):
+        if not isinstance(region, Region) or isinstance(region, Within):
             raise InputError(f"region: expected a region that is not discrete, got {region!r}")
         whole = check_features(integers, region.dim)
         levels = _check_values(values or {}, whole, region.dim)
@@ -89,19 +80,8 @@ class Discrete(Region):
                 f"{region.upper[j]}"
             )
         self._set(lower=lower[0], upper=upper[0])
-        self._set(center=_first_point(self))
-
-    @property
-    def bounds_cells(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.region.bounds_cells
-
-    @cached_property
-    def inner_lower(self) -> Annotated[np.ndarray, "d"]:
-        return np.maximum(self.lower, self.region.inner_lower)
-
-    @cached_property
-    def inner_upper(self) -> Annotated[np.ndarray, "d"]:
-        return np.minimum(self.upper, self.region.inner_upper)
+        self._set(center=self._rounded(region.center[None].copy())[0])
+        self._set(center=first_point(self, "with the values asked for"))
 
     @classmethod
     def from_record(cls, **fields: Any) -> Discrete:
@@ -148,14 +128,9 @@ class Discrete(Region):
             inside &= x == np.rint(x) if values is None else np.isin(x, values)
         return inside[0] if single else inside
 
-    def project(self, X: Any) -> Annotated[np.ndarray, "... d"]:
-        """Points of the region near X: the nearest values, then whatever else is in the way."""
-        points, single = self._points(X)
-        points = self._settled(points)
-        return points[0] if single else points
-
-    def _settled(self, X: Inputs) -> Inputs:
-        """See `project`; what cannot be satisfied is drawn to the centre."""
+    def settled(self, X: Inputs) -> Inputs:
+        """The nearest values, then whatever else is in the way; what cannot be satisfied is drawn
+        to the centre."""
         movable = np.ones(self.dim)
         movable[list(self._levels)] = 0.0
         x = self._rounded(np.asarray(self.region.project(X)))
@@ -224,12 +199,12 @@ class Discrete(Region):
     def linear_minimizer(self, g: Any) -> Annotated[np.ndarray, "... d"]:
         """A point of the region near that of the region without values."""
         rows, single = self._points(g, "g")
-        x = self._settled(np.asarray(self.region.linear_minimizer(rows)))
+        x = self.settled(np.asarray(self.region.linear_minimizer(rows)))
         return x[0] if single else x
 
     def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Inputs:
         """Return n random points (n, d) of the region: those of the other one, at values."""
-        return self._settled(self.region.sample(n, random_state))
+        return self.settled(self.region.sample(n, random_state))
 
     # ---- cells: the other region's, whose free features may be more
 
@@ -239,27 +214,17 @@ class Discrete(Region):
         Statement 13.13: no float is lost by a ceiling, a floor or a look-up.
         """
         xp = namespace(cells.lower)
-        columns, inner = self._columns(cells), cells
+        columns, inner = self.columns_of(cells), cells
         empty = xp.zeros_like(xp.sum(cells.lower, axis=-1)) > 0
         for _ in range(ROUNDS):
-            wide, none = self.region.contract(self._of_region(inner))
+            wide, none = self.region.contract(self.of_region(inner))
             ends = wide.lower[:, columns], wide.upper[:, columns]
             lower, upper = _inwards(self._free_levels, *ends)
             empty = empty | none | xp.any(lower > upper, axis=-1)
             lower = xp.where(empty[:, None], cells.lower, lower)
             upper = xp.where(empty[:, None], cells.upper, upper)
             inner = cells.with_ends(lower, upper)
-        return inner, empty | self.region.contract(self._of_region(inner))[1]
-
-    def linear_minimum(self, cells: Cells, g: Vectors) -> PerVector:
-        if not self.region.bounds_cells or len(self.free) != len(self.region.free):
-            return super().linear_minimum(cells, g)
-        return self.region.linear_minimum(self._of_region(cells), g)
-
-    def squared_norm_maximum(self, cells: Cells, weights: Array, unit: Array | None) -> PerCell:
-        if not self.region.bounds_cells or len(self.free) != len(self.region.free):
-            return super().squared_norm_maximum(cells, weights, unit)
-        return self.region.squared_norm_maximum(self._of_region(cells), weights, unit)
+        return inner, empty | self.region.contract(self.of_region(inner))[1]
 
     def cuts(self, middle: PerCellAndFeature) -> PerCellAndFeature:
         """Halfway between whole numbers, and between values."""
@@ -282,28 +247,6 @@ class Discrete(Region):
         """The discrete features by their numbers among the free ones."""
         place = {int(j): k for k, j in enumerate(self.free)}
         return {place[j]: values for j, values in self._levels.items() if j in place}
-
-    def _of_region(self, cells: Cells) -> Cells:
-        """The cells as those of the other region, in its free features, with the same centres."""
-        if np.array_equal(self.free, self.region.free):
-            same = Cells(self.region, cells.lower, cells.upper)
-            vars(same).update(center=cells.center, half=cells.half)  # bounds are about these
-            return same
-        xp, wide = namespace(cells.lower), []
-        place = {int(j): k for k, j in enumerate(self.free)}
-        for ends, fixed in ((cells.lower, self.lower), (cells.upper, self.upper)):
-            zero = 0.0 * xp.sum(ends, axis=1)
-            parts = [
-                ends[:, place[j]] if j in place else zero + float(fixed[j])
-                for j in self.region.free.tolist()
-            ]
-            wide.append(xp.stack(parts, axis=1))
-        return Cells(self.region, *wide)
-
-    def _columns(self, cells: Cells) -> Array:
-        """Which of the other region's free features are free here."""
-        index = np.searchsorted(self.region.free, self.free)
-        return namespace(cells.lower).asarray(index, device=cells.lower.device)
 
 
 def _check_values(values: Any, integers: np.ndarray, d: int) -> dict[int, np.ndarray]:
@@ -354,38 +297,3 @@ def _placed(host: np.ndarray, like: Array) -> Array:
     if isinstance(like, np.ndarray):
         return host
     return namespace(like).asarray(np.array(host), device=like.device)
-
-
-def _first_point(region: Discrete) -> np.ndarray:
-    """A point that the region contains, or an `InputError`: cells are halved until one is found, or
-    all are proved to hold none."""
-    region._set(center=region._rounded(region.region.center[None].copy())[0])
-    for start in (region.region.center[None], region.region.sample(16, 0)):
-        points = region._settled(np.array(start))
-        inside = np.asarray(region.contains(points))
-        if inside.any():
-            return points[np.argmax(inside)].copy()
-    cells, seen = region.root(Backend()), 1
-    while len(cells) and seen < MOST_CELLS:
-        cells, _ = cells.feasible()
-        if not len(cells):
-            break
-        points = region._settled(cells.points_full(cells.middle))
-        inside = np.asarray(region.contains(points))
-        if inside.any():
-            return points[np.argmax(inside)].copy()
-        axis = np.argmax(to_numpy(cells.widths), axis=1)
-        can = to_numpy(cells.can_split(axis))
-        if not can.all():  # single points that rounding cannot decide
-            cells, axis = cells.take(np.flatnonzero(can)), axis[can]
-            seen = MOST_CELLS if not len(cells) else seen
-        cells = cells.split(axis) if len(cells) else cells
-        seen += len(cells)
-    if len(cells) or seen >= MOST_CELLS:
-        raise InputError(
-            "the region may be empty: no point with the values asked for was found among "
-            f"{seen} boxes, nor a proof that there is none; take a larger region"
-        )
-    raise InputError(
-        "the region is empty: no point with the values asked for lies in it (proved box by box)"
-    )

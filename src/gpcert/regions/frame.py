@@ -46,6 +46,9 @@ class Frame:
     unit: np.ndarray
     radius: np.ndarray
     backend: Backend
+    held: tuple[np.ndarray, ...] = ()
+    """Groups of the fixed features that cells hold at values of their own, as in `Slices`; -1 for
+    columns that are not among the inputs."""
 
     @staticmethod
     def of(region: Region, lengths: Annotated[np.ndarray, "d"], backend: Backend) -> Frame:
@@ -58,7 +61,7 @@ class Frame:
         unit = power_of_two(np.where(np.isfinite(lengths) | (offsets == 0), lengths, offsets))
         with np.errstate(over="ignore"):
             radius = np.asarray(up(offsets / unit, 4))
-        return Frame(free, fixed, region.center[fixed], origin, unit, radius, backend)
+        return Frame(free, fixed, region.center[fixed], origin, unit, radius, backend, region.held)
 
     def points(self, points: Points) -> Annotated[np.ndarray, "N f"]:
         """Frame coordinates (N, f) of host points (N, d): one rounding each."""
@@ -76,8 +79,11 @@ class Frame:
     def restricted(self, dims: Index) -> Frame:
         """The frame of a kernel that sees only the inputs `dims` (in that order)."""
         columns = self.columns(dims)
-        held = dict(zip(self.fixed.tolist(), self.fixed_values.tolist(), strict=True))
-        fixed = np.array([int(j) in held for j in dims], dtype=bool)
-        values = np.array([held[int(j)] for j in dims if int(j) in held], dtype=np.float64)
+        known = dict(zip(self.fixed.tolist(), self.fixed_values.tolist(), strict=True))
+        fixed = np.array([int(j) in known for j in dims], dtype=bool)
+        values = np.array([known[int(j)] for j in dims if int(j) in known], dtype=np.float64)
         scales = (self.origin[columns], self.unit[columns], self.radius[columns])
-        return Frame(np.flatnonzero(~fixed), np.flatnonzero(fixed), values, *scales, self.backend)
+        place = {int(j): k for k, j in enumerate(dims)}
+        held = tuple(np.array([place.get(int(j), -1) for j in group]) for group in self.held)
+        ends = np.flatnonzero(~fixed), np.flatnonzero(fixed), values
+        return Frame(*ends, *scales, self.backend, held)

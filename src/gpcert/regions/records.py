@@ -8,12 +8,13 @@ from typing import Any
 from gpcert.errors import InputError
 from gpcert.regions.base import Region
 from gpcert.regions.discrete import Discrete
+from gpcert.regions.one_hot import OneHot
 from gpcert.regions.polytope import Polytope
 from gpcert.regions.shapes import Ball, Box
 from gpcert.regions.union import Union
 
 KINDS: dict[str, type[Region]] = {
-    each.kind: each for each in (Box, Ball, Polytope, Discrete, Union)
+    each.kind: each for each in (Box, Ball, Polytope, Discrete, OneHot, Union)
 }
 """Regions by the `kind` of their records."""
 

@@ -13,13 +13,14 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.enclosures import Evaluation
+from gpcert.enclosures import Evaluation, Portfolio
 from gpcert.errors import SoundnessError
 from gpcert.numerics.arrays import Index, Rows, to_numpy
 from gpcert.numerics.compilation import running_on
 from gpcert.numerics.deadline import checkpoint
 from gpcert.search.problem import bound_of
 from gpcert.search.questions import BatchProblem
+from gpcert.search.slices import Part
 from gpcert.search.state import (
     Boxes,
     Frontier,
@@ -77,21 +78,23 @@ class Bounding:
         if empty.any():  # proved to lie outside the region
             inside, outside = np.flatnonzero(~empty), parts.take(empty)
             boxes = boxes.take(inside)
-        if boxes is not parts and len(inside):
+        if boxes is not parts and len(inside) and self.problem.slices is None:
             evaluation = self._enclosed(boxes, optional)
         places: Places = []
+        portfolio = evaluation.portfolio
         if len(inside):
             with running_on(self.evaluator.backend):
-                boxes, places = self._bounds(evaluation, boxes, needed, goals, every)
-                center = to_numpy(evaluation.cells.center)
-                self._take(evaluation, boxes.question, center, goals)
+                order, boxes, places, portfolio = self._parts(
+                    evaluation, boxes, needed, goals, (optional, every)
+                )
+            inside = inside[order]
         if self.problem.record:  # leaves are halves of halves
             boxes = replace(boxes, low=parts.low[inside], high=parts.high[inside])
         state = self.state
         self.state = replace(
             state,
             frontier=state.frontier.replacing(index, boxes, outside),
-            portfolio=evaluation.portfolio,
+            portfolio=portfolio,
             boxes=state.boxes + len(parts),
         )
         if places:
@@ -103,29 +106,64 @@ class Bounding:
         ends, portfolio = (boxes.low, boxes.high), self.state.portfolio
         return self.evaluator.evaluation(boxes.question, *ends, optional, portfolio)
 
-    def _bounds(
+    def _parts(
         self,
         evaluation: Evaluation,
         boxes: Boxes,
         needed: QuestionsAndGoals,
         goals: Sequence[int],
+        how: tuple[bool, bool],
+    ) -> tuple[Index, Boxes, Places, Portfolio]:
+        """`_bounds` of all boxes, by their evaluation or part by part (`search.slices`), and values
+        at their centres; in which order they come back, and what was learnt."""
+        slices, (optional, every) = self.problem.slices, how
+        parts, portfolio = [Part(np.arange(len(boxes)), evaluation)], evaluation.portfolio
+        if slices is not None:
+            parts = slices.parts(boxes, optional, portfolio)
+        found, places = [], []
+        for part in parts:
+            own = boxes.take(part.rows)
+            if part.evaluation is not None:
+                own, near = self._bounds(part, own, needed, goals, every)
+                places += near
+            else:
+                assert slices is not None
+                axes = np.repeat(slices.axes(own)[:, None], own.axes.shape[1], axis=1)
+                own = replace(own, axes=axes.astype(own.axes.dtype))
+            if part.evaluation is not None and (part.columns is not None or slices is None):
+                portfolio = part.evaluation.portfolio
+            found.append(own)
+        order = np.concatenate([part.rows for part in parts])
+        return order, Boxes.concatenate(found), places, portfolio
+
+    def _bounds(
+        self,
+        part: Part,
+        boxes: Boxes,
+        needed: QuestionsAndGoals,
+        goals: Sequence[int],
         every: bool,
     ) -> tuple[Boxes, Places]:
-        """The boxes with the better bounds, and where the goals may be small."""
+        """The boxes with the better bounds, and where the goals may be small; values at centres."""
+        evaluation = part.evaluation
+        assert evaluation is not None, "of boxes that are enclosed"
         lower, axes, places = boxes.lower.copy(), boxes.axes.copy(), []
-        center, target = to_numpy(evaluation.cells.center), self.problem.stop.target
+        center = part.wide(to_numpy(evaluation.cells.center), boxes.low)
+        none, target = np.zeros_like(center), self.problem.stop.target
         for g in goals:
             evaluation.enough = self._enough(g, boxes.question, needed)
             bound = bound_of(self.problem.goals[g], evaluation, target)
             lower[:, g] = np.maximum(lower[:, g], to_numpy(bound.lower))
             if boxes.low.shape[1]:
-                axes[:, g] = split_order(to_numpy(bound.scores))
+                axes[:, g] = split_order(part.wide(to_numpy(bound.scores), none))
             rows = np.arange(len(boxes))
             if not every:
                 rows = np.flatnonzero(lower[:, g] < needed[boxes.question, g])
             if len(rows):
                 best = rows[least_of_each(boxes.question[rows], lower[rows, g])]
-                places.append((boxes.question[best], center[best] + to_numpy(bound.point)[best]))
+                point = part.wide(to_numpy(bound.point), none)
+                places.append((boxes.question[best], center[best] + point[best]))
+        self._take(evaluation, boxes.question, center, goals)
         return replace(boxes, lower=lower, axes=axes), places
 
     def _enough(self, g: int, question: Index, needed: QuestionsAndGoals) -> float | None:

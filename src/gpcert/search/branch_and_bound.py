@@ -40,6 +40,7 @@ from gpcert.search.questions import (
 )
 from gpcert.search.region_evaluator import RegionEvaluator
 from gpcert.search.shares import Shares
+from gpcert.search.slices import SliceEvaluator
 from gpcert.search.state import State
 from gpcert.search.tolerance import Tolerance
 from gpcert.search.workers import Workers
@@ -86,11 +87,14 @@ def _with_one_question(problem: Problem) -> BatchProblem:
     question, free = OneRegion(region), region.free
     functions = [goal.function(problem.model) for goal in problem.goals]
     stop = WithinTolerance(Tolerance.of(problem.tol)) if target is None else DecidedLevel(target)
+    whole = problem.model, region, problem.goals, problem.backend
+    evaluator = RegionEvaluator(*whole)
     return BatchProblem(
-        RegionEvaluator(problem.model, region, problem.goals, problem.backend),
+        evaluator,
         problem.goals,
         question,
         stop,
+        slices=SliceEvaluator.of(evaluator, *whole),
         first_points=FirstPoints(region.center[None, free], np.zeros(1, dtype=int)),
         local_search=Descent(question, functions),
         passes=(True,),
@@ -330,7 +334,7 @@ class _Search:
         before, times = self.state.incumbents, np.ones(len(branch.boxes), dtype=int)
         if self.problem.budget.boxes is None:  # more of that budget never proves less
             times = branch.times(before, needed, self.state.shrink, 2 * most)
-        parts, origin = branch.parts(times, self.problem.questions.cuts)
+        parts, origin = branch.parts(times, self.problem.questions.halves)
         goals = np.flatnonzero(branch.open.any(axis=0)).tolist()
         inside = self.work.bound(branch.index, parts, needed, goals)
         boxes = self.state.frontier.boxes

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
-from gpcert.numerics.arrays import Index, Rows
-from gpcert.search.state import HALVINGS, Boxes, Incumbents, QuestionsAndGoals
+from gpcert.numerics.arrays import Index
+from gpcert.search.state import HALVINGS, Boxes, Halve, Incumbents, QuestionsAndGoals
 
 HOPELESS = 6.0
 """Halves are halved at once where their gaps are expected to exceed so many times what is allowed:
@@ -56,13 +55,11 @@ class Branch:
         goal = np.argmax(urgency[index], axis=1)
         return Branch(index, boxes.take(index), goal, open_[index])
 
-    def parts(
-        self, times: Annotated[np.ndarray, "n"], cuts: Callable[[Rows], Rows]
-    ) -> tuple[Boxes, Index]:
+    def parts(self, times: Annotated[np.ndarray, "n"], halve: Halve | None) -> tuple[Boxes, Index]:
         """Boxes that cover these, and of which box each is a part: halved so many times along the
-        axes that gain most for its goal, where `cuts` says."""
+        axes that gain most for its goal, as the region halves them."""
         axes = self.boxes.axes[np.arange(len(self.boxes)), self.goal]
-        return self.boxes.parts(axes, times, cuts)
+        return self.boxes.parts(axes, times, halve)
 
     def times(
         self, known: Incumbents, needed: QuestionsAndGoals, shrink: float, fit: int

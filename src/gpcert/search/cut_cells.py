@@ -132,3 +132,29 @@ def cell_shares(
     f = low.shape[1]
     share = np.prod((high - low) / (whole[1] - whole[0]), axis=1)
     return np.maximum(down(share, 4 * f), 0.0), up(share, 4 * f)
+
+
+def set_shares(
+    cells: CutCells, whole: Annotated[np.ndarray, "2 f"], classes: bool
+) -> list[tuple[float, float]]:
+    """Bounds of the share of each set in the volume of the box `whole`, which the cells cover
+    (Statement 21.2); the sets are those of `CutCells.shares`."""
+    least, most = cell_shares(cells.low, cells.high, whole)
+    parts, found = cells.shares(classes), []
+    for k in range(parts.shape[1]):
+        others = np.delete(parts, k, axis=1)
+        rest = np.clip(up(1.0 - down(others.sum(axis=1), parts.shape[1]), 1), 0.0, 1.0)
+        nothing = np.any(others == 1.0, axis=1)
+        if classes or k:
+            nothing |= cells.within == OUTSIDE
+        lower = np.where(parts[:, k] > 0, down(least * parts[:, k], 1), 0.0)
+        upper = np.where(nothing, 0.0, up(most * rest, 1))
+        ends = _total(np.maximum(lower, 0.0), -math.inf), _total(upper, math.inf)
+        found.append((max(ends[0], 0.0), min(ends[1], 1.0)))
+    return found
+
+
+def _total(values: PerRow, towards: float) -> float:
+    """The sum of floats, rounded to the next one in a direction; exact where that is 0."""
+    total = math.fsum(values.tolist())
+    return math.nextafter(total, towards) if total else total

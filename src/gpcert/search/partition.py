@@ -66,8 +66,6 @@ class PartitionProblem:
     """Memory of a cell while it is evaluated."""
     data: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     """(k,) bytes that the first cells are evaluated with."""
-    cuts: Callable[[Rows], Rows] | None = None
-    """Where cells with some middles (n, f) are halved; by default there."""
     record: bool = False
     """Whether the result has the decided cells, too; they count towards the budget's memory."""
     budget: Budget = field(default_factory=Budget)
@@ -188,7 +186,7 @@ class _PartitionSearch:
         times = np.ones(len(index), dtype=int)
         if self.problem.budget.boxes is None:
             times *= max(1, min(HALVINGS, (FEW_CELLS // len(index)).bit_length() - 1))
-        parts, origin = parents.parts(parents.axes[:, 0], times, self.problem.cuts)
+        parts, origin = parents.parts(parents.axes[:, 0], times)
         self._replace(index, parts, index[origin])
 
     def _most_parents(self) -> int:

@@ -29,7 +29,8 @@ from gpcert.regions import Region
 from gpcert.regions.base import NormConstraint
 from gpcert.search.local_search import LocalSearch
 from gpcert.search.problem import Budget, Progress, StopReason
-from gpcert.search.state import Leaves, QuestionsAndFeatures
+from gpcert.search.slices import SliceEvaluator
+from gpcert.search.state import Halve, Leaves, QuestionsAndFeatures
 from gpcert.search.tolerance import Tolerance
 from gpcert.search.workers import Workers
 from gpcert.utils.packing import digest
@@ -87,8 +88,9 @@ class Questions(Protocol):
         """Points (n, f) of these regions near the given ones."""
         ...
 
-    def cuts(self, middle: Rows) -> Rows:
-        """Where boxes with these middles (n, f) are halved."""
+    @property
+    def halves(self) -> Halve | None:
+        """How boxes are halved; None for in the middle."""
         ...
 
 
@@ -124,9 +126,10 @@ class OneRegion:
         del question
         return self.region.project(self.full(points))[:, self.region.free]
 
-    def cuts(self, middle: Rows) -> Rows:
+    @property
+    def halves(self) -> Halve | None:
         """As the region says: between values, where there are some."""
-        return self.region.cuts(middle)
+        return self.region.halves
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +156,10 @@ class ManyBoxes:
         balls = self.balls_of(question)
         return points if balls is None else balls.drawn_in(points)
 
-    def cuts(self, middle: Rows) -> Rows:
+    @property
+    def halves(self) -> Halve | None:
         """In the middle."""
-        return middle
+        return None
 
     def balls_of(self, question: Index) -> NormConstraint | None:
         """The balls of some questions."""
@@ -244,6 +248,8 @@ class BatchProblem:
     budget: Budget = field(default_factory=Budget)
     progress: Progress = field(default_factory=Progress)
     random_state: int | None = 0
+    slices: SliceEvaluator | None = None
+    """How boxes whose categories are decided are bounded, where there is a cheaper way."""
     workers: Workers | None = None
     """Processes that search shares of the open boxes, if there are some."""
     model: Model | None = None

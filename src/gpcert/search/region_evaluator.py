@@ -4,6 +4,7 @@ how those of one region are bounded, on the CPU first, then on the GPU."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -66,8 +67,10 @@ class RegionEvaluator:
         high: PerCellAndFeature | None,
         optional: bool = True,
         portfolio: Portfolio | None = None,
+        choice: np.ndarray | None = None,
     ) -> Evaluation:
-        """Enclosures over boxes, or at points of the region where `high` is None."""
+        """Enclosures over boxes, or at points of the region where `high` is None; `choice`: of
+        `Slices`, see `Cells`."""
         del question
         if high is None:
             points = np.asarray(low)
@@ -78,6 +81,8 @@ class RegionEvaluator:
         self._boxes += len(low)
         local = self._host if self._moved is None else self._moved
         cells = Cells(self.region, self.backend.asarray(low), self.backend.asarray(high))
+        if choice is not None:
+            cells = replace(cells, choice=cells.placed(choice))
         return Evaluation(local, cells, optional, portfolio)
 
     @property

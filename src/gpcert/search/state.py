@@ -14,10 +14,14 @@ import numpy as np
 
 from gpcert.enclosures import Portfolio
 from gpcert.numerics.arrays import Index, PerRow, Rows
+from gpcert.regions.base import Halves
 from gpcert.search.tolerance import Resolution
 
 QuestionsAndFeatures = Annotated[np.ndarray, "Q f"]
 QuestionsAndGoals = Annotated[np.ndarray, "Q G"]
+
+Halve = Callable[[np.ndarray, np.ndarray, np.ndarray], Halves]
+"""See `gpcert.regions.Region.halves`."""
 
 HALVINGS = 3
 """How often a box may be halved in one step: its parts are eight at most."""
@@ -64,33 +68,32 @@ class Boxes:
         """(n,) whether some axis has a float strictly inside."""
         return np.any(self._inside, axis=1)
 
-    def halves(
-        self, axis: Annotated[np.ndarray, "n"], cuts: Callable[[Rows], Rows] | None = None
-    ) -> Boxes:
+    def halves(self, axis: Annotated[np.ndarray, "n"], halve: Halve | None = None) -> Boxes:
         """Each box cut in the middle along `axis`, or along the widest axis with a float inside
-        where that one has none: all lower parts, then all upper parts, which share the cut; `cuts`
-        may move the middles (n, f)."""
+        where that one has none: all lower parts, then all upper parts, which share the cut; or as
+        the region halves it."""
         rows, inside = np.arange(len(self)), self._inside
         widest = np.argmax(np.where(inside, self.high - self.low, 0.0), axis=1)
         axis = np.where(inside[rows, axis], axis, widest)
-        middle = self.middle if cuts is None else cuts(self.middle)
-        middle = np.clip(middle, self.low, self.high)[rows, axis]
-        first, second = self.high.copy(), self.low.copy()
-        first[rows, axis] = second[rows, axis] = middle
-        return Boxes.concatenate([replace(self, high=first), replace(self, low=second)])
+        if halve is not None:
+            first, second, last = halve(self.low, self.high, axis)
+        else:
+            first, second, last = self.high.copy(), self.low.copy(), self.high
+            first[rows, axis] = second[rows, axis] = self.middle[rows, axis]
+        return Boxes.concatenate([replace(self, high=first), replace(self, low=second, high=last)])
 
     def parts(
         self,
         axes: Annotated[np.ndarray, "n halvings"],
         times: Annotated[np.ndarray, "n"],
-        cuts: Callable[[Rows], Rows] | None = None,
+        halve: Halve | None = None,
     ) -> tuple[Boxes, Index]:
         """Boxes that cover these, and of which box each is a part: halves along the first axis,
         their halves along the second, as many `times` as wanted of each box."""
         boxes, parents = self, np.arange(len(self))
         for step in range(int(times.max(initial=0))):
             again = times[parents] > step
-            halves = boxes.take(again).halves(axes[parents[again], step], cuts)
+            halves = boxes.take(again).halves(axes[parents[again], step], halve)
             parents = np.concatenate([parents[~again], parents[again], parents[again]])
             boxes = Boxes.concatenate([boxes.take(~again), halves])
         return boxes, parents

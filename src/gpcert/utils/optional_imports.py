@@ -21,6 +21,7 @@ EXTRAS = {
     **dict.fromkeys(("matplotlib", "pandas"), "plots"),
     **dict.fromkeys(("lime", "shap", "skimage"), "explain"),
     "flint": "check",
+    **dict.fromkeys(("bokeh", "panel"), "explore"),
     **dict.fromkeys(("hypothesis", "mpmath", "pytest"), "testing"),
     **{"torch": "torch", "gpytorch": "gpytorch", "botorch": "botorch", "GPy": "gpy"},
     **{"gpjax": "gpjax", "tinygp": "tinygp", "optuna": "optuna", "skopt": "skopt"},

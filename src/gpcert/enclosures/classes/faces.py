@@ -68,5 +68,5 @@ def face_of(latent: LatentOutputs, signs: Annotated[Array, "f"]) -> LatentOutput
     lower = xp.where((signs < 0)[None], cells.upper, cells.lower)
     upper = xp.where((signs > 0)[None], cells.lower, cells.upper)
     evaluation = latent.evaluation
-    face = Cells(cells.region, lower, upper)
+    face = Cells(cells.region, lower, upper, choice=cells.choice)
     return LatentOutputs(Evaluation(evaluation.members, face, portfolio=evaluation.portfolio))

@@ -139,5 +139,5 @@ def independent_jet(likelihood: ClassLikelihood, place: Reference, c: int) -> Cl
     ]
     errors = up(xp.stack(errors, axis=1), 4 * n * n + 32)
     products, lost = likelihood.products(moments.value, moments.gradient, moments.errors, c)
-    lost = up(lost + moved[0], 4)
+    lost = up(lost + moved[0], 8)
     return ClassJet(moments.value, (first, second), errors, (), products, lost)

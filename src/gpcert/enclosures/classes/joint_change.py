@@ -162,7 +162,7 @@ def joint_sizes(
         bend = (xp.abs(images) @ joint.left[:, :, None])[:, :, 0]
         lost = gamma(count) * (size @ (moved + joint.left)[:, :, None])[:, :, 0]
         lost = lost + (n + 1.0) * fixed_error[:, None]
-        slope = images @ variances.slope
+        slope, still = images @ variances.slope, given(still)  # what it rounds is lost
         entries = up(xp.abs(still) + linear_reach(geometry, slope), 4) + bend + lost
         length = euclidean(entries)
         if images.shape[1] > 1:
@@ -256,5 +256,6 @@ def _rows(R: Array, matrices: Array) -> Array:
 
 
 def euclidean(values: Vectors) -> PerVector:
-    """Euclidean length over the last axis, rounded up."""
-    return up(root(namespace(values).sum(values * values, axis=-1)), values.shape[-1] + 4)
+    """Euclidean length of n numbers >= 0 of n + 4 roundings each over the last axis, rounded up."""
+    n = values.shape[-1]
+    return up(root(namespace(values).sum(values * values, axis=-1)), 2 * n + 8)

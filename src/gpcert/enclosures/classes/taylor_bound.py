@@ -253,7 +253,7 @@ def _with_curvature(
     growth = growth_chord(model.rate, geometry.rho2) * geometry.rho2 if model.rate > 0 else 0.0
     size = reach(M, geometry)
     rounding = gamma(4 * n**4 + 32) * terms + gamma(4) * (size + model.size)
-    curved = replace(model, hessian=model.matrix + M, known_size=up(model.size + size, 2))
+    curved = replace(model, hessian=model.matrix + M, known_size=up(model.size + size, 2 * f + 8))
     return curved, up(0.5 * growth * size + rounding, 64 + 2 * f * f)
 
 

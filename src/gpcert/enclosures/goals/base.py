@@ -108,7 +108,8 @@ class QuantityGoal:
             assert taylor is not None, "bounded by neither method"
             return taylor
         units = [part.unit for part in evaluation.members]
-        if taylor and not self._takes_paper(evaluation.cells.lower.shape[1], units):
+        sliced = evaluation.cells.choice is not None  # of which the paper's intervals know nothing
+        if taylor and (sliced or not self._takes_paper(evaluation.cells.lower.shape[1], units)):
             return taylor
         paper = GoalBound(*self.paper.bound(self.quantity, evaluation))
         if taylor is None:

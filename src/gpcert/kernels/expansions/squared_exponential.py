@@ -76,6 +76,8 @@ class WeightedExpansion(Expansion):
     scaled: Annotated[Array, "B f"]
     distances: Annotated[Array, "B N"]
     table: SquaredExponentialTable
+    fixed: Array
+    """(N,) or (B, N): squared distances in the fixed features."""
     copies: int = 1
     """How often the same cells are repeated, one batch of them after the other."""
 
@@ -106,8 +108,9 @@ class LocalSquaredExponential(
 
     def expand(self, cells: Cells) -> WeightedExpansion:
         scaled = self.scaled_centers(cells.center)
-        distances, K = self.values(scaled)
-        return WeightedExpansion(self.geometry(cells), K, scaled, distances, self)
+        fixed = self.fixed_distances if self.held is None else self.held.at(cells)
+        distances, K = self.values(scaled, fixed)
+        return WeightedExpansion(self.geometry(cells), K, scaled, distances, self, fixed)
 
     def model(
         self, expansion: WeightedExpansion, combination: Combination, pointwise: bool
@@ -147,7 +150,7 @@ class LocalSquaredExponential(
         if pointwise and not combination.with_center:
             t, error = combination.weights, self.relative_error
             underflow = self.floor * float(xp.sum(xp.abs(t)))
-            where = (expansion.distances, self.fixed_distances, self.variance * t)
+            where = (expansion.distances, expansion.fixed, self.variance * t)
             below, above = (
                 side + underflow for side in exponential_remainder(*where, error, geometry.rho)
             )
@@ -190,13 +193,15 @@ class LocalSquaredExponential(
     def restricted_to(self, index: Annotated[Array, "i"]) -> LocalSquaredExponential:
         """The same table of some of the points: functions that use no others lose nothing."""
         fields = ("points", "point_norms", "fixed_distances", "relative_error")
-        return replace(self, **{name: getattr(self, name)[index] for name in fields})
+        held = None if self.held is None else self.held.restricted(index)
+        return replace(self, **{name: getattr(self, name)[index] for name in fields}, held=held)
 
     def restricted_expansion(
         self, expansion: WeightedExpansion, index: Annotated[Array, "i"]
     ) -> WeightedExpansion:
         K, distances = expansion.K[:, index], expansion.distances[:, index]
-        return replace(expansion, K=K, distances=distances, table=self)
+        fixed = expansion.fixed[..., index]
+        return replace(expansion, K=K, distances=distances, table=self, fixed=fixed)
 
     def center_values(
         self, expansion: WeightedExpansion, weights: Annotated[Array, "m N"]

@@ -61,6 +61,7 @@ from gpcert.numerics.rounding import (
 )
 from gpcert.regions import Region
 from gpcert.regions.frame import power_of_two
+from gpcert.regions.held import HeldDistances
 
 Cubes = tuple[Array, Array]
 """Third moments (B, n) over sorted triples, and the centres (B, f) they are to be shifted to."""
@@ -92,7 +93,8 @@ class SquaredExponentialTable:
 
     point_norms: Array
     fixed_distances: Array
-    """(N,) squared scaled distances in the features that the region holds fixed."""
+    """(N,) squared scaled distances in the features that the region holds fixed; NaN where cells
+    hold them at values of their own: then `held` says."""
 
     relative_error: Array
     """(N,): `|fl(k_bi) - k_bi| <= relative_error_i fl(k_bi)` (+ TINY s^2) for centres inside."""
@@ -102,6 +104,7 @@ class SquaredExponentialTable:
     """Subtract coordinates instead of expanding the square (for huge scaled distances)."""
 
     weight_rate: float = 0.5
+    held: HeldDistances | None = None
 
     @classmethod
     def build(
@@ -124,14 +127,19 @@ class SquaredExponentialTable:
             reach = float(up(root(np.square(offsets / lengths[free]).sum()), f + 8))
         with np.errstate(over="ignore"):
             fixed_scaled = (points[:, fixed] - region.center[fixed]) / lengths[fixed]
-            fixed_distances = np.minimum(np.square(fixed_scaled).sum(1), FARTHEST)
+            farthest = fixed_distances = np.minimum(np.square(fixed_scaled).sum(1), FARTHEST)
+        held = None
+        if region.held:
+            rest = fixed, region.center[fixed]
+            held, most = HeldDistances.of(points, lengths, region.held, rest, backend.asarray)
+            farthest, fixed_distances = np.minimum(most, FARTHEST), np.full(len(points), np.nan)
         # Both coordinates carry 3 roundings, |c| + |z_i| <= extent_i. Expanding the square loses
         # (f + 12) U extent^2; subtracting first much less where the extent is large.
         extent = norms + reach
         expanded = (f + 12) * U * np.square(extent)
         subtracted = subtraction_error(extent, f)
         direct = bool(expanded.max(initial=0.0) > 1e3 * subtracted.max(initial=0.0))
-        relative = kernel_errors(subtracted if direct else expanded, fixed_distances, d, extent)
+        relative = kernel_errors(subtracted if direct else expanded, farthest, d, extent)
         inverse, unit = inverse_lengths(lengths[free]), power_of_two(lengths[free])
         return cls(
             inverse_length=backend.asarray(inverse),
@@ -146,24 +154,23 @@ class SquaredExponentialTable:
             relative_error=backend.asarray(relative),
             reach=reach,
             direct=direct,
+            held=held,
         )
 
     def scaled_centers(self, centers: Annotated[Array, "B f"]) -> Annotated[Array, "B f"]:
         """`(c - origin) / l`."""
         return (centers - self.origin) / self.lengths
 
-    def values(self, scaled: Array) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+    def values(self, scaled: Array, fixed: Array) -> tuple[PerCellAndPoint, PerCellAndPoint]:
         """(B, N): squared scaled distances in the free features, clipped at 0, and
-        `s^2 exp(-(r_free^2 + r_fixed^2)/2)`."""
+        `s^2 exp(-(r_free^2 + fixed)/2)`, `fixed` (N,) or (B, N)."""
         xp = namespace(scaled)
         if self.direct:
             total = 0.0 * (xp.sum(scaled, axis=1)[:, None] + self.point_norms)
             for j in range(scaled.shape[1]):
                 total = total + (scaled[:, j, None] - self.points[..., j]) ** 2
-            return total, self._scale * xp.exp(-0.5 * (total + self.fixed_distances))
-        return expanded_values(
-            scaled, self._opposite, self._squares, self.fixed_distances, self._scale
-        )
+            return total, self._scale * xp.exp(-0.5 * (total + fixed))
+        return expanded_values(scaled, self._opposite, self._squares, fixed, self._scale)
 
     @cached_property
     def _scale(self) -> Array:
@@ -348,7 +355,7 @@ class SquaredExponentialTable:
         rounding of every entry is bounded by the relative errors of both factors, and what
         underflows by `floor`, as the largest weight is scaled to about one.
         """
-        if self.direct:  # the expanded distances below would not be accurate enough
+        if self.direct or self.held is not None:  # expanded distances are not accurate enough
             return None
         xp = namespace(self.points)
         mantissas, exponent = scaled_to_one(weights)

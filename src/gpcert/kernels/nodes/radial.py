@@ -47,6 +47,7 @@ from gpcert.numerics.arrays import (
 )
 from gpcert.numerics.rounding import POW_ULPS, TINY, U, gamma, nonnegative, root, up, up_float
 from gpcert.regions.frame import Frame
+from gpcert.regions.held import HeldDistances
 from gpcert.regions.scaled import ScaledCells
 
 LARGEST_EXTENT = 1e60
@@ -73,7 +74,8 @@ Accuracy = tuple[Triple, Triple]
 
 @dataclass(frozen=True, eq=False)
 class LocalRadial(LocalNode):
-    """See the module. `fixed` (N,) are squared distances in the features that are held fixed."""
+    """See the module. `fixed` (N,) are squared distances in the features that are held fixed, NaN
+    where cells hold them at values of their own: then `held` says."""
 
     has_bins: ClassVar[bool] = True
 
@@ -94,6 +96,9 @@ class LocalRadial(LocalNode):
     """Of a squared distance, relative, once the coordinates are given."""
     sum_roundings: float
     """gamma of the roundings in a sum over points and its shift to a centre."""
+    farthest_fixed: float
+    """The largest distance in fixed features."""
+    held: HeldDistances | None = None
 
     @staticmethod
     def build(
@@ -104,21 +109,26 @@ class LocalRadial(LocalNode):
         frame: Frame,
     ) -> LocalRadial:
         """Scale the points; fold in the features that the region holds fixed."""
+        place = frame.backend.asarray
         with np.errstate(over="ignore", invalid="ignore"):
             scale = frame.unit / lengths[frame.free]
             scaled = frame.points(points) * scale
             reach = frame.extents(points) * scale
             extents = np.asarray(up(np.sqrt(np.square(reach).sum(1)), len(scale) + 12))
             apart = (points[:, frame.fixed] - frame.fixed_values) / lengths[frame.fixed]
-            fixed = np.square(apart).sum(1)
-        some = (reach > 0).any(axis=1) | (apart != 0).any(axis=1)
+            most = fixed = np.square(apart).sum(1)
+            held = None
+            if frame.held:
+                rest = frame.fixed, frame.fixed_values
+                held, most = HeldDistances.of(points, lengths, frame.held, rest, place)
+                fixed = np.full(len(points), np.nan)
+        some = (reach > 0).any(axis=1) | (apart != 0).any(axis=1) | (most > 0)
         extents = np.where(some, np.maximum(extents, SMALLEST_EXTENT), 0.0)
-        if not np.all((extents <= LARGEST_EXTENT) & (fixed <= LARGEST_EXTENT**2)):
+        if not np.all((extents <= LARGEST_EXTENT) & (most <= LARGEST_EXTENT**2)):
             raise InputError(
                 f"region: it and the points span more than {LARGEST_EXTENT} length-scales; take a "
                 "smaller region, or check the kernel's length-scales"
             )
-        place = frame.backend.asarray
         return LocalRadial(
             profile,
             float(variance),
@@ -131,6 +141,8 @@ class LocalRadial(LocalNode):
             float(extents.max(initial=0.0)),
             points.shape[1] + 16,
             gamma(len(points) + 4 * len(scale) + 48),
+            math.sqrt(float(most.max(initial=0.0))),
+            held,
         )
 
     @property
@@ -187,9 +199,8 @@ class LocalRadial(LocalNode):
 
     @cached_property
     def farthest(self) -> float:
-        """At least every distance: `r^2` is at most the largest `fixed` and extent squared."""
-        fixed = float(self.fixed.max()) if self.fixed.shape[0] else 0.0
-        return up_float(math.hypot(math.sqrt(fixed), self.largest_extent), self.roundings)
+        """At least every distance: `r^2` is at most the largest fixed one and extent squared."""
+        return up_float(math.hypot(self.farthest_fixed, self.largest_extent), self.roundings)
 
     @cached_property
     def bins(self) -> int:
@@ -201,17 +212,16 @@ class LocalRadial(LocalNode):
         """What is bounded by bins of distances, formed when first needed."""
         return BinTables(self)
 
-    def distances(self, centers: PerCellAndFeature) -> PerCellAndPoint:
-        """(B, N) distances r of scaled centres and points; `cdist` subtracts before it squares."""
+    def distances(self, centers: PerCellAndFeature, fixed: Array) -> PerCellAndPoint:
+        """(B, N) distances r of scaled centres and points, `fixed` (N,) or (B, N) their squares in
+        the fixed features; `cdist` subtracts before it squares."""
         xp = namespace(centers)
         points = self.table.points
         if isinstance(centers, np.ndarray) and not self.expanded:
             squared = cdist(centers, points, "sqeuclidean")
-            squared += self.fixed
+            squared += fixed
             return np.sqrt(squared, out=squared)
-        squares = self.fixed + xp.zeros(
-            (centers.shape[0], 1), dtype=xp.float64, device=centers.device
-        )
+        squares = fixed + xp.zeros((centers.shape[0], 1), dtype=xp.float64, device=centers.device)
         if not self.expanded:
             for j in range(centers.shape[1]):
                 gap = centers[:, j, None] - points[:, j]
@@ -251,7 +261,7 @@ class LocalRadial(LocalNode):
     @cached_property
     def regular(self) -> bool:
         """`is_regular` at all distances of the region."""
-        return self.is_regular(0.0 * self.fixed[:1, None] + self.farthest)
+        return self.is_regular(0.0 * self.extents[:1, None] + self.farthest)
 
     def regular_accuracy(
         self, r: Reals, extents: Reals, factors: tuple[Reals, Reals, Reals]

@@ -48,7 +48,8 @@ class RadialBatch(NodeBatch):
     def __init__(self, node: LocalRadial, geometry: ScaledCells) -> None:
         self.node, self.geometry = node, geometry
         self.centers = geometry.center * node.scale
-        self.r = node.distances(self.centers)
+        self.fixed = node.fixed if node.held is None else node.held.at(geometry.cells)
+        self.r = node.distances(self.centers, self.fixed)
 
     def _terms(self, *pairs: tuple[int, int]) -> list[PerCellAndPoint]:
         """`RadialProfile.terms` at the distances, block by block."""
@@ -160,7 +161,7 @@ class RadialBatch(NodeBatch):
         xp, node = namespace(self.r), self.node
         cells = (self.centers, self.half)
         with np.errstate(over="ignore"):
-            low, high = squared_distance_ranges(cells, node.table.points, node.fixed)
+            low, high = squared_distance_ranges(cells, node.table.points, self.fixed)
             low, high = xp.sqrt(low), xp.sqrt(high)
             spread = gamma(2 * node.roundings) * high + (5.0 * U) * node.extents
             rho = self.rho[:, None]

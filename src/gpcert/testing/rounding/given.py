@@ -43,7 +43,8 @@ ARGUMENTS = {
         ("QuadraticLowerModel.minimum", "QuadraticLowerModel.at_level", "above_level", "at_level"),
         "any level is valid",
     ),
-    **dict.fromkeys(("form_size", "entry_sum"), "sizes of the computed tensor"),
+    **dict.fromkeys(("form_size", "entry_sum", "reach"), "sizes of the computed tensor"),
+    "transforms": "`shift` bounds what moved d",
     **dict.fromkeys(("split_bound", "split_maximum"), "any multiplier is valid"),
     "Cells.linear_minimum": "roundings of slopes are counted by the callers",
     "_least_bend": "the computed matrix: the model's `error` counts its roundings",
@@ -67,6 +68,7 @@ RESULTS = {
     ),
     "SmoothedLink.enclose": "`error` counts the value's roundings and its own subtraction",
     "SquaredExponentialTable.values": "known up to `relative_error`",
+    "independent_maximum": "factors of 1.01 cover the roundings of the errors",
     "Jet.sizes": "sizes of the computed parts: errors of these are bounded beside them",
     "CosinePairBatch._parts": "known up to `_part_errors`",
     **dict.fromkeys(

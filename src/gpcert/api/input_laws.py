@@ -1,0 +1,239 @@
+"""Distributions of inputs as SciPy and OpenTURNS have them, read into laws with proved bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpcert.api.feature_names import as_mapping, labels_by_number
+from gpcert.api.regions import held_by
+from gpcert.errors import InputError
+from gpcert.integrals.families import (
+    Exponential,
+    Family,
+    Gumbel,
+    Logistic,
+    Lognormal,
+    Normal,
+    Reflected,
+    Triangular,
+    Uniform,
+    Weibull,
+)
+from gpcert.integrals.input_law import InputLaw
+from gpcert.integrals.marginals import Marginal, Truncated
+from gpcert.model.committee import Model
+from gpcert.numerics.arrays import finite_array
+from gpcert.regions import Box
+
+TAIL = 1e-20
+"""What is left out on either side of an input without an end, about: it counts with the bounds that
+hold everywhere."""
+
+SCIPY: dict[str, Callable[..., Family]] = {
+    "norm": Normal,
+    "uniform": Uniform,
+    "expon": Exponential,
+    "lognorm": Lognormal,
+    "triang": Triangular,
+    "logistic": Logistic,
+    "gumbel_r": Gumbel,
+    "gumbel_l": lambda: Reflected(Gumbel()),
+    "weibull_min": Weibull,
+    "weibull_max": lambda c: Reflected(Weibull(c)),
+    "truncnorm": lambda a, b: Truncated(Normal(), a, b),
+    "halfnorm": lambda: Truncated(Normal(), 0.0, math.inf),
+}
+"""Families by SciPy's names, from their shapes."""
+
+
+def _of_ends(family: Callable[..., Family]) -> Callable[..., Marginal]:
+    return lambda low, high, *shapes: Marginal(family(*shapes), low, high - low)
+
+
+OPENTURNS: dict[str, Callable[..., Marginal]] = {
+    "Normal": lambda mu, sigma: Marginal(Normal(), mu, sigma),
+    "Uniform": _of_ends(Uniform),
+    "LogNormal": lambda mu, sigma, gamma: Marginal(Lognormal(sigma), gamma, math.exp(mu)),
+    "Exponential": lambda rate, gamma: Marginal(Exponential(), gamma, 1.0 / rate),
+    "Triangular": lambda a, m, b: Marginal(Triangular((m - a) / (b - a)), a, b - a),
+    "Logistic": lambda mu, beta: Marginal(Logistic(), mu, beta),
+    "WeibullMin": lambda beta, alpha, gamma: Marginal(Weibull(alpha), gamma, beta),
+    "Gumbel": lambda beta, gamma: Marginal(Gumbel(), gamma, beta),
+    "TruncatedNormal": lambda mu, sigma, a, b: Marginal(
+        Truncated(Normal(), (a - mu) / sigma, (b - mu) / sigma), mu, sigma
+    ),
+}
+"""Laws by OpenTURNS' class names, from their parameters."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReadInputs:
+    """`law` of the features that `region` leaves free; `told`, every feature's in words; `outside`,
+    at least the probability that is not in the region."""
+
+    law: InputLaw
+    region: Box
+    told: tuple[str, ...]
+    outside: float
+
+
+def read_inputs(model: Model, inputs: Any) -> ReadInputs:
+    """From one distribution or number for each feature, by name or in order, or a joint one."""
+    given = _each(model, inputs)
+    held = held_by(model)
+    marginals: list[Marginal] = []
+    low, high, told = np.empty(model.dim), np.empty(model.dim), []
+    for j, one in enumerate(given):
+        name = _name(model, j)
+        if _is_distribution(one):
+            if j in held:
+                raise InputError(f"inputs: expected a number for {held[j]} got a distribution")
+            marginal, text = _marginal(name, one)
+            marginals.append(marginal)
+            low[j], high[j] = _ends(name, marginal)
+            told.append(text)
+        else:
+            low[j] = high[j] = _fixed(name, one)
+            told.append(f"{low[j]:g}")
+    law, region = InputLaw(tuple(marginals)), Box(low, high)
+    if not marginals:
+        raise InputError("inputs: expected a distribution for at least one feature, got numbers")
+    free = region.free
+    return ReadInputs(law, region, tuple(told), law.outside(low[free], high[free]))
+
+
+def _name(model: Model, j: int) -> str:
+    return repr(model.feature_names[j]) if model.feature_names else f"feature {j}"
+
+
+def _each(model: Model, inputs: Any) -> list[Any]:
+    """One entry for every feature."""
+    d = model.dim
+    named = as_mapping("inputs", inputs)
+    wanted = f"inputs: expected one distribution or number for each of {d} features"
+    if named is not None:
+        by_number = labels_by_number(model, "inputs", named)
+        missing = [_name(model, j) for j in range(d) if j not in by_number]
+        if missing:
+            raise InputError(f"{wanted}, got none for {', '.join(missing)}")
+        return [named[by_number[j]] for j in range(d)]
+    if _joint(inputs):
+        if not inputs.hasIndependentCopula():
+            raise InputError(
+                "inputs: expected independent coordinates, got a joint distribution with a copula; "
+                "where it is normal, ask in independent standard normals z with X = m + L z: a "
+                "model behind a linear map (docs/probabilities.md)"
+            )
+        inputs = [inputs.getMarginal(j) for j in range(inputs.getDimension())]
+    if _is_distribution(inputs):
+        inputs = [inputs]
+    if not isinstance(inputs, Sequence | np.ndarray) or isinstance(inputs, str):
+        raise InputError(f"{wanted}, got {inputs!r}")
+    if len(inputs) != d:
+        raise InputError(f"{wanted}, got {len(inputs)}")
+    return list(inputs)
+
+
+def _joint(inputs: Any) -> bool:
+    """Whether it is a distribution of OpenTURNS of several dimensions, or of one."""
+    return hasattr(inputs, "hasIndependentCopula") and hasattr(inputs, "getDimension")
+
+
+def _is_distribution(one: Any) -> bool:
+    return hasattr(one, "cdf") or hasattr(one, "computeCDF") or hasattr(one, "rvs")
+
+
+def _fixed(name: str, one: Any) -> float:
+    try:
+        return float(finite_array(f"inputs, {name}", one, ndim=0))
+    except InputError as error:
+        raise InputError(
+            f"inputs, {name}: expected a frozen distribution of scipy.stats (norm(0, 1)), one of "
+            f"OpenTURNS, or a number, got {one!r}"
+        ) from error
+
+
+def _marginal(name: str, one: Any) -> tuple[Marginal, str]:
+    if hasattr(one, "computeCDF"):
+        return _openturns(name, one)
+    kind = getattr(one, "dist", None)
+    if kind is None or not hasattr(one, "args"):
+        raise InputError(
+            f"inputs, {name}: expected a frozen distribution, as scipy.stats.norm(loc=0, scale=1), "
+            f"got {one!r}"
+        )
+    if not hasattr(kind, "pdf"):
+        raise InputError(
+            f"inputs, {name}: expected a distribution with a density, got the discrete "
+            f"{kind.name}; sum over its values, with a number for this feature"
+        )
+    if kind.name not in SCIPY:
+        raise InputError(_unknown(name, kind.name, SCIPY))
+    shapes = [each.strip() for each in (kind.shapes or "").split(",") if each.strip()]
+    values = {"loc": 0.0, "scale": 1.0}
+    values |= dict(zip([*shapes, "loc", "scale"], one.args, strict=False)) | one.kwds
+    numbers = {}
+    for key, value in values.items():
+        ends = key in shapes and kind.name == "truncnorm"  # which may be infinite
+        numbers[key] = float(value) if ends else float(finite_array(f"{name}, {key}", value, 0))
+    if kind.name == "reciprocal" or numbers["scale"] <= 0 or not np.isfinite(one.cdf(0.0)):
+        raise InputError(f"inputs, {name}: expected parameters of {kind.name}, got {values}")
+    family = SCIPY[kind.name](*(numbers[shape] for shape in shapes))
+    text = ", ".join(f"{key}={numbers[key]:g}" for key in (*shapes, "loc", "scale"))
+    return Marginal(family, numbers["loc"], numbers["scale"]), f"{kind.name}({text})"
+
+
+def _openturns(name: str, one: Any) -> tuple[Marginal, str]:
+    own = one.getImplementation() if hasattr(one, "getImplementation") else one
+    kind = own.getClassName()
+    if own.getDimension() != 1:
+        raise InputError(f"inputs, {name}: expected a distribution of one input, got {one}")
+    if kind not in OPENTURNS:
+        raise InputError(_unknown(name, kind, OPENTURNS))
+    numbers = list(map(float, own.getParameter()))
+    text = ", ".join(f"{number:g}" for number in numbers)
+    return OPENTURNS[kind](*numbers), f"{kind}({text})"
+
+
+def _unknown(name: str, kind: str, known: Mapping[str, Any]) -> str:
+    return (
+        f"inputs, {name}: expected a distribution whose values can be proved, one of "
+        f"{', '.join(known)}, got {kind}; use the nearest of these, or transform the input so that "
+        "it has one of them and fit the model on that"
+    )
+
+
+def _ends(name: str, marginal: Marginal) -> tuple[float, float]:
+    """The ends of the support, or where `TAIL` is left beyond them: any numbers would be valid."""
+    low = marginal.low if math.isfinite(marginal.low) else _quantile(marginal, left=True)
+    high = marginal.high if math.isfinite(marginal.high) else _quantile(marginal, left=False)
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InputError(
+            f"inputs, {name}: expected a distribution whose range is of floats, got one from "
+            f"{low:g} to {high:g}; rescale the input, or give a number instead"
+        )
+    return low, high
+
+
+def _quantile(marginal: Marginal, left: bool) -> float:
+    """About where `TAIL` is left on one side, by bisection in y."""
+    family, step = marginal.family, 1.0
+    inner = family.mode if math.isfinite(family.mode) else 0.0
+
+    def beyond(y: float) -> float:
+        at = np.array([y])
+        return float((family.below(at) if left else family.above(at))[1][0])
+
+    sign = -1.0 if left else 1.0
+    while beyond(inner + sign * step) > TAIL and step < 2.0**900:
+        step *= 2.0
+    near, far = 0.0, step
+    for _ in range(40):
+        middle = 0.5 * (near + far)
+        near, far = (middle, far) if beyond(inner + sign * middle) > TAIL else (near, middle)
+    return marginal.loc + marginal.scale * (inner + sign * far)

@@ -1,0 +1,79 @@
+"""Answers that are probabilities or means over random inputs, with their pavings."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gpcert.certificates.record import Searched
+from gpcert.certificates.text import TextTable, above, below, cost_text, region_text
+from gpcert.errors import InputError
+
+OPEN, INSIDE, OUTSIDE = 0, 1, 2
+"""Of a cell: the event holds in a part of it that is bounded, in the whole cell, or nowhere."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FailureProbability(
+    Searched, kind="failure_probability", told="lower upper side threshold quantity output reason"
+):
+    """`lower <= P <= upper`, proved, for the probability P that a quantity of the model lies below
+    (`side`) a `threshold` when the inputs are random.
+
+    `inputs` says each input's distribution, or its number. The box `region` holds all inputs but
+    those of probability `outside` at most, which count as whatever is worse. `cells` (n, 2, d) are
+    the corners of the paving, `status` (n,) says whether the event holds in all of a cell (1), in
+    none of it (2) or in a part (0), and `mass` (n,) is about the cell's probability; all empty
+    unless `paving=True` asks for them.
+    """
+
+    lower: float
+    upper: float
+    side: str
+    threshold: float
+    quantity: str
+    output: Any
+    laws: tuple[str, ...]
+    region: dict[str, Any]
+    outside: float
+    converged: bool
+    meaning: str = ""
+    beta: float | None = None
+    features: tuple[str, ...] = ()
+    cells: np.ndarray = field(default_factory=lambda: np.empty((0, 2, 0)))
+    status: np.ndarray = field(default_factory=lambda: np.empty(0))
+    mass: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def width(self) -> float:
+        """`(upper - lower) / lower`, infinite where lower is 0."""
+        return (self.upper - self.lower) / self.lower if self.lower > 0 else math.inf
+
+    def inputs(self) -> list[np.ndarray]:
+        return [self.cells] if self.cells.size else []
+
+    def shown(self) -> TextTable:
+        sign = "<" if self.side == "below" else ">"
+        what = self.meaning or self.quantity
+        rows = {
+            "probability": f"that {what} {sign} {self.threshold:g}",
+            "proved": f"between {below(self.lower)} and {above(self.upper)}",
+            "inputs": "; ".join(self.laws[:6]) + ("; ..." * (len(self.laws) > 6)),
+            "outside": f"at most {above(self.outside)} of the region",
+            "region": region_text(self.region),
+            "search": self.reason.value,
+            "cost": cost_text(self),
+        }
+        return TextTable("", (), list(rows.items()))
+
+    def check(self) -> None:
+        super().check()
+        if not 0 <= self.lower <= self.upper <= 1:
+            raise InputError("lower and upper: expected 0 <= lower <= upper <= 1")
+        if self.side not in {"below", "above"}:
+            raise InputError(f"side: expected 'below' or 'above', got {self.side!r}")
+        if not len(self.cells) == len(self.status) == len(self.mass):
+            raise InputError("cells, status and mass: expected as many of each")
