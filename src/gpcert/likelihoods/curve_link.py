@@ -29,7 +29,7 @@ class CurveLink(ResponseLikelihood):
     (True, True)
     """
 
-    curve: Any
+    curve: Any = Curve()
     with_variance: bool = True
 
     name: ClassVar[str] = "curve-link"
