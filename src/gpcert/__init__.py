@@ -48,10 +48,13 @@ if TYPE_CHECKING:
     from gpcert.api import certified_radius as certified_radius
     from gpcert.api import certified_radius_many as certified_radius_many
     from gpcert.api import certify as certify
+    from gpcert.api import certify_fair as certify_fair
     from gpcert.api import certify_many as certify_many
     from gpcert.api import certify_monotone as certify_monotone
     from gpcert.api import difference_range as difference_range
+    from gpcert.api import expectation as expectation
     from gpcert.api import failure_probability as failure_probability
+    from gpcert.api import invariant_set as invariant_set
     from gpcert.api import level_set as level_set
     from gpcert.api import lipschitz as lipschitz
     from gpcert.api import maximize as maximize
@@ -63,11 +66,16 @@ if TYPE_CHECKING:
     from gpcert.api import regret_bound as regret_bound
     from gpcert.api import resume as resume
     from gpcert.api import slope_ranges as slope_ranges
+    from gpcert.api import uniform_beta as uniform_beta
     from gpcert.certificates import BoxBounds as BoxBounds
     from gpcert.certificates import Certificate as Certificate
     from gpcert.certificates import CertificateTable as CertificateTable
+    from gpcert.certificates import ErrorBound as ErrorBound
+    from gpcert.certificates import Expectation as Expectation
     from gpcert.certificates import FailureProbability as FailureProbability
+    from gpcert.certificates import Fairness as Fairness
     from gpcert.certificates import Interval as Interval
+    from gpcert.certificates import InvariantSet as InvariantSet
     from gpcert.certificates import LevelSet as LevelSet
     from gpcert.certificates import LipschitzBound as LipschitzBound
     from gpcert.certificates import Monotonicity as Monotonicity
@@ -109,7 +117,8 @@ _PUBLIC = {
         "certify certify_many certified_radius certified_radius_many prediction_range "
         "prediction_range_many prediction_ranges bound_boxes "
         "maximize minimize regret_bound recommend slope_ranges certify_monotone lipschitz "
-        "difference_range resume level_set failure_probability"
+        "difference_range resume level_set invariant_set uniform_beta failure_probability "
+        "expectation certify_fair"
     ),
     "gpcert.analyses": (
         "attack predict_gradient safety_curve robustness certified_accuracy worst_case "
@@ -124,7 +133,7 @@ _PUBLIC = {
     "gpcert.certificates": (
         "load Status Certificate CertificateTable PredictionRange Interval Radius RangeTable "
         "RadiusTable BoxBounds Optimum RegretBound SlopeTable Monotonicity MonotonicityTable "
-        "LipschitzBound LevelSet FailureProbability"
+        "LipschitzBound LevelSet InvariantSet ErrorBound FailureProbability Expectation Fairness"
     ),
     "gpcert.errors": (
         "GPCertError InputError UnknownArgumentError UnsupportedModelError MissingExtraError "

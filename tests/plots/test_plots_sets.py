@@ -65,3 +65,34 @@ def test_areas_of_classes(ax):
 def test_bad_input_is_an_error_in_words(ax, ball, words, message):
     with pytest.raises(InputError, match=message):
         ball.plot(ax, **words)
+
+
+def test_cells_of_an_invariant_set(ax):
+    turn = gpcert.Posterior(
+        gpcert.kernels.Linear([1.0, 1.0, 1.0]), np.eye(3), [[0.6, -0.3, 0.5], [0.3, 0.6, 0.0]]
+    )
+    found = gpcert.invariant_set(
+        turn, [(-1, 1)] * 2, inputs=[-0.1, 0.1], disturbance=0.02, beta=0, cells=100
+    )
+    assert len(found) > 50
+    assert found.plot(ax) is ax
+    assert len(ax.collections[0].get_paths()) == len(found)
+    with pytest.raises(InputError, match="features: expected two different ones"):
+        found.plot(ax, features=[0, 5])
+
+
+def test_ranges_over_boxes_in_colours(ax):
+    edges = np.linspace(-1.0, 1.0, 5)
+    low = np.stack(np.meshgrid(edges[:-1], edges[:-1], [-0.5]), axis=-1).reshape(-1, 3)
+    bounds = gpcert.bound_boxes(BUMP, low, low + np.array([0.5, 0.5, 1.0]))
+    bounds.plot(ax, end="width")
+    shown = ax.collections[0].get_array()
+    np.testing.assert_array_equal(shown, np.diff(bounds["mean"][:, 0])[:, 0])
+    bounds.plot(ax, features=[1, 0], at=[0.0, 0.0, 3.0])  # no box there
+    for words, message in (
+        ({"end": "middle"}, "end: expected 'lower', 'upper' or 'width'"),
+        ({"output": 1}, "output: expected a number below 1"),
+        ({"quantity": "std"}, "quantity: expected one of 'mean'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            bounds.plot(ax, **words)

@@ -91,10 +91,11 @@ def lipschitz(
         "method": settings.method.name,
         "model": posterior.fingerprint,
     }
+    nothing = np.empty((0, posterior.dim))
     if not numbers:
         return LipschitzBound(
-            0.0, 0.0, region.center, converged=True, reason=StopReason.CONVERGED, boxes=0,
-            seconds=time.perf_counter() - start, **about,
+            0.0, 0.0, region.center, converged=True, pair=nothing, reason=StopReason.CONVERGED,
+            boxes=0, seconds=time.perf_counter() - start, **about,
         )  # fmt: skip
     slopes = slope_model(posterior, axes(posterior, numbers), index)
     zeros = (0.0,) * len(numbers)
@@ -105,7 +106,7 @@ def lipschitz(
         problem = settings.problem(slopes, region, [quantity], tol=within, progress=progress)
         result = solve(problem)
     (goal,) = result.goals
-    lower, upper, pair = max(0.0 - goal.upper, 0.0), 0.0 - goal.lower, None
+    lower, upper, pair = max(0.0 - goal.upper, 0.0), 0.0 - goal.lower, nothing
     near = result.reason is StopReason.CONVERGED
     if isinstance(region, Polytope) and not region.has_interior:
         start_at = region.center if goal.point is None else goal.point
@@ -132,7 +133,7 @@ def _near(within: Tolerance, lower: float, upper: float) -> bool:
 
 def _steepest_pair(
     model: Outputs, output: int, region: Polytope, x: PerFeature, distance: float
-) -> tuple[float, np.ndarray | None]:
+) -> tuple[float, np.ndarray]:
     """A proved difference quotient of two points of the region, the largest of some, and the pair.
 
     Of a polytope without an interior: a gradient has parts along which no segment of the region
@@ -144,8 +145,9 @@ def _steepest_pair(
         e = np.eye(model.dim)[j] * max(step[j], 1e-300)
         slope[j] = np.diff(model.mean(np.stack([x - e, x + e]))[:, output])[0] / (2.0 * e[j])
     along = directions @ (directions.T @ slope)
+    nothing = np.empty((0, model.dim))
     if not np.any(along):
-        return 0.0, None
+        return 0.0, nothing
     reach = float(np.max(region.upper - region.lower)) / float(np.max(np.abs(along)))
     steps = reach * 2.0 ** -np.arange(STEPS)[:, None]
     ahead, behind = region.project(x + steps * along), region.project(x - steps * along)
@@ -155,7 +157,7 @@ def _steepest_pair(
     held &= np.any(first != second, axis=1)
     points = np.stack([first[held], second[held]], axis=1)
     if not len(points):
-        return 0.0, None
+        return 0.0, nothing
     flat, limits = points.reshape(-1, model.dim), Budget(seconds=10.0)
     found = bound_boxes(model, flat, flat, quantity="mean", budget=limits, progress=False)
     ends = found["mean"][:, output].reshape(-1, 2, 2)  # of both points, lower and upper

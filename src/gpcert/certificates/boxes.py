@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from gpcert.utils.archive import (
     to_json,
     write_arrays,
 )
+from gpcert.utils.optional_imports import Axes
 from gpcert.utils.versions import package_version
 
 FORMAT, PROGRESS_FORMAT = "gpcert-boxes-1", "gpcert-boxes-progress-1"
@@ -101,6 +103,11 @@ class BoxBounds:
         state = f"complete={self.complete}, converged={self.converged}"
         size = f"{len(self)} boxes in {self.lower.shape[1]} features"
         return f"BoxBounds({size}; {names}; {self.summary}; {state})"
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw one end of the ranges, in two features as colours: `quantity=`, `output=`, `end=`,
+        `features=`, `at=`. See `gpcert.plots.plot_boxes`."""
+        return import_module("gpcert.plots.sets").plot_boxes(ax, self, **options)
 
     def save(self, path: str | Path) -> None:
         """Write one file, `.npz` with a header; `BoxBounds.load` reads it."""

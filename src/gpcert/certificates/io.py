@@ -19,6 +19,7 @@ from gpcert.utils.versions import package_version
 
 if TYPE_CHECKING:
     from gpcert.certificates.boxes import BoxBounds
+    from gpcert.certificates.invariant_sets import InvariantSet
     from gpcert.certificates.level_sets import LevelSet
 
 FORMAT = "gpcert-record-2"
@@ -46,6 +47,7 @@ ELSEWHERE = {
 
 ARCHIVES = {
     "gpcert-boxes-1": "gpcert.certificates.boxes:BoxBounds",
+    "gpcert-invariant-set-1": "gpcert.certificates.invariant_sets:InvariantSet",
     "gpcert-level-set-1": "gpcert.certificates.level_sets:LevelSet",
 }
 """What reads a `.npz` file that is no model, by its format: imported when a file has one."""
@@ -147,9 +149,8 @@ class Record:
         return _build(path, cls, _read(path))
 
 
-def load(path: str | Path) -> Record | Model | BoxBounds | LevelSet:
-    """Read any file that gpcert wrote: a record (JSON); a model, bounds of boxes or a level set
-    (`.npz`).
+def load(path: str | Path) -> Record | Model | BoxBounds | LevelSet | InvariantSet:
+    """Read any file that gpcert wrote: a record (JSON); a model, bounds of boxes or a set (`.npz`).
 
     Nothing in the file is executed.
     """

@@ -4,7 +4,7 @@ constants."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from gpcert.certificates.record import (
     Searched,
     cells_of,
 )
-from gpcert.certificates.schema import ADDED
 from gpcert.certificates.text import (
     Interval,
     Status,
@@ -173,8 +172,8 @@ class LipschitzBound(Searched, kind="lipschitz", told="lower upper norm of outpu
     output: Any
     region: dict[str, Any]
     converged: bool
+    pair: np.ndarray
     meaning: str = ""
-    pair: np.ndarray | None = field(default=None, metadata=ADDED)
 
     def shown(self) -> TextTable:
         at = "no point known" if self.point is None else f"at {short(self.point, 'x')}"
@@ -182,7 +181,7 @@ class LipschitzBound(Searched, kind="lipschitz", told="lower upper norm of outpu
             "of": self.meaning or self.of,
             "constant": f"at most {above(self.upper)}, at least {below(self.lower)}, both proved",
             "distance": f"l_{self.norm:g}",
-            "attained": at if self.pair is None else "between the two points of `pair`",
+            "attained": "between the two points of `pair`" if len(self.pair) else at,
             "region": region_text(self.region),
             "search": self.reason.value,
             "cost": cost_text(self),
@@ -193,6 +192,9 @@ class LipschitzBound(Searched, kind="lipschitz", told="lower upper norm of outpu
         super().check()
         if not (0 <= self.lower <= self.upper and self.norm >= 1):
             raise InputError("expected 0 <= lower <= upper and norm >= 1")
+
+    def inputs(self) -> list[np.ndarray]:
+        return [each for each in (self.point, self.pair) if each is not None and each.size]
 
     @property
     def ratio(self) -> float:

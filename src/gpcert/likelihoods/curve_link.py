@@ -6,7 +6,7 @@ Proofs: docs/mathematics.md, statement 8.13.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from gpcert.functions import Curve, curve_from_config
@@ -29,7 +29,7 @@ class CurveLink(ResponseLikelihood):
     (True, True)
     """
 
-    curve: Any = Curve()
+    curve: Any = field(default_factory=Curve)
     with_variance: bool = True
 
     name: ClassVar[str] = "curve-link"

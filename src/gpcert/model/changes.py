@@ -10,10 +10,11 @@ Proofs: docs/mathematics.md, statements 19.9 and 19.10.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -29,6 +30,26 @@ from gpcert.numerics.arrays import PerFeature, Points
 from gpcert.numerics.rounding import add_down, add_up, up
 from gpcert.regions import LinearMap
 
+T = TypeVar("T")
+
+Steps = Sequence[Fraction]
+"""By how much what a kernel sees moves, feature by feature."""
+
+MOST_KNOWN = 64
+"""Changes of one model that are kept: those of many regions are often the same."""
+
+_KNOWN: WeakKeyDictionary[Posterior, dict[Hashable, Any]] = WeakKeyDictionary()
+
+
+def _once(posterior: Posterior, key: Hashable, found: Callable[[], T]) -> T:
+    """What was found of a model before, with the norms that are known of it since."""
+    known = _KNOWN.setdefault(posterior, {})
+    if key not in known:
+        if len(known) >= MOST_KNOWN:
+            known.clear()
+        known[key] = found()
+    return known[key]
+
 
 @dataclass(frozen=True)
 class Move:
@@ -36,6 +57,9 @@ class Move:
 
     at: Mapping[int, float] = field(default_factory=dict)
     by: Mapping[int, float] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.at.items()), tuple(self.by.items())))
 
     def matrix(self, d: int) -> LinearMap:
         """The affine map of the d inputs."""
@@ -72,6 +96,18 @@ def change_by_moves(
     """`f(T'x) - f(Tx)` for (T, T') given by moves, where features that they set are held at these
     values; None where it is 0."""
     before, after = (_seen_step(posterior, move, held) for move in moves)
+
+    def found() -> Change | None:
+        return _change_by_moves(posterior, output, moves, (before, after))
+
+    # what is held decides nothing but the steps, or is set by the moves themselves
+    return _once(posterior, (output, moves, tuple(before), tuple(after)), found)
+
+
+def _change_by_moves(
+    posterior: Posterior, output: int, moves: tuple[Move, Move], steps: tuple[Steps, Steps]
+) -> Change | None:
+    before, after = steps
     apart = np.array([bool(a != b) for a, b in zip(before, after, strict=True)])
     seen = posterior.kernel.features_seen(len(apart)) | (posterior.slope[output] != 0)
     if not np.any(apart & seen):
@@ -111,6 +147,69 @@ def change_by_maps(posterior: Posterior, output: int, maps: Sequence[LinearMap])
         for each in (after, before)
     ]
     return Change(SeparateOutputs(tuple(both)))
+
+
+def mean_at(
+    posterior: Posterior, output: int, move: Move, held: PerFeature, pairs: bool | None = None
+) -> Change:
+    """`f(Tx)` for T given by a move, as `change_by_moves`. With `pairs` its inputs are (x, s), and
+    it is `f(T(x + s))`, or, where that is False, `f(Tx)`."""
+    step = _seen_step(posterior, move, held)
+    known = (output, move, tuple(step), pairs)
+    return _once(posterior, known, lambda: _mean_at(posterior, output, move, step, pairs))
+
+
+def _mean_at(
+    posterior: Posterior, output: int, move: Move, step: Steps, pairs: bool | None
+) -> Change:
+    exact = [v == 0 for v in step]
+    if stationary(posterior.kernel) or all(exact):
+        points, errors = _less(posterior.points, step)
+        t, scale = posterior.weights[output], float(posterior.scale[output])
+        error = up(scale * _error(posterior.kernel, points, t, errors), 1)
+        if not (error and posterior.kernel.rough and posterior.features is None):
+            trend, fields = _trend(posterior, output, step), {"features": posterior.features}
+            offset = Fraction(float(posterior.offset[output])) + trend
+            near = _finite(offset)
+            if Fraction(near) != offset:
+                error = up(error + up(float(abs(Fraction(near) - offset)), 1), 1)
+            slope = posterior.slope[output] if posterior.has_trend else None
+            if pairs is not None:
+                identity = LinearMap(np.eye(posterior.dim))
+                fields = _of_pairs(posterior.features or identity, pairs)
+            mean = _mean_of(posterior, output, points=points, offset=near, slope=slope, **fields)
+            if not error:
+                same_norm(posterior, output, mean)
+            return Change(mean, float(error))
+    if posterior.features is not None:
+        raise InputError(
+            "protected: behind linear features (PCA, one-hot columns) expected a stationary "
+            f"kernel, got {type(posterior.kernel).__name__}"
+        )
+    slope = posterior.slope[output] if posterior.has_trend else None
+    whole = move.matrix(posterior.dim)
+    fields = {"features": whole, "spread": None}
+    if pairs is not None:
+        fields = _of_pairs(whole, pairs)
+    return Change(_mean_of(posterior, output, slope=slope, **fields))
+
+
+def same_norm(posterior: Posterior, output: int, mean: Posterior) -> None:
+    """A mean over points that moved as one has the norm of the output: K is formed once."""
+    known, mine = posterior.unit, mean.unit
+    same = known.exponent == mine.exponent
+    if same and np.array_equal(known.weights[output], mine.weights[0]):
+        vars(mine)["norms"] = known.norms[[output]]
+
+
+def _of_pairs(features: LinearMap, moved: bool) -> dict[str, Any]:
+    """The fields of a posterior whose inputs are (x, s), and whose features are those of x + s, or
+    of x."""
+    W, K = features.slopes, features.matrix[:, features.inputs :]
+    second = W if moved else np.zeros_like(W)
+    matrix = np.concatenate([W, second, K], axis=1)
+    pairs = LinearMap(matrix, features.shift, features.levels)
+    return {"features": pairs, "feature_names": None, "spread": None}
 
 
 def stationary(kernel: Kernel) -> bool:
@@ -159,23 +258,15 @@ def _seen_step(posterior: Posterior, move: Move, held: PerFeature) -> list[Fract
     return total
 
 
-def _moved(
-    posterior: Posterior, output: int, before: Sequence[Fraction], after: Sequence[Fraction]
-) -> Change:
+def _moved(posterior: Posterior, output: int, before: Steps, after: Steps) -> Change:
     """One sum over the points less both steps, with the error that rounding them makes."""
     first, error_first = _less(posterior.points, after)
     second, error_second = _less(posterior.points, before)
     t, scale = posterior.weights[output], float(posterior.scale[output])
-    pairs = zip(posterior.slope[output].tolist(), after, before, strict=True)
-    trend = sum((Fraction(w) * (a - b) for w, a, b in pairs), Fraction(0)) * Fraction(scale)
-    try:
-        offset = float(trend)
-    except OverflowError:
-        offset = math.inf
+    trend = _trend(posterior, output, after) - _trend(posterior, output, before)
+    offset = _finite(trend)
     error = _error(posterior.kernel, first, t, error_first)
     error = up(scale * up(error + _error(posterior.kernel, second, t, error_second), 1), 1)
-    if not (np.isfinite(offset) and np.isfinite(error) and np.all(np.isfinite([first, second]))):
-        raise InputError("change: it leaves float64; express the inputs in another unit")
     if Fraction(offset) != trend:
         error = up(error + up(float(abs(Fraction(offset) - trend)), 1), 1)
     points, weights = np.concatenate([first, second]), np.concatenate([t, -t])
@@ -183,13 +274,31 @@ def _moved(
     return Change(moved, float(error))
 
 
-def _less(points: Points, step: Sequence[Fraction]) -> tuple[Points, Points]:
+def _trend(posterior: Posterior, output: int, step: Steps) -> Fraction:
+    """By how much the linear trend moves, in the output's units."""
+    pairs = zip(posterior.slope[output].tolist(), step, strict=True)
+    along = sum((Fraction(w) * by for w, by in pairs), Fraction(0))
+    return along * Fraction(float(posterior.scale[output]))
+
+
+def _finite(value: Fraction | float) -> float:
+    """As a float, or an `InputError`."""
+    try:
+        near = float(value)
+    except OverflowError:
+        near = math.inf
+    if not math.isfinite(near):
+        raise InputError("change: it leaves float64; express the inputs in another unit")
+    return near
+
+
+def _less(points: Points, step: Steps) -> tuple[Points, Points]:
     """`points - step` and bounds of the rounding of its entries."""
     moved, errors = points.copy(), np.zeros_like(points)
     for j, by in enumerate(step):
         if by == 0:
             continue
-        near = float(by)
+        near = _finite(by)
         moved[:, j] = points[:, j] - near
         errors[:, j] = add_up(points[:, j], -near) - add_down(points[:, j], -near)
         if Fraction(near) != by:
@@ -204,4 +313,4 @@ def _error(kernel: Kernel, points: Points, weights: np.ndarray, errors: Points) 
         return 0.0
     length = float(up(np.sqrt(up(np.max(kernel.diagonal(points[:1])), 256)), 2))
     bends = up(np.asarray(kernel.R0(errors)) * np.abs(weights), 1)
-    return float(up(length * up(np.sum(bends), len(weights) + 4), 2))
+    return _finite(float(up(length * up(np.sum(bends), len(weights) + 4), 2)))

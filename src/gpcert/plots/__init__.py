@@ -18,9 +18,10 @@ from gpcert.plots.explanations import (
     plot_kept_pixels,
 )
 from gpcert.plots.kernels import plot_kernel_lines
-from gpcert.plots.sets import plot_level_set
+from gpcert.plots.sets import plot_boxes, plot_invariant_set, plot_level_set
 
 __all__ = [
+    "plot_boxes",
     "plot_certificates",
     "plot_decision_regions",
     "plot_effects",
@@ -29,6 +30,7 @@ __all__ = [
     "plot_image_counterexample",
     "plot_kept_features",
     "plot_kept_pixels",
+    "plot_invariant_set",
     "plot_kernel_lines",
     "plot_level_set",
     "plot_radii",

@@ -21,7 +21,12 @@ from gpcert.plots.axes import (
     padded_limits,
 )
 from gpcert.plots.optima import plot_optimum, plot_regret
-from gpcert.plots.slopes import plot_lipschitz, plot_monotonicities, plot_slopes
+from gpcert.plots.slopes import (
+    plot_fairness,
+    plot_lipschitz,
+    plot_monotonicities,
+    plot_slopes,
+)
 from gpcert.plots.style import ACCENT, DARK, LIGHT, LOOKS, PROBABILITY_COLOURS
 from gpcert.utils.optional_imports import Axes
 
@@ -293,6 +298,7 @@ PICTURES: dict[str, Callable[..., Any]] = {
     "monotonicity": lambda ax, record: plot_monotonicities(ax, [record], [record.feature]),
     "monotonicities": lambda ax, table: plot_monotonicities(ax, table.rows, table.labels),
     "lipschitz": plot_lipschitz,
+    "fairness": plot_fairness,
     "radii": lambda ax, table: plot_radii(ax, table.rows, table.labels),
 }
 """Plots by kind of record, for `Record.plot`."""

@@ -1,4 +1,4 @@
-"""Level sets: areas in two features, profiles along one."""
+"""Level sets: areas in two features, profiles along one; invariant sets, and ranges over boxes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.certificates.level_sets import LevelSet
+from gpcert.certificates import BoxBounds, InvariantSet, LevelSet
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import finite_array
 from gpcert.plots.axes import axes_or_new, legend_above
-from gpcert.plots.style import ACCENT, CLASS_PALETTE, DARK
+from gpcert.plots.style import ACCENT, CLASS_PALETTE, DARK, LIGHT
 from gpcert.regions import Region
 from gpcert.utils.optional_imports import Axes, optional
 
@@ -97,14 +97,102 @@ def _profile(ax: Axes, level: LevelSet, feature: int, name: str) -> Axes:
     return ax
 
 
-def _draw_cells(ax: Axes, level: LevelSet, columns: list[int]) -> None:
+def plot_invariant_set(
+    ax: Axes | None, found: InvariantSet, *, features: Sequence[int] = (0, 1), at: Any = None
+) -> Axes:
+    """The cells of an invariant set in two states, coloured by their input if there is one choice
+    of a single number; of more states those that hold the point `at` (n,) in the others, by default
+    the middle."""
+    ax = axes_or_new(ax)
+    ends = np.stack([found.lower, found.upper], axis=1)
+    rows, (first, second) = _section(ends, found.bounds, features, at)
+    corners = _corners(ends[rows][:, :, [first, second]])
+    look: Any = {"edgecolors": "#FFFFFF60", "linewidths": 0.2}
+    if found.inputs.shape[1] == 1 and len(found.inputs) > 1:
+        look |= {"array": found.inputs[found.choice[rows], 0], "cmap": "viridis"}
+    else:
+        look["facecolors"] = INSIDE
+    drawn = optional("matplotlib.collections", "plot").PolyCollection(corners, **look)
+    ax.add_collection(drawn)
+    if "array" in look:
+        ax.figure.colorbar(drawn, ax=ax, label="input")
+    low, high = found.bounds
+    ax.set(xlim=(low[first], high[first]), ylim=(low[second], high[second]))
+    ax.set(xlabel=f"state {first}", ylabel=f"state {second}", facecolor=OUTSIDE)
+    return ax
+
+
+def plot_boxes(
+    ax: Axes | None,
+    bounds: BoxBounds,
+    *,
+    quantity: str | None = None,
+    output: int = 0,
+    end: str = "upper",
+    features: Sequence[int] = (0, 1),
+    at: Any = None,
+) -> Axes:
+    """One end of the ranges of a quantity over boxes in two features, in colours: the "lower" or
+    "upper" one, or the "width" between them. Of boxes in one feature both ends, in more features
+    those boxes that hold the point `at` (d,) in the others, by default the middle. Boxes that were
+    not bounded stay white."""
+    name = next(iter(bounds.ranges)) if quantity is None else quantity
+    values = bounds[name]
+    if isinstance(output, bool) or output not in range(values.shape[1]):
+        raise InputError(f"output: expected a number below {values.shape[1]}, got {output!r}")
+    if end not in {"lower", "upper", "width"}:
+        raise InputError(f"end: expected 'lower', 'upper' or 'width', got {end!r}")
+    ax, low, high = axes_or_new(ax), values[:, output, 0], values[:, output, 1]
+    ends, known = np.stack([bounds.lower, bounds.upper], axis=1), np.isfinite(low + high)
+    if ends.shape[2] == 1:
+        left = ends[known, 0, 0]
+        width = ends[known, 1, 0] - left
+        ax.bar(left, (high - low)[known], width, low[known], align="edge", color=LIGHT)
+        ax.set(xlabel="feature 0", ylabel=name)
+        return ax
+    whole = np.stack([bounds.lower.min(axis=0), bounds.upper.max(axis=0)])
+    rows, (first, second) = _section(ends, whole, features, at)
+    rows = rows[known[rows]]
+    shown = {"lower": low, "upper": high, "width": high - low}[end][rows]
+    corners = _corners(ends[rows][:, :, [first, second]])
     collections = optional("matplotlib.collections", "plot")
-    low, high = level.cells.low[:, columns], level.cells.high[:, columns]
-    corners = np.stack(
-        [low, np.stack([high[:, 0], low[:, 1]], 1), high, np.stack([low[:, 0], high[:, 1]], 1)], 1
-    )
+    drawn = collections.PolyCollection(corners, array=shown, cmap="viridis", edgecolors="face")
+    ax.add_collection(drawn)
+    said = end if end == "width" else f"{end} end"
+    ax.figure.colorbar(drawn, ax=ax, label=f"{name}: {said} of the range")
+    ax.set(xlim=whole[:, first], ylim=whole[:, second])
+    ax.set(xlabel=f"feature {first}", ylabel=f"feature {second}")
+    return ax
+
+
+def _section(
+    ends: np.ndarray, whole: np.ndarray, features: Any, at: Any
+) -> tuple[np.ndarray, list[int]]:
+    """Rows of the boxes (R, 2, d) that hold the point `at` but for two features, and these."""
+    d = whole.shape[1]
+    chosen = list(features)
+    if len(set(chosen)) != 2 or not all(j in range(d) for j in chosen):
+        raise InputError(f"features: expected two different ones below {d}, got {features!r}")
+    point = whole.mean(axis=0) if at is None else finite_array("at", at, ndim=1)
+    if point.shape != (d,):
+        raise InputError(f"at: expected a point of {d} features, got {len(point)}")
+    others = np.delete(np.arange(d), chosen)
+    held = (ends[:, 0, others] <= point[others]) & (point[others] <= ends[:, 1, others])
+    return np.flatnonzero(held.all(axis=1)), chosen
+
+
+def _corners(ends: np.ndarray) -> np.ndarray:
+    """(R, 4, 2): the corners of rectangles (R, 2, 2), one after another."""
+    (x0, y0), (x1, y1) = ends[:, 0].T, ends[:, 1].T
+    return np.stack([[x0, x1, x1, x0], [y0, y0, y1, y1]]).T
+
+
+def _draw_cells(ax: Axes, level: LevelSet, columns: list[int]) -> None:
+    """The cells of a level set in two features, over its areas."""
+    ends = np.stack([level.cells.low, level.cells.high], axis=1)[:, :, columns]
     look: Any = {"facecolors": "none", "edgecolors": "#00000040", "linewidths": 0.3}
-    ax.add_collection(collections.PolyCollection(corners, **look))
+    collections = optional("matplotlib.collections", "plot")
+    ax.add_collection(collections.PolyCollection(_corners(ends), **look))
 
 
 def _colours(level: LevelSet) -> Mapping[Any, str]:

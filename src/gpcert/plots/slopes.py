@@ -1,4 +1,4 @@
-"""Slopes feature by feature, verdicts on monotony, and Lipschitz constants."""
+"""Slopes feature by feature, verdicts on monotony and fairness, and Lipschitz constants."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.certificates import LipschitzBound, Monotonicity, SlopeTable
+from gpcert.certificates import Fairness, LipschitzBound, Monotonicity, SlopeTable
 from gpcert.certificates.text import STATUS_COLOURS
 from gpcert.plots.axes import axes_or_new, legend_above, name_rows, padded_limits
 from gpcert.plots.style import ACCENT, DARK, LIGHT
@@ -82,4 +82,20 @@ def plot_lipschitz(ax: Axes | None, bound: LipschitzBound) -> Axes:
     name_rows(ax, [f"l_{bound.norm:g}"])
     ax.set(xlim=(0.0, 1.05 * upper or 1.0), xlabel="Lipschitz constant in the region")
     legend_above(ax, title=f"proved: at most {bound.upper:.4g}", columns=1)
+    return ax
+
+
+def plot_fairness(ax: Axes | None, answer: Fairness) -> Axes:
+    """The proved bounds of the least margin, against 0."""
+    ax = axes_or_new(ax)
+    ends = np.array([answer.margin.lower, answer.margin.upper])
+    low, high = padded_limits([*ends[np.isfinite(ends)].tolist(), 0.0])
+    left, right = np.clip(ends, low, high)
+    colour = STATUS_COLOURS[answer.status.name]
+    ax.barh([0], [right - left], 0.4, [left], color=colour, linewidth=2.0, label=answer.status.name)
+    ax.scatter([left], [0], marker="|", s=200, color=colour, zorder=3)
+    ax.axvline(0.0, color=DARK, linewidth=1.0)
+    name_rows(ax, [", ".join(answer.protected)])
+    ax.set(xlim=(low, high), xlabel="least margin of equal treatment in the region")
+    legend_above(ax, title="", columns=1)
     return ax

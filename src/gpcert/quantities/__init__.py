@@ -2,7 +2,7 @@
 
 from gpcert.quantities.committee import LeastSum, PairVotes, Share, Votes
 from gpcert.quantities.compound import ClassSums, Compound, Deviation
-from gpcert.quantities.contrast import WeightedMeans
+from gpcert.quantities.contrast import LeastMeans, SameSide, WeightedMeans
 from gpcert.quantities.improvement import (
     ExpectedImprovement,
     Improvement,
@@ -30,6 +30,7 @@ __all__ = [
     "Deviation",
     "ExpectedImprovement",
     "Improvement",
+    "LeastMeans",
     "LeastSum",
     "LogExpectedImprovement",
     "LogProbabilityOfImprovement",
@@ -41,6 +42,7 @@ __all__ = [
     "Quantile",
     "Quantity",
     "Response",
+    "SameSide",
     "Share",
     "Slope",
     "Std",

@@ -1,11 +1,16 @@
-"""Weighted sums of means: differences of outputs, and of one function at two places."""
+"""Weighted sums of means: differences of outputs, and of one function at two places; whether
+several means lie on one side of a threshold."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from gpcert.numerics.arrays import PerCell, PerRow, namespace
-from gpcert.quantities.compound import Compound, Ends, Values, Weights, row_sum
+import numpy as np
+
+from gpcert.numerics.arrays import Array, PerCell, PerRow, least_of, namespace
+from gpcert.numerics.rounding import down, up
+from gpcert.quantities.compound import Compound, Ends, LeastOfSums, Values, Weights, row_sum
 from gpcert.quantities.output import Mean
 
 
@@ -46,3 +51,75 @@ class WeightedMeans(Compound):
     def slopes(self, y: Values) -> Values:
         """The weights."""
         return 0.0 * y + self.weights
+
+
+@dataclass(frozen=True)
+class LeastMeans(LeastOfSums, Compound):
+    """`min_j sum_c w_jc mu_c(x)`, each sum bounded as one function.
+
+    >>> LeastMeans(((1.0, -1.0), (-1.0, 1.0))).value(np.array([[3.0, 1.0]]))  # -|mu_0 - mu_1|
+    array([-2.])
+    """
+
+    weights: tuple[Weights, ...]
+
+    @property
+    def parts(self) -> tuple[Mean, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The means."""
+        return tuple(Mean(c, 1) for c in range(len(self.weights[0])))
+
+    def lowest(self, low: Ends, high: Ends) -> PerCell:
+        """The least of the sums'."""
+        return least_of([row_sum(row, low, high) for row in self.weights])
+
+    def highest(self, low: Ends, high: Ends) -> PerCell:
+        """Minus the lowest of the negatives."""
+        return least_of([-row_sum(tuple(-w for w in row), low, high) for row in self.weights])
+
+
+@dataclass(frozen=True)
+class SameSide(Compound):
+    """`max(min_c mu_c - t, t - max_c mu_c)` for a threshold t: positive exactly where all means lie
+    on one side of it, negative where one lies below and another above.
+
+    >>> SameSide(2, 0.5).value(np.array([[1.0, 2.0], [0.0, 1.0]]))
+    array([ 0.5, -0.5])
+    """
+
+    outputs: int
+    threshold: float = 0.0
+
+    @property
+    def parts(self) -> tuple[Mean, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The means."""
+        return tuple(Mean(c, 1) for c in range(self.outputs))
+
+    @property
+    def level(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The threshold."""
+        return self.threshold
+
+    def lowest(self, low: Ends, high: Ends) -> PerCell:
+        """From the least lower and the greatest upper end."""
+        return self._between(least_of(list(low)), -least_of([-end for end in high]), down)
+
+    def highest(self, low: Ends, high: Ends) -> PerCell:
+        """From the least upper and the greatest lower end."""
+        return self._between(least_of(list(high)), -least_of([-end for end in low]), up)
+
+    def _between(self, least: PerCell, most: PerCell, rounded: Callable[..., Array]) -> PerCell:
+        above, below = rounded(least - self.threshold, 1), rounded(self.threshold - most, 1)
+        return namespace(least).maximum(above, below)
+
+    def value(self, y: Values) -> PerRow:
+        """The larger of both."""
+        return np.maximum(np.min(y, axis=1) - self.threshold, self.threshold - np.max(y, axis=1))
+
+    def slopes(self, y: Values) -> Values:
+        """Of the mean that decides."""
+        rows, slopes = np.arange(len(y)), np.zeros_like(y)
+        above = np.min(y, axis=1) - self.threshold >= self.threshold - np.max(y, axis=1)
+        slopes[rows, np.where(above, np.argmin(y, axis=1), np.argmax(y, axis=1))] = np.where(
+            above, 1.0, -1.0
+        )
+        return slopes

@@ -15,25 +15,28 @@ from dataclasses import replace
 import numpy as np
 
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.goals.base import GoalBound, lower_bound
-from gpcert.enclosures.goals.compound import compound_bound, part_bound
+from gpcert.enclosures.goals.base import GoalBound, lower_bound, worst_of
+from gpcert.enclosures.goals.compound import compound_bound, part_bound, ranges
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.numerics.arrays import Array, PerCell, namespace
 from gpcert.numerics.rounding import down, gamma, given, nonnegative, norm_upper, up
-from gpcert.quantities import Deviation, WeightedMeans
+from gpcert.quantities import Deviation, LeastMeans, WeightedMeans
+from gpcert.quantities.compound import row_sum
 from gpcert.regions.scaled import ScaledCells
 
 
-def least_sum(evaluation: Evaluation, weights: Sequence[PerCell]) -> Minimum:
-    """Lower bound of `sum_k w_k mu_k` over each cell, w_k (B,) of any sign, in the outputs' units.
+def least_sum(evaluation: Evaluation, weights: Sequence[PerCell | None]) -> Minimum:
+    """Lower bound of `sum_k w_k mu_k` over each cell, w_k (B,) of any sign, in the outputs' units;
+    None leaves a mean out.
 
     In unit form `w_k factor_k` rounds once, which meets `mu_k - shift_k`.
     """
     geometry: ScaledCells = evaluation.once("geometry", evaluation.shared_geometry)
-    xp = namespace(weights[0])
-    models, constant, lost = [], xp.zeros_like(weights[0]), xp.zeros_like(weights[0])
+    xp, models, constant, lost = namespace(evaluation.cells.lower), [], 0.0, 0.0
     for output, w in enumerate(weights):
+        if w is None:
+            continue
         mean, reach = plain_mean(evaluation, output, geometry), _reach(evaluation, output)
         shift = mean.units.shift + xp.zeros_like(w)
         models.append(mean.times(given(w * mean.units.factor)))
@@ -74,6 +77,23 @@ def _weighted_means(
     xp = namespace(apart.lower)
     joint = least_sum(evaluation, [xp.zeros_like(apart.lower) + w for w in quantity.weights])
     return replace(apart, lower=xp.maximum(apart.lower, joint.lower), point=joint.point)
+
+
+@lower_bound.register(LeastMeans)
+@np.errstate(over="ignore", invalid="ignore")
+def _least_means(quantity: LeastMeans, evaluation: Evaluation, target: float | None) -> GoalBound:
+    """The least of the sums' bounds, each the better of the ranges' sum and the joint model; sums
+    above the target on every cell by their ranges are not bounded jointly."""
+    apart, bounds = compound_bound(quantity, evaluation, target), []
+    ends, xp = ranges(evaluation, quantity), namespace(apart.lower)
+    for row in quantity.weights:
+        least = replace(apart, lower=row_sum(row, *ends))
+        if target is None or not bool(xp.all(least.lower > target)):
+            weights = [None if w == 0 else xp.full_like(least.lower, w) for w in row]
+            joint = least_sum(evaluation, weights)
+            least = replace(least, lower=xp.maximum(least.lower, joint.lower), point=joint.point)
+        bounds.append(least)
+    return worst_of(bounds)
 
 
 @lower_bound.register(Deviation)
