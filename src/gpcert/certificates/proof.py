@@ -58,6 +58,7 @@ class Proof:
 
     `leaves`, boxes in the free features that cover the region, only spare the checker work: it
     proves every bound again. None: the region is one box. `by_means`: variances do not matter.
+    `claim` is "B" where the answer holds of what float64 gives, too.
     """
 
     model: Posterior | Committee
@@ -66,6 +67,7 @@ class Proof:
     answer: dict[str, Any]
     leaves: Leaves | None = None
     by_means: bool = False
+    claim: str = "A"
     provenance: dict[str, Any] = field(default_factory=_provenance)
 
     def save(self, path: str | Path) -> None:
@@ -140,7 +142,7 @@ def _packed(proofs: Sequence[Proof], single: bool, merged: bool = True) -> bytes
         answer = {"rows": [proof.answer for proof in proofs]}
     text = to_json(
         {
-            "claim": "A",
+            "claim": first.claim,
             "question": question,
             "answer": answer,
             "model": described,
