@@ -46,6 +46,8 @@ class Posterior:
     def _read(self, header: dict[str, Any], arrays: dict[str, Numbers], region: Region) -> None:
         if header.get("levels"):
             raise NotCovered("categories (one-hot columns) in front of the model")
+        if header.get("curves"):
+            raise NotCovered("functions of inputs (logarithms, quantiles) in front of the model")
         if header.get("coupled"):
             raise NotCovered("a model of coupled outputs")
         self.points = arrays["points"].rows()

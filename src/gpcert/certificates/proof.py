@@ -213,14 +213,19 @@ def _posterior_sha256(header: dict[str, Any], arrays: Arrays, prefix: str) -> st
 
 
 def _checker(content: bytes) -> Proved | None:
-    """Whether the checker proves all claims on a box as it stands; None without python-flint."""
+    """Whether the checker proves all claims on a box as it stands; None without python-flint, and
+    for claims that it does not cover, as it then says by itself."""
     try:
         from gpcert_check.claims import Piece
         from gpcert_check.container import unpack
         from gpcert_check.questions import certificates
+        from gpcert_check.verdicts import NotCovered
     except ImportError:
         return None
-    certificate = next(certificates(*unpack(content)))
+    try:
+        certificate = next(certificates(*unpack(content)))
+    except NotCovered:
+        return None
 
     def proved(low: np.ndarray, high: np.ndarray) -> bool:
         inside = certificate.region.cell(low.tolist(), high.tolist())
