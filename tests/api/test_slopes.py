@@ -173,6 +173,22 @@ def test_jacobians_of_several_outputs():
     assert pair[1].converged
 
 
+def test_boxes_of_slopes():
+    model = model_of(KERNELS[0], 2)
+    low = np.array([[-0.5, -0.3], [0.1, 0.2]])
+    bounds = gpcert.bound_boxes(model, low, low + 0.05, quantity=["slope", "mean"])
+    assert bounds["slope"].shape == (2, 4, 2)
+    assert bounds.outputs["slope"] == ("0: 0", "0: 1", "1: 0", "1: 1")
+    X = np.random.default_rng(0).uniform(low, low + 0.05, (200, 2, 2))
+    for box in range(2):
+        for place, (output, j) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
+            slopes = differences(model, X[:, box], j, output)
+            least, most = bounds["slope"][box, place]
+            assert least - 1e-6 <= slopes.min()
+            assert slopes.max() <= most + 1e-6
+            assert most - least < 3.0 * (slopes.max() - slopes.min()) + 0.1
+
+
 def test_only_free_features_count():
     model = model_of(KERNELS[0])
     held = gpcert.lipschitz(model, [(-0.5, 0.5), 0.2], rtol=1e-3)

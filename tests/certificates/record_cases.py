@@ -6,7 +6,13 @@ import numpy as np
 
 import gpcert
 from gpcert import explain
-from gpcert.certificates import CertificateTable, Interval, PredictionRange
+from gpcert.certificates import (
+    CertificateTable,
+    FairnessTable,
+    Interval,
+    LipschitzTable,
+    PredictionRange,
+)
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.search import StopReason
@@ -61,4 +67,6 @@ RECORDS["slopes"] = gpcert.slope_ranges(MODEL, [(0.5, 1.0)], tol=0.01)
 RECORDS["monotonicities"] = gpcert.certify_monotone(MODEL, [(-1.0, 1.0)], {0: "+"})
 RECORDS["monotonicity"] = RECORDS["monotonicities"][0]
 RECORDS["lipschitz"] = gpcert.lipschitz(MODEL, [(-1.0, 1.0)])
+RECORDS["lipschitz_table"] = LipschitzTable((RECORDS["lipschitz"],) * 2)
 RECORDS["fairness"] = gpcert.certify_fair(MODEL, [0.0], {0: (0.0, 2.0)}, delta=1e-3)
+RECORDS["fairnesses"] = FairnessTable((RECORDS["fairness"],))

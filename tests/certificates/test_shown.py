@@ -10,7 +10,7 @@ import pytest
 
 import gpcert
 from gpcert import explain
-from gpcert.certificates import Interval, PredictionRange
+from gpcert.certificates import FairnessTable, Interval, LipschitzTable, PredictionRange
 from gpcert.certificates.io import KINDS
 from gpcert.certificates.record import RecordTable
 from gpcert.certificates.text import TextTable
@@ -66,8 +66,9 @@ def records():
     around = gpcert.Ball(Z[0], 0.1, features=[0, 1])
     monotone = gpcert.certify_monotone(mean, around, {0: "+", 1: "-"})
     found += [gpcert.slope_ranges(mean, around, [0, 1]), monotone, monotone[0]]
-    found += [gpcert.lipschitz(mean, around)]
-    found += [gpcert.certify_fair(mean, around, {WIDE - 1: (0.0, 1.0)}, delta=1e-3)]
+    steep = gpcert.lipschitz(mean, around)
+    fair = gpcert.certify_fair(mean, around, {WIDE - 1: (0.0, 1.0)}, delta=1e-3)
+    found += [steep, LipschitzTable((steep,)), fair, FairnessTable((fair,))]
     return {record.kind: record for record in found}
 
 

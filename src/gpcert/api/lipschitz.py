@@ -22,8 +22,8 @@ from gpcert.api.slopes import axes, convex, label_of, meaning_of, of_means, outp
 from gpcert.certificates import LipschitzBound
 from gpcert.certificates.text import above
 from gpcert.errors import InputError
-from gpcert.model.multi_output import Outputs, SeparateOutputs
-from gpcert.model.slopes import slope_model
+from gpcert.model.multi_output import Outputs
+from gpcert.model.slopes import joined_slopes
 from gpcert.numerics.arrays import PerFeature
 from gpcert.numerics.rounding import down, gamma, norm_lower, norm_upper, up
 from gpcert.quantities import Deviation
@@ -157,15 +157,6 @@ def _check_smooth(model: Outputs, outputs: Sequence[int]) -> None:
                 f"of continuity: |mean(x) - mean(y)| <= {above(size)} |phi(x) - phi(y)| with "
                 "|phi(x) - phi(y)|^2 = k(x, x) - 2 k(x, y) + k(y, y)"
             )
-
-
-def joined_slopes(
-    model: Outputs, directions: Sequence[PerFeature], outputs: Sequence[int]
-) -> Outputs:
-    """The slopes of several outputs along several directions, output by output."""
-    parts = [slope_model(model, directions, c) for c in outputs]
-    members = tuple(member for part in parts for member in part.members)
-    return members[0] if len(members) == 1 else SeparateOutputs(members)
 
 
 def _spectral_norm(slopes: Outputs, features: int, x: PerFeature) -> float:

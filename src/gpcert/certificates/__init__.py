@@ -1,7 +1,7 @@
 """Certificates: what a search proved, as records and tables of them that save and load."""
 
 from gpcert.certificates.boxes import BoxBounds
-from gpcert.certificates.fairness import Fairness
+from gpcert.certificates.fairness import Fairness, FairnessTable
 from gpcert.certificates.invariant_sets import InvariantSet
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.level_sets import LevelSet
@@ -17,6 +17,7 @@ from gpcert.certificates.record import (
 )
 from gpcert.certificates.slopes import (
     LipschitzBound,
+    LipschitzTable,
     Monotonicity,
     MonotonicityTable,
     SlopeTable,
@@ -29,10 +30,12 @@ __all__ = [
     "CertificateTable",
     "FailureProbability",
     "Fairness",
+    "FairnessTable",
     "Interval",
     "InvariantSet",
     "LevelSet",
     "LipschitzBound",
+    "LipschitzTable",
     "Monotonicity",
     "MonotonicityTable",
     "Optimum",
