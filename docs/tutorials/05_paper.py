@@ -37,8 +37,8 @@ print(gpcert_command("reproduce", "--list"))
 # Safety: how far an attack misses the worst case
 # -----------------------------------------------
 # Around one point the proved bounds of the prediction grow with the radius (solid); the attack
-# GPFGS (with crosses) is what the gradient finds. Where the attack stays above the threshold while the
-# bounds cross it, a test by attacks says "safe", wrongly.
+# GPFGS (with crosses) is what the gradient finds. Where the attack stays above the threshold while
+# the bounds cross it, a test by attacks says "safe", wrongly.
 
 print(gpcert_command("reproduce", "safety", "--quick", "--output", "results"))
 

@@ -52,8 +52,8 @@ print(certificate)
 def command(*arguments: str) -> None:
     """Run a program of the environment, and print what it prints."""
     program = Path(sys.executable).with_name(arguments[0])
-    options = {"cwd": folder, "capture_output": True, "text": True, "check": False}
-    result = subprocess.run([program, *arguments[1:]], **options)
+    options = {"cwd": folder, "capture_output": True, "text": True}
+    result = subprocess.run([program, *arguments[1:]], check=False, **options)
     print(result.stdout.strip() or result.stderr.strip())
     print(f"exit code {result.returncode}")
 

@@ -15,7 +15,7 @@ from gpcert.plots.axes import new_figure
 from gpcert.plots.curves import plot_gaps
 from gpcert.plots.explanations import plot_heat_map
 from gpcert.study.datasets import Dataset
-from gpcert.study.experiments.base import Rows, Sources, Tables, class_label, labelled
+from gpcert.study.experiments.base import Piece, Rows, Sources, Tables, class_label, labelled
 from gpcert.study.experiments.fits import Case, image_shape, trained
 from gpcert.study.experiments.lime_fits import LIMES, limes
 from gpcert.study.experiments.pictures import shared_legend
@@ -48,15 +48,24 @@ class Settings:
     random_state: int = 0
 
 
+def pieces(settings: Settings) -> list[Piece]:
+    """One per image, each with its model, trained anew: minutes each."""
+    return [
+        Piece(f"{case.data}-{image}", {"case": k, "image": image}, (case.data,))
+        for k, case in enumerate(settings.cases)
+        for image in range(settings.images)
+    ]
+
+
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
     """Effects, both versions of LIME, and the gaps by the order that each gives."""
     case, data, model = trained(settings, arguments, sources, None, likelihood="softmax")
     right = model.predict(data.X_test) == data.y_test
-    for number, label in enumerate(data.classes[: settings.images]):
-        i = int(np.flatnonzero(right & (data.y_test == label))[0])  # the first that it gets right
-        head = {"data": case.data, "image": number, "label": label}
-        for table, row in _image(settings, model, data, i):
-            yield table, {**head, **row}
+    label = data.classes[arguments["image"]]
+    i = int(np.flatnonzero(right & (data.y_test == label))[0])  # the first that it gets right
+    head = {"data": case.data, "image": arguments["image"], "label": label}
+    for table, row in _image(settings, model, data, i):
+        yield table, {**head, **row}
 
 
 def _image(settings: Settings, model: Any, data: Dataset, i: int) -> Rows:
