@@ -21,7 +21,7 @@ from gpcert.api.accuracy import Accuracy
 from gpcert.api.box_work import Block, BoxWork, Key, check_affine, work_on
 from gpcert.api.options import BudgetLike, QuantityLike, read_budget, read_flag, read_jobs, verb
 from gpcert.api.quantity_objects import slopes_question
-from gpcert.api.questions import quantity_requests
+from gpcert.api.questions import quantity_requests, read_beta
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import check_held, held_by
 from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
@@ -215,10 +215,11 @@ def _questions(
     if not all(isinstance(each, str | Quantity) for each in asked):
         wanted = "one or several different ones, names or Quantity objects"
         raise InputError(f"quantity: expected {wanted}, got {quantity!r}")
-    goals = (
-        {SLOPE: [RangeGoals.of_all(slopes_question(m)) for m in models]} if SLOPE in asked else {}
-    )
-    others = tuple(each for each in asked if each != SLOPE)
+    goals = {}
+    read_beta(beta, *asked)
+    if any(isinstance(each, str) and each == SLOPE for each in asked):
+        goals[SLOPE] = [RangeGoals.of_all(slopes_question(model)) for model in models]
+    others = tuple(q for q in asked if not (isinstance(q, str) and q == SLOPE))
     requests = quantity_requests(others, beta).items() if others or not goals else ()
     found = {name: [RangeGoals.of(model, each) for model in models] for name, each in requests}
     return found | goals
