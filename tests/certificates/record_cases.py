@@ -60,5 +60,7 @@ RECORDS["regret_bound"] = gpcert.regret_bound(
 RECORDS["slopes"] = gpcert.slope_ranges(MODEL, [(0.5, 1.0)], tol=0.01)
 RECORDS["monotonicities"] = gpcert.certify_monotone(MODEL, [(-1.0, 1.0)], {0: "+"})
 RECORDS["monotonicity"] = RECORDS["monotonicities"][0]
+EXACT = gpcert.Posterior(SquaredExponential(1.0), [[0.0]], [0.5], training_noise=0.01)
+RECORDS["error_bound"] = gpcert.uniform_beta(EXACT, norm_bound=2.0, noise_bound=0.1, delta=0.05)
 RECORDS["lipschitz"] = gpcert.lipschitz(MODEL, [(-1.0, 1.0)])
 RECORDS["fairness"] = gpcert.certify_fair(MODEL, [0.0], {0: (0.0, 2.0)}, delta=1e-3)

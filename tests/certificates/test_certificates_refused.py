@@ -100,6 +100,8 @@ WRONG = {
     "features": [[-1], [0.5], [7], "0"],
     "steps": [[], [1], [{}], None],
     "betas": [[-1, 0], ["a", "b"], [0]],
+    "norm_bound": [[-1.0], ["a"], [1.0, 2.0], None],
+    "information": [[-1.0], [[1.0]], None],
     "extra": [1],
 }
 

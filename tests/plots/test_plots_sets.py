@@ -84,7 +84,7 @@ def test_cells_of_an_invariant_set(ax):
 def test_ranges_over_boxes_in_colours(ax):
     edges = np.linspace(-1.0, 1.0, 5)
     low = np.stack(np.meshgrid(edges[:-1], edges[:-1], [-0.5]), axis=-1).reshape(-1, 3)
-    bounds = gpcert.bound_boxes(BUMP, low, low + [0.5, 0.5, 1.0])
+    bounds = gpcert.bound_boxes(BUMP, low, low + np.array([0.5, 0.5, 1.0]))
     bounds.plot(ax, end="width")
     shown = ax.collections[0].get_array()
     np.testing.assert_array_equal(shown, np.diff(bounds["mean"][:, 0])[:, 0])

@@ -1,12 +1,13 @@
 """Certificates: what a search proved, as records and tables of them that save and load."""
 
 from gpcert.certificates.boxes import BoxBounds
+from gpcert.certificates.error_bounds import ErrorBound
 from gpcert.certificates.fairness import Fairness
 from gpcert.certificates.invariant_sets import InvariantSet
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.level_sets import LevelSet
 from gpcert.certificates.optimum import Optimum, RegretBound
-from gpcert.certificates.probability import FailureProbability
+from gpcert.certificates.probability import Expectation, FailureProbability
 from gpcert.certificates.record import (
     Certificate,
     CertificateTable,
@@ -27,9 +28,11 @@ __all__ = [
     "BoxBounds",
     "Certificate",
     "CertificateTable",
+    "Expectation",
     "FailureProbability",
     "Fairness",
     "Interval",
+    "ErrorBound",
     "InvariantSet",
     "LevelSet",
     "LipschitzBound",
