@@ -514,7 +514,8 @@ class _Page:
             button.disabled, button.label = True, "Searching ..."
             try:
                 explorer = self.explorer
-                asked = Asked(self.question, explorer.model, self.shown, explorer.shape)
+                plane = self.axes, explorer.limits
+                asked = Asked(self.question, explorer.model, self.shown, explorer.shape, *plane)
                 place[:] = [await asyncio.to_thread(computed, asked)]
             finally:
                 button.disabled, button.label = False, f"Compute the {title.lower()}"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.analyses import safety_curve
-from gpcert.api import certified_radius, certify, prediction_range
+from gpcert.api import certified_radius, certify, level_set, prediction_range
 from gpcert.certificates import Certificate, PredictionRange
 from gpcert.errors import InputError
 from gpcert.explain import effects
@@ -168,12 +168,15 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A question about a model, what of it is shown, and the shape of an image or None."""
+    """A question about a model, what of it is shown, the shape of an image or None, and the map's
+    two features with the ends of all features."""
 
     question: Question
     model: Model
     shown: Map
     shape: tuple[int, int] | None = None
+    axes: tuple[int, int] = (0, 1)
+    limits: tuple[np.ndarray, np.ndarray] | None = None
 
     def draw_certificate(self, ax: Axes) -> None:
         """The margin, and what the counter-example moves."""
@@ -199,12 +202,22 @@ class Asked:
         found = effects(self.model, self.question.x, progress=False, **options, **about)
         found.plot(ax, output=output if len(found.outputs) > 1 else None)
 
+    def draw_level_set(self, ax: Axes) -> None:
+        """Where on the map the decision is proved, the other features as in x."""
+        low, high = self.question.x.copy(), self.question.x.copy()
+        ends = limits_of(self.model.places) if self.limits is None else self.limits
+        pair = list(self.axes)
+        low[pair], high[pair] = ends[0][pair], ends[1][pair]
+        options: dict[str, Any] = {"budget": self.question.seconds, "progress": False}
+        level_set(self.model, Box(low, high), self.question.threshold, **options).plot(ax)
+
 
 PICTURES: dict[str, Callable[[Asked, Axes], None]] = {
     "Picture": Asked.draw_certificate,
     "Safety curve": Asked.draw_safety,
     "Certified radius": Asked.draw_radius,
     "Effects": Asked.draw_effects,
+    "Level set": Asked.draw_level_set,
 }
 """What is drawn when asked for, by title."""
 
