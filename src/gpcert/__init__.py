@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from gpcert.api import certify_many as certify_many
     from gpcert.api import certify_monotone as certify_monotone
     from gpcert.api import difference_range as difference_range
+    from gpcert.api import expectation as expectation
     from gpcert.api import failure_probability as failure_probability
     from gpcert.api import invariant_set as invariant_set
     from gpcert.api import level_set as level_set
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from gpcert.certificates import Certificate as Certificate
     from gpcert.certificates import CertificateTable as CertificateTable
     from gpcert.certificates import ErrorBound as ErrorBound
+    from gpcert.certificates import Expectation as Expectation
     from gpcert.certificates import FailureProbability as FailureProbability
     from gpcert.certificates import Fairness as Fairness
     from gpcert.certificates import Interval as Interval
@@ -116,7 +118,7 @@ _PUBLIC = {
         "prediction_range_many prediction_ranges bound_boxes "
         "maximize minimize regret_bound recommend slope_ranges certify_monotone lipschitz "
         "difference_range resume level_set invariant_set uniform_beta failure_probability "
-        "certify_fair"
+        "expectation certify_fair"
     ),
     "gpcert.analyses": (
         "attack predict_gradient safety_curve robustness certified_accuracy worst_case "
@@ -131,7 +133,7 @@ _PUBLIC = {
     "gpcert.certificates": (
         "load Status Certificate CertificateTable PredictionRange Interval Radius RangeTable "
         "RadiusTable BoxBounds Optimum RegretBound SlopeTable Monotonicity MonotonicityTable "
-        "LipschitzBound LevelSet InvariantSet ErrorBound FailureProbability Fairness"
+        "LipschitzBound LevelSet InvariantSet ErrorBound FailureProbability Expectation Fairness"
     ),
     "gpcert.errors": (
         "GPCertError InputError UnknownArgumentError UnsupportedModelError MissingExtraError "

@@ -77,3 +77,24 @@ def test_swing(t, spread, share):
     found = np.abs(np.sin(grid))
     assert found.min() <= low + 3e-3
     assert found.max() >= high - 1e-5
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    t=st.floats(-50.0, 50.0),
+    spread=sizes,
+    share=st.floats(-1.0, 1.0),
+    size=st.sampled_from([1e-6, 0.3, 1.0, 2.0]),
+    error=st.sampled_from([0.0, 1e-12, 0.01, 0.5]),
+    off=st.tuples(st.floats(-1.0, 1.0), st.floats(-1.0, 1.0)),
+)
+def test_swing_of_numbers_with_errors(t, spread, share, size, error, off):
+    """|r sin| for sines and cosines times r <= amplitude, off by at most `error`."""
+    arb = flint().arb
+    r = size * abs(share)
+    ends = (r * math.sin(t) + 0.99 * error * off[0], r * math.cos(t) + 0.99 * error * off[1])
+    low, high = (float(x) for x in swing(*np.asarray([*ends, spread]), size, error))
+    assert high <= size
+    for x in (arb(t), arb(t) + arb(share) * arb(spread), arb(t) + arb(spread)):
+        assert not abs(arb(r) * x.sin()) < arb(low)
+        assert not abs(arb(r) * x.sin()) > arb(high)

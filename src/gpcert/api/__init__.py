@@ -11,7 +11,7 @@ from gpcert.api.level_sets import level_set
 from gpcert.api.lipschitz import lipschitz
 from gpcert.api.many import certified_radius_many, certify_many, prediction_range_many
 from gpcert.api.optimum import maximize, minimize, recommend, regret_bound
-from gpcert.api.probability import failure_probability
+from gpcert.api.probability import expectation, failure_probability
 from gpcert.api.radius import certified_radius
 from gpcert.api.ranges import prediction_range, prediction_ranges
 from gpcert.api.slopes import certify_monotone, slope_ranges
@@ -27,6 +27,7 @@ __all__ = [
     "difference_range",
     "invariant_set",
     "level_set",
+    "expectation",
     "failure_probability",
     "lipschitz",
     "maximize",

@@ -191,6 +191,10 @@ def _marginal(name: str, one: Any) -> tuple[Marginal, str]:
 def _openturns(name: str, one: Any) -> tuple[Marginal, str]:
     own = one.getImplementation() if hasattr(one, "getImplementation") else one
     kind = own.getClassName()
+    if kind == "ParametrizedDistribution":  # by other parameters than its own
+        own = own.getDistributionParameters().getDistribution()
+        own = own.getImplementation() if hasattr(own, "getImplementation") else own
+        kind = own.getClassName()
     if own.getDimension() != 1:
         raise InputError(f"inputs, {name}: expected a distribution of one input, got {one}")
     if kind not in OPENTURNS:

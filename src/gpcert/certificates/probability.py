@@ -58,15 +58,7 @@ class FailureProbability(
     def shown(self) -> TextTable:
         sign = "<" if self.side == "below" else ">"
         what = self.meaning or self.quantity
-        rows = {
-            "probability": f"that {what} {sign} {self.threshold:g}",
-            "proved": f"between {below(self.lower)} and {above(self.upper)}",
-            "inputs": "; ".join(self.laws[:6]) + ("; ..." * (len(self.laws) > 6)),
-            "outside": f"at most {above(self.outside)} of the region",
-            "region": region_text(self.region),
-            "search": self.reason.value,
-            "cost": cost_text(self),
-        }
+        rows = {"probability": f"that {what} {sign} {self.threshold:g}"} | _shown(self)
         return TextTable("", (), list(rows.items()))
 
     def check(self) -> None:
@@ -77,3 +69,44 @@ class FailureProbability(
             raise InputError(f"side: expected 'below' or 'above', got {self.side!r}")
         if not len(self.cells) == len(self.status) == len(self.mass):
             raise InputError("cells, status and mass: expected as many of each")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Expectation(Searched, kind="expectation", told="lower upper quantity output reason"):
+    """`lower <= E <= upper`, proved, for the mean E of a quantity of the model when the inputs are
+    random. `laws`, `region`, `outside` and `features` are as in `FailureProbability`."""
+
+    lower: float
+    upper: float
+    quantity: str
+    output: Any
+    laws: tuple[str, ...]
+    region: dict[str, Any]
+    outside: float
+    converged: bool
+    meaning: str = ""
+    beta: float | None = None
+    best_f: float | None = None
+    features: tuple[str, ...] = ()
+
+    def shown(self) -> TextTable:
+        rows = {"expectation": f"of the {self.meaning or self.quantity}"} | _shown(self)
+        return TextTable("", (), list(rows.items()))
+
+    def check(self) -> None:
+        super().check()
+        if not self.lower <= self.upper:
+            raise InputError("lower and upper: expected lower <= upper")
+
+
+def _shown(record: FailureProbability | Expectation) -> dict[str, str]:
+    """What both answers say."""
+    laws = record.laws
+    return {
+        "proved": f"between {below(record.lower)} and {above(record.upper)}",
+        "inputs": "; ".join(laws[:6]) + ("; ..." * (len(laws) > 6)),
+        "outside": f"at most {above(record.outside)} of the region",
+        "region": region_text(record.region),
+        "search": record.reason.value,
+        "cost": cost_text(record),
+    }

@@ -8,14 +8,17 @@ Proofs: docs/mathematics.md, statements 22.5 to 22.7.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from gpcert.enclosures.affine import AffineBound
 from gpcert.enclosures.lower_model import QuadraticLowerModel, plain_geometry
 from gpcert.enclosures.mean import MeanEnclosure, Units
+from gpcert.integrals.families import Normal
 from gpcert.integrals.input_law import InputLaw, Moments
 from gpcert.numerics.arrays import PerCell, PerCellAndFeature, PerCellMatrix, to_numpy
 from gpcert.numerics.rounding import TINY, U, down, gamma, nonnegative, up
@@ -56,8 +59,8 @@ def mean_polynomial(mean: MeanEnclosure, cells: Cells, level: float, sign: int) 
     """
     if not mean.geometry.is_plain:
         mean = mean.plain(plain_geometry(cells))
-    value, gradient, hessian, below = _at_level(mean.side(sign), mean.units.signed(sign), level)
-    v, g, h, above = _at_level(mean.side(-sign), mean.units.signed(-sign), -level)
+    value, gradient, hessian, below = side_at_level(mean.side(sign), mean.units.signed(sign), level)
+    v, g, h, above = side_at_level(mean.side(-sign), mean.units.signed(-sign), -level)
     half = to_numpy(cells.half)
     apart = abs(value + v) + size_of(gradient + g, hessian + h, half)
     count = 4 * half.shape[1] ** 2 + 16
@@ -67,9 +70,24 @@ def mean_polynomial(mean: MeanEnclosure, cells: Cells, level: float, sign: int) 
     )
 
 
-def _at_level(
+@np.errstate(over="ignore", invalid="ignore")
+def affine_polynomial(
+    below: AffineBound, above: AffineBound, cells: Cells, level: float
+) -> Polynomial:
+    """Of `f - level`, from an affine function below f and one below -f."""
+    value, gradient = to_numpy(below.value), to_numpy(below.slope)
+    half, v, g = to_numpy(cells.half), to_numpy(above.value), to_numpy(above.slope)
+    apart = abs(value + v) + np.sum(abs(gradient + g) * half, axis=1)
+    rounding = gamma(2) * (abs(value) + abs(level))
+    flat = np.zeros((*gradient.shape, gradient.shape[1]))
+    count = half.shape[1] + 8
+    above_error = up(apart + rounding, count)
+    return Polynomial(value - level, gradient, flat, up(rounding, 2), above_error, half)
+
+
+def side_at_level(
     model: QuadraticLowerModel, units: Units, level: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[PerCell, PerCellAndFeature, PerCellMatrix, PerCell]:
     """Value, gradient, Hessian and error of a polynomial below a weighted `y - level`, in units
     where that is q less a number, and in the displacements of x."""
     shift, factor = to_numpy(np.asarray(units.shift)), float(units.factor)
@@ -93,7 +111,7 @@ def _at_level(
 
 
 @dataclass(frozen=True, eq=False)
-class _Surface:
+class Surface:
     """Where a function is negative, `s d_j < z(d')` with d' the other coordinates, s = +-1 and
     `|z - (value + slope.d' + d'^T bend d' / 2)| <= above` where that is from above, `below` from
     below; `slope` and `bend` are 0 at j. Nothing is said where not `known`."""
@@ -108,7 +126,7 @@ class _Surface:
     known: PerCell
 
     @property
-    def opposite(self) -> _Surface:
+    def opposite(self) -> Surface:
         """The other side of the surface."""
         return replace(
             self,
@@ -122,7 +140,7 @@ class _Surface:
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def _surface(p: Polynomial) -> _Surface:
+def _surface(p: Polynomial) -> Surface:
     """Statement 22.5: with `a = |g_j|`, `u = k + b.d'` the zero of the linear part and
     `Q(d') = T(u, d')` the terms of second order there, the function is `(a + theta) (d_j - u) + Q`
     with |theta| <= Theta on the cell, so the zero is `u - Q / (a + theta)`."""
@@ -163,7 +181,7 @@ def _surface(p: Polynomial) -> _Surface:
     known = (theta < STEEP * a) & np.isfinite(p.below + p.above + size + reach) & (least > 0)
     moved = abs(constant) + size_of(linear, quadratic, w) + gamma(40) * size
     moved = up(moved * theta / (a * least) + gamma(64) * (reach + size / a) + TINY, count)
-    return _Surface(
+    return Surface(
         axis,
         sign,
         k - constant / a,
@@ -187,26 +205,39 @@ def negative_shares(
     """Proved bounds of the probability that the function is negative, given the cell, and what
     halving each axis may gain; `scores` say how much that takes off the polynomial's errors."""
     surface = _surface(p)
+    rows, axis = np.arange(len(low)), surface.axis
+    own = (low[rows, axis], high[rows, axis], moments.center[rows, axis], moments.half[rows, axis])
+    ends = _Axis(law, axis, surface.sign, *own)
+    return surface_shares(
+        surface, ends, replace(ends, sign=-surface.sign), _without(moments, axis), scores
+    )
+
+
+def surface_shares(
+    surface: Surface, ends: Ends, turned: Ends, others: Moments, scores: PerCellAndFeature
+) -> tuple[PerCell, PerCell, PerCellAndFeature]:
+    """Bounds of the probability of the event, `turned` the law of the opposite one."""
     parts = scores / np.sum(scores, axis=1)[:, None]
-    upper, gains = _most(surface, law, low, high, moments, parts)
-    rest, more = _most(surface.opposite, law, low, high, moments, parts)
+    upper, gains = _most(surface, ends, others, parts)
+    rest, more = _most(surface.opposite, turned, others, parts)
     lower = np.clip(down(1.0 - rest, 1), 0.0, 1.0)
     known = surface.known & ~np.isnan(upper + lower)
     gains = np.where(known[:, None], gains + more, np.inf)
     return np.where(known, lower, 0.0), np.where(known, upper, 1.0), gains
 
 
-class _Expansion(NamedTuple):
-    """Of `z = value + slope.d' + ...` with moments: see `about`."""
+class Quadratic(NamedTuple):
+    """`value + slope.d + d^T bend d / 2` on cells with `moments`."""
 
-    surface: _Surface
+    value: PerCell
+    slope: PerCellAndFeature
+    bend: PerCellMatrix
     moments: Moments
-    shift: PerCell
 
     def about(self, place: PerCell) -> tuple[Bounds, Bounds]:
         """Bounds of the mean of `z - place` and of its square."""
-        m, slope, bend = self.moments, self.surface.slope, self.surface.bend
-        value = self.surface.value + self.shift - place
+        m, slope, bend = self.moments, self.slope, self.bend
+        value = self.value - place
         along = np.sum(slope * m.first, axis=1)
         curve = np.einsum("ijj->ij", bend)
         spread = nonnegative(m.second - m.first**2)
@@ -214,7 +245,7 @@ class _Expansion(NamedTuple):
         mean = value + along + 0.5 * (mixed + np.sum(curve * spread, axis=1))
         loose = m.second_error + 2.0 * m.half * m.first_error
         count = 4 * slope.shape[1] ** 2 + 40
-        size = abs(self.surface.value) + abs(self.shift) + abs(place)
+        size = abs(self.value) + abs(place)
         size = size + size_of(slope, bend, m.half)
         first = np.sum(abs(slope) * m.first_error, axis=1)
         rows = np.einsum("ijk,ik->ij", abs(bend), m.half)
@@ -236,26 +267,19 @@ class _Expansion(NamedTuple):
 
 
 def _most(
-    surface: _Surface,
-    law: InputLaw,
-    low: np.ndarray,
-    high: np.ndarray,
-    m: Moments,
-    parts: PerCellAndFeature,
+    surface: Surface, ends: Ends, others: Moments, parts: PerCellAndFeature
 ) -> tuple[PerCell, PerCellAndFeature]:
-    """At least the probability, given the cell, of `s d_j < z(d')` (Statements 22.6 and 22.7)."""
-    rows, axis, s = np.arange(len(low)), surface.axis, surface.sign
-    center, w = m.center[rows, axis], m.half[rows, axis]
-    shift = surface.above + 8.0 * U * (abs(center) + w)
-    others = _without(m, axis)
-    z = _Expansion(surface, others, shift)
+    """At least the probability, given the cell, of `s d_j < z(d')` (Statements 22.6 and 22.7);
+    `others` are the moments of d'."""
+    center, w = ends.center, ends.half
+    middle = surface.value + surface.above + 8.0 * U * (abs(center) + w)
+    middle = up(middle, 2)
+    z = Quadratic(middle, surface.slope, surface.bend, others)
     spread = size_of(surface.slope, surface.bend, others.half)
-    spread = up(spread, 4 * m.half.shape[1] ** 2 + 16)
-    middle = surface.value + shift
+    spread = up(spread, 4 * others.half.shape[1] ** 2 + 16)
     least, most = down(middle - spread, 2), up(middle + spread, 2)
     place = np.clip(middle, -w, w)
     from_, to = np.clip(least, -w, w), np.clip(most, -w, w)
-    ends = _Axis(law, axis, s, low[rows, axis], high[rows, axis], center)
     # at most the share up to the last place of the surface
     bound = np.where(most <= -w, 0.0, ends.share(to))
     (_, mean_high), (square_low, square_high) = z.about(place)
@@ -295,7 +319,7 @@ def _without(m: Moments, axis: np.ndarray) -> Moments:
     return Moments(*(np.where(others, each, 0.0) for each in m))
 
 
-def _overshoot(z: _Expansion, least: PerCell, most: PerCell, w: PerCell) -> PerCell:
+def _overshoot(z: Quadratic, least: PerCell, most: PerCell, w: PerCell) -> PerCell:
     """At most `E max(z - w, 0)`: with v = z - w in [-a, b], `v (v + a) / (a + b) <= max(v, 0)`."""
     (mean, _), _ = z.about(w)
     a, b = up(w - least, 2), up(most - w, 2)
@@ -308,7 +332,7 @@ def _overshoot(z: _Expansion, least: PerCell, most: PerCell, w: PerCell) -> PerC
     return np.where(b <= 0, 0.0, np.where(a <= 0, nonnegative(mean), inner))
 
 
-def _undershoot(z: _Expansion, least: PerCell, most: PerCell, w: PerCell) -> PerCell:
+def _undershoot(z: Quadratic, least: PerCell, most: PerCell, w: PerCell) -> PerCell:
     """At least `E max(v, 0)`, v = -w - z in [-a, b]: `b (v + a)^2 / (a + b)^2`, if b <= a, else
     `v + a (b - v)^2 / (a + b)^2`; or the chord `b (v + a) / (a + b)`."""
     (low, _), _ = z.about(-w)
@@ -325,9 +349,49 @@ def _undershoot(z: _Expansion, least: PerCell, most: PerCell, w: PerCell) -> Per
     return np.where(b <= 0, 0.0, nonnegative(np.where(a <= 0, up(mean, 1), inner)))
 
 
+class Ends(ABC):
+    """The law of `s d_j` given the cell, in z: `x_j = center + s z`, |z| <= half."""
+
+    center: PerCell
+    half: PerCell
+
+    @abstractmethod
+    def share(self, z: PerCell) -> PerCell:
+        """At least P[s d_j < z], z within the cell; the rounding of x is in the surface's place."""
+
+    @abstractmethod
+    def density(self, z: PerCell) -> Bounds:
+        """Bounds of the density at z."""
+
+    @abstractmethod
+    def slope(self, first: PerCell, last: PerCell) -> Bounds:
+        """Bounds of its derivative on an interval."""
+
+
+REACH = 40.0
+"""Beyond so many standard deviations a normal variable has less than 2^-1000 of its mass."""
+
+
 @dataclass(frozen=True, eq=False)
-class _Axis:
-    """The law of `s d_j` given the cell, j the axis of each, in z: `x_j = center + s z`."""
+class NormalEnds(Ends):
+    """Of a standard normal variable."""
+
+    center: PerCell
+    half: PerCell
+
+    def share(self, z: PerCell) -> PerCell:
+        return np.clip(Normal().below(z)[1] + TINY, 0.0, 1.0)
+
+    def density(self, z: PerCell) -> Bounds:
+        return Normal().density(z)
+
+    def slope(self, first: PerCell, last: PerCell) -> Bounds:
+        return Normal().slope_range(first, last)
+
+
+@dataclass(frozen=True, eq=False)
+class _Axis(Ends):
+    """Of the input `axis` (B,) of a law, given that it lies in [low, high]."""
 
     law: InputLaw
     axis: np.ndarray
@@ -335,22 +399,20 @@ class _Axis:
     low: np.ndarray
     high: np.ndarray
     center: np.ndarray
+    half: np.ndarray
 
     def share(self, z: PerCell) -> PerCell:
-        """At least P[s d_j < z], z within the cell; the rounding of x is in the surface's shift."""
         x = np.clip(self.center + self.sign * z, self.low, self.high)
         first, last = np.where(self.sign > 0, self.low, x), np.where(self.sign > 0, x, self.high)
         part, whole = self._marginal("mass", first, last), self._mass
         return np.clip(up(part[1] / whole[0], 2), 0.0, 1.0)
 
     def density(self, z: PerCell) -> Bounds:
-        """Bounds of the density at z."""
         x = np.clip(self.center + self.sign * z, self.low, self.high)
         found = self._marginal("density", x, x)
         return down(found[0] / self._mass[1], 2), up(found[1] / self._mass[0], 2)
 
     def slope(self, first: PerCell, last: PerCell) -> Bounds:
-        """Bounds of its derivative on an interval."""
         ends = [np.clip(self.center + self.sign * z, self.low, self.high) for z in (first, last)]
         least, most = self._marginal("slope", np.minimum(*ends), np.maximum(*ends))
         least, most = np.where(self.sign > 0, least, -most), np.where(self.sign > 0, most, -least)

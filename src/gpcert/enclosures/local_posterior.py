@@ -103,7 +103,7 @@ class LocalPosterior:
     precisions: tuple[Precision, ...] | ClassPrecisions | None
     operator: OperatorBounds
     image: Image | None = None
-    """Linear features in front of the kernel, on this region: it then lives in those."""
+    """Linear features in front of the kernel, on this region: its inputs are then those."""
     trend: LocalTrend | None = None
     """The linear trends of the means on this region."""
     sliced: bool = False

@@ -298,7 +298,7 @@ class CubicTerm:
 
     @staticmethod
     def sum(first: CubicTerm | None, second: CubicTerm | None) -> CubicTerm | None:
-        """Of a sum; one that knows nothing has its cubic in its error."""
+        """Of a sum; of an unknown one the cubic is in its error."""
         if first is None or second is None:
             return second if first is None else first
         parts = _parts(first, second)

@@ -64,7 +64,7 @@ class Square:
     above_error: PerCell
 
     def better(self, other: Square, geometry: ScaledCells) -> tuple[Square, bool]:
-        """Per cell and side, the form that leaves less room (both are valid); and whether the
+        """Per cell and side, the form that is tighter (both are valid); and whether the
         other one was taken anywhere."""
         xp = namespace(self.below_error)
         mine, theirs = (reach(form.above, geometry) + form.above_error for form in (self, other))

@@ -13,7 +13,7 @@ import numpy as np
 from gpcert.integrals.families import Ends, product
 from gpcert.integrals.marginals import Marginal
 from gpcert.numerics.arrays import PerCell, PerCellAndFeature, Rows
-from gpcert.numerics.rounding import TINY, U, down, up
+from gpcert.numerics.rounding import TINY, U, down, up, up_float
 
 Corner = Annotated[np.ndarray, "f"]
 
@@ -51,7 +51,7 @@ class InputLaw:
         """At least the probability of all that lies outside a box."""
         ends = zip(self.marginals, low.tolist(), high.tolist(), strict=True)
         total = sum(marginal.outside(a, b) for marginal, a, b in ends)
-        return min(1.0, float(up(np.float64(total), len(self.marginals)))) if total else 0.0
+        return min(1.0, up_float(total, len(self.marginals))) if total else 0.0
 
     def moments(self, low: Rows, high: Rows) -> Moments:
         """Those of every cell; intervals that several cells share are looked at once."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpcert.integrals.families import EDGES, Ends, Family, outward, positive, product
 from gpcert.numerics.arrays import Reals
-from gpcert.numerics.rounding import U, down, up
+from gpcert.numerics.rounding import U, down, up, up_float
 
 
 @dataclass(frozen=True)
@@ -129,9 +129,9 @@ class Marginal:
     def outside(self, low: float, high: float) -> float:
         """At least P[x < low or x > high]."""
         first, last = (self._standard(np.array([end])) for end in (low, high))
-        left, right = self.family.below(first[1])[1], self.family.above(last[0])[1]
-        total = float(left[0] + right[0])
-        return float(up(np.float64(total), 1)) if total > 0 else 0.0
+        left = 0.0 if low <= self.low else float(self.family.below(first[1])[1][0])
+        right = 0.0 if high >= self.high else float(self.family.above(last[0])[1][0])
+        return up_float(left + right, 1) if left + right > 0 else 0.0
 
     @EDGES
     def density(self, low: Reals, high: Reals) -> Ends:

@@ -1,4 +1,4 @@
-"""Certified class probabilities and their derivatives: what the integrals of this room return, and
+"""Certified class probabilities and their derivatives: what the integrals here return, and
 how fast an average over a Gaussian can change."""
 
 from __future__ import annotations

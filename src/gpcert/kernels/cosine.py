@@ -11,17 +11,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.nodes.base import DerivativeBounds, Jet, LocalNode, Triple, spectral_gram
+from gpcert.kernels.nodes.base import DerivativeBounds, Jet, Triple, spectral_gram
 from gpcert.kernels.nodes.phases import (
-    PhaseBatch,
+    FramePhase,
+    LocalWaves,
+    WavesBatch,
     circle_remainders,
+    known_phase,
     length_above,
     phase_reach,
-    swing,
 )
 from gpcert.kernels.parameters import FREQUENCIES, POSITIVE, Parameter
-from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, Points, namespace
-from gpcert.numerics.rounding import POW_ULPS, SIN_COS_ULPS, TINY, U, gamma, up
+from gpcert.numerics.arrays import Inputs, Points, namespace
+from gpcert.numerics.rounding import TINY, U, gamma, up
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -76,36 +78,24 @@ class Cosine(Kernel):
             size = size + (np.abs(points[:, frame.fixed]) + np.abs(frame.fixed_values)) @ np.abs(w)
             errors = up(gamma(points.shape[1] + 8) * size, points.shape[1] + 8)
             length = length_above(W)
-        known = np.isfinite(phases) & (errors < LARGEST_PHASE_ERROR)
+        phases, errors = known_phase(phases, errors)
+        array = frame.backend.asarray
         return LocalCosine(
-            frame.backend.asarray(W),
-            length,
-            frame.backend.asarray(np.where(known, phases, 0.0)),
-            frame.backend.asarray(np.where(known, errors, np.inf)),
+            (FramePhase(array(W), length),),
+            array(np.cos(phases)),
+            array(np.sin(phases)),
+            array(errors),
             self.variance,
         )
 
 
-LARGEST_PHASE_ERROR = 1.0
-"""A phase known less well than this is not known at all: bounds fall back to |cos| <= 1."""
-
-
 @dataclass(frozen=True, eq=False)
-class LocalCosine(LocalNode):
-    """The kernel bound to points; the phase of (c, z_i) is `W.c - point_phases_i`."""
-
-    frequency: Array
-    """(f,): W = w unit, exact."""
-    length: float
-    """Upper bound of |W|."""
-    point_phases: Array
-    phase_errors: Array
-    """(N,): bounds of the error of `W.c - point_phases_i` for every centre of the region."""
-    variance: float
+class LocalCosine(LocalWaves):
+    """One wave: everything is v cos or v sin of a difference of phases."""
 
     def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """phi(x) = sqrt(v) (cos w.x, sin w.x): `E u^(2n) = v u^(2n)`, remainders exact."""
-        u = phase_reach(geometry, self.frequency)
+        u = phase_reach(geometry, self.phases[0].frequency)
         xp = namespace(u)
         with np.errstate(over="ignore"):
             zero = xp.zeros_like(u)
@@ -119,51 +109,8 @@ class LocalCosine(LocalNode):
         return CosineBatch(self, geometry)
 
 
-class CosineBatch(PhaseBatch):
-    """See `NodeBatch`; everything is v cos or v sin of one phase times powers of W."""
-
-    def __init__(self, node: LocalCosine, geometry: ScaledCells) -> None:
-        xp = namespace(geometry.center)
-        self.node, self.geometry, self.frequencies = node, geometry, (node.frequency,)
-        with np.errstate(over="ignore", invalid="ignore"):
-            phase = (geometry.center @ node.frequency)[:, None] - node.point_phases[None, :]
-            known = xp.isfinite(node.phase_errors)[None, :]
-            self.phase = xp.where(known, phase, xp.zeros_like(phase))
-            self.cosine, self.sine = xp.cos(self.phase), xp.sin(self.phase)
-            v = node.variance
-            self.value, self.first = v * self.cosine, [-v * self.sine]
-            # of cos and of the two products with v and W; a phase error moves cos by at most itself
-            zeros = xp.zeros_like(node.phase_errors)
-            error = node.phase_errors + gamma(SIN_COS_ULPS + 4)
-            L = node.length
-            self.errors: Triple = (
-                up(v * error, 2),
-                up(v * L * error, 4) if L > 0 else zeros,
-                up(v * L * L * error, 6) if L > 0 else zeros,
-            )
-            ones = xp.ones_like(node.phase_errors)
-            self.sizes: Triple = (up(v * ones), up(v * L * ones, 3), up(v * L * L * ones, 5))
-
-    def contract(self, coefficients: PerCellAndPoint) -> Jet:
-        """`sum a cos`, `-W sum a sin`, `-W W^T sum a cos`, times v."""
-        xp = namespace(coefficients)
-        value = xp.sum(coefficients * self.value, axis=1)
-        slope = -self.node.variance * xp.sum(coefficients * self.sine, axis=1)
-        return self._jet(value, [slope], [-value])
-
-    def variations(self) -> tuple[PerCellAndPoint, ...]:
-        """`v u^n sup |cos|` (n even) or `sup |sin|` (n odd), u the phase's reach over the cell."""
-        xp = namespace(self.value)
-        u = phase_reach(self.geometry, self.node.frequency)[:, None]
-        with np.errstate(over="ignore"):
-            spread = up(u + self.node.phase_errors[None, :], 2)
-            even = swing(self.cosine, self.sine, spread)[1]
-            odd = swing(self.sine, self.cosine, spread)[1]
-            suprema = [up(self.node.variance * even, 2)]
-            for n, most in ((1, odd), (2, even), (3, odd)):
-                size = up(self.node.variance * u**n * most, POW_ULPS + 4)
-                suprema.append(xp.where(u > 0, size, xp.zeros_like(size)))
-        return tuple(suprema)
+class CosineBatch(WavesBatch):
+    """See `NodeBatch`."""
 
     def diagonal_jet(self) -> tuple[Jet, Triple]:
         """v, 0 and -v W W^T: the value exact, the Hessian with two roundings an entry."""
@@ -171,5 +118,5 @@ class CosineBatch(PhaseBatch):
         zero = xp.zeros_like(xp.sum(self.geometry.half, axis=1))
         v = self.node.variance + zero
         jet = self._jet(v, [zero], [-v])
-        size = self.node.variance * self.node.length**2
+        size = self.node.variance * self.node.phases[0].length ** 2
         return jet, (zero, zero, zero + float(up(4.0 * U * size + TINY, 4)))

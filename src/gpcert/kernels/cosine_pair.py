@@ -1,12 +1,7 @@
 """k(x, y) = sum_{a, b = 1, 2} cos(w_a.x + p_a - w_b.y - p_b).
 
 The feature is the complex number `Psi(x) = sum_a e^{i alpha_a(x)}`, `alpha_a = w_a.x + p_a`, and
-`k(x, z) = Re(Psi(x) conj Psi(z))`. With `Psi(z_i) = C_i + i S_i` everything is a product of a row
-and a column:
-
-    k = sum_a E_ai,                  E_ai = cos(alpha_a) C_i + sin(alpha_a) S_i,
-    D_d k = sum_a (W_a.d) O_ai,      O_ai = -sin(alpha_a) C_i + cos(alpha_a) S_i,
-    D_d^2 k = -sum_a (W_a.d)^2 E_ai.
+`k(x, z) = Re(Psi(x) conj Psi(z))`: see `nodes.phases.LocalWaves`.
 
 Proofs: docs/mathematics.md, statement 2.10.
 """
@@ -21,18 +16,20 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.nodes.base import DerivativeBounds, Jet, LocalNode, Triple
+from gpcert.kernels.nodes.base import DerivativeBounds, Jet, Triple
 from gpcert.kernels.nodes.phases import (
     AffinePhase,
-    PhaseBatch,
+    LocalWaves,
+    WavesBatch,
     circle_remainders,
+    known_phase,
     phase_reach,
     swing,
 )
 from gpcert.kernels.parameters import FREQUENCIES, Parameter, numbers
 from gpcert.kernels.sizes import times
-from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
-from gpcert.numerics.rounding import POW_ULPS, SIN_COS_ULPS, gamma, root, up
+from gpcert.numerics.arrays import Array, Inputs, PerFeature, Points, namespace
+from gpcert.numerics.rounding import POW_ULPS, gamma, up
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -95,15 +92,16 @@ class CosinePair(Kernel):
         """Psi of the points."""
         waves = [(self.first, float(self.phases[0])), (self.second, float(self.phases[1]))]
         both = [AffinePhase.of_points(points, w, p) for w, p in waves]
-        (b1, e1), (b2, e2) = (_known(*phase) for phase in both)
+        (b1, e1), (b2, e2) = (known_phase(*phase) for phase in both)
         array = frame.backend.asarray
         first, second = (AffinePhase.of(w, p, frame) for w, p in waves)
         return LocalCosinePair(
             (first, second),
-            first.frequency - second.frequency,
             array(np.cos(b1) + np.cos(b2)),
             array(np.sin(b1) + np.sin(b2)),
             array(up(e1 + e2, 2)),
+            1.0,
+            first.frequency - second.frequency,
         )
 
     def in_units(self, points: Points) -> tuple[Kernel, int]:
@@ -117,38 +115,18 @@ class CosinePair(Kernel):
         return CosinePair(pair[0], pair[1], moved)
 
 
-ROUNDING = 4.0 * gamma(2 * SIN_COS_ULPS + 16)
-"""Of `cos C + sin S` from computed sines and cosines, |C|, |S| <= 2, and of products with it."""
-
-LARGEST_ERROR = 4.1
-"""Of one E_ai or O_ai, whatever is known of the phases: both numbers are in [-2, 2]."""
-
-
-def _known(phase: Array, error: Array) -> tuple[Array, Array]:
-    """A phase with an error of a turn or more is called 0, its error infinite."""
-    xp = namespace(phase)
-    known = error < 1.0
-    zero = xp.zeros_like(phase)
-    return xp.where(known, phase, zero), xp.where(known, error, zero + np.inf)
-
-
 @dataclass(frozen=True, eq=False)
-class LocalCosinePair(LocalNode):
+class LocalCosinePair(LocalWaves):
     """The kernel bound to points."""
 
-    phases: tuple[AffinePhase, AffinePhase]
     difference: Array
     """(f,): W_1 - W_2."""
-    real: Array
-    imaginary: Array
-    point_errors: Array
-    """(N,): the sum of the errors of beta_1 and beta_2."""
 
     def derivative_bounds(self, geometry: ScaledCells) -> DerivativeBounds:
         """`||D_d^n Psi|| <= sum_a |W_a.d|^n`; `||Psi|| = 2 |cos((alpha_1 - alpha_2) / 2)|`."""
         u = [phase_reach(geometry, phase.frequency) for phase in self.phases]
         xp = namespace(u[0])
-        (a1, e1), (a2, e2) = (_known(*phase.at(geometry)) for phase in self.phases)
+        (a1, e1), (a2, e2) = (known_phase(*phase.at(geometry)) for phase in self.phases)
         with np.errstate(over="ignore"):
             half = 0.5 * (a1 - a2)
             spread = 0.5 * (phase_reach(geometry, self.difference) + e1 + e2) + gamma(2) * abs(half)
@@ -169,82 +147,8 @@ class LocalCosinePair(LocalNode):
         return CosinePairBatch(self, geometry)
 
 
-class CosinePairBatch(PhaseBatch):
+class CosinePairBatch(WavesBatch):
     """See `NodeBatch` and the module."""
-
-    def __init__(self, node: LocalCosinePair, geometry: ScaledCells) -> None:
-        xp = namespace(geometry.center)
-        self.node, self.geometry = node, geometry
-        self.frequencies = tuple(phase.frequency for phase in node.phases)
-        self.centers = [_known(*phase.at(geometry)) for phase in node.phases]
-        self.circle = [(xp.cos(alpha), xp.sin(alpha)) for alpha, _ in self.centers]
-        self.even, self.first = self._parts(node.real[None, :], node.imaginary[None, :])
-        self.value = self.even[0] + self.even[1]
-        self.part_errors = [
-            self._part_error(error[:, None], node.point_errors[None, :])
-            for _, error in self.centers
-        ]
-        self.errors: Triple = self._sums(self.part_errors)
-        length = up(root(node.real**2 + node.imaginary**2), 4)
-        error = xp.minimum(node.point_errors, xp.full_like(length, LARGEST_ERROR))
-        self.length = xp.minimum(up(length + error + ROUNDING, 2), xp.full_like(length, 2.0))
-        # the terms of the sums are E, O with cos C and sin S apart: together at most |Psi_i| each
-        computed = up(length + ROUNDING, 2)
-        self.sizes: Triple = self._sums([xp.maximum(self.length, computed)[None, :]] * 2)
-
-    def _parts(self, real: Array, imaginary: Array) -> tuple[list[Array], list[Array]]:
-        """E_a and O_a for a = 1, 2."""
-        rows = [(c[:, None], s[:, None]) for c, s in self.circle]
-        even = [c * real + s * imaginary for c, s in rows]
-        odd = [c * imaginary - s * real for c, s in rows]
-        return even, odd
-
-    def _part_error(self, center: Array, points: Array) -> Array:
-        """`E_a = sum_b cos(alpha_a - beta_b)` moves by at most `2 |d alpha_a| + sum |d beta_b|`."""
-        xp = namespace(center)
-        total = up(2.0 * center + points + ROUNDING, 4)
-        return xp.minimum(total, xp.full_like(total, LARGEST_ERROR))
-
-    def _sums(self, parts: list[Array]) -> Triple:
-        """`sum_a part_a |W_a|^n`, n = 0, 1, 2, rounded up."""
-        lengths = [phase.length for phase in self.node.phases]
-        xp, sums = namespace(parts[0]), []
-        with np.errstate(over="ignore"):
-            for n in range(3):
-                terms = [
-                    part * length**n if length > 0 or n == 0 else xp.zeros_like(part)
-                    for part, length in zip(parts, lengths, strict=True)
-                ]
-                sums.append(up(terms[0] + terms[1], 2 * n + 4))
-        return tuple(sums)
-
-    def _turned(self, real: Array, imaginary: Array) -> Jet:
-        """With `real + i imaginary` (B,) in the place of Psi(z_i)."""
-        even, odd = self._parts(real[:, None], imaginary[:, None])
-        even, odd = [e[:, 0] for e in even], [o[:, 0] for o in odd]
-        return self._jet(even[0] + even[1], odd, [-e for e in even])
-
-    def contract(self, coefficients: PerCellAndPoint) -> Jet:
-        """The sums over the points are those of C and S."""
-        return self._turned(coefficients @ self.node.real, coefficients @ self.node.imaginary)
-
-    def variations(self) -> tuple[PerCellAndPoint, ...]:
-        """E_a turns into `E_a cos e + O_a sin e`: at most `|E_a| + u_a |O_a|`, and |Psi_i|."""
-        xp = namespace(self.value)
-        total: list[Array] = [xp.zeros_like(self.value) for _ in range(4)]
-        with np.errstate(over="ignore"):
-            for a, phase in enumerate(self.node.phases):
-                u = phase_reach(self.geometry, phase.frequency)[:, None]
-                turn = xp.minimum(u, xp.ones_like(u))
-                for n in range(4):
-                    mine, other = (self.even, self.first) if n % 2 == 0 else (self.first, self.even)
-                    moved = xp.abs(mine[a]) + turn * xp.abs(other[a])
-                    error = 2.0 * self.part_errors[a]
-                    most = xp.minimum(up(moved + error, 4), self.length + xp.zeros_like(moved))
-                    size = most if n == 0 else xp.where(u > 0, u**n * most, xp.zeros_like(most))
-                    total[n] = total[n] + size
-            higher = [xp.where(size > 0, up(size, POW_ULPS + 8), size) for size in total[1:]]
-        return up(total[0], 4), *higher
 
     @cached_property
     def _diagonal_errors(self) -> list[Array]:
@@ -255,7 +159,7 @@ class CosinePairBatch(PhaseBatch):
     def diagonal_jet(self) -> tuple[Jet, Triple]:
         """The jet with Psi(c) in the place of Psi(z_i)."""
         (c1, s1), (c2, s2) = self.circle
-        return self._turned(c1 + c2, s1 + s2), self._sums(self._diagonal_errors)
+        return self.turned(c1 + c2, s1 + s2), self._sums(self._diagonal_errors)
 
     def mixed(self) -> tuple[Annotated[Array, "B f f"], Annotated[Array, "B"]]:
         """`sum_ab cos(alpha_a - alpha_b) W_a W_b^T`."""

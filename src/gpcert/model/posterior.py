@@ -58,7 +58,7 @@ class Posterior(parts.Factored):
     fitted on, or None. `spread` (d,), the features' standard deviations in the training data, is
     the unit of `scale="std"` in the verbs; None where it is not known. `features`, a `LinearMap`
     z = W x + b or None, stands before the kernel: inputs x then have its d features, the points and
-    the kernel live in its q ones. `slope` (q,) or (m, q) is a linear trend added
+    the kernel have its q ones. `slope` (q,) or (m, q) is a linear trend added
     to k(x, Z) t_c: `slope_c.z`, z the q features that the kernel sees; None for none. A `factor`
     that is a `gpcert.numerics.triangular.Inverse` brings what is proved of it: `inverse`, which
     spares half a set-up, is not saved, and is let go once it was used. `training_noise` Sigma, a

@@ -51,7 +51,7 @@ SMALL_EXCESS = 1e-8
 """An excess that is as good as any other: beside it nothing is gained by the longer way."""
 
 KNOWN = 4.0
-"""What is proved of a known inverse counts so many times: it serves where there is room to spare,
+"""What is proved of a known inverse counts so many times: it serves where the margin is large,
 and there one that is found from the factor alone proves as much."""
 
 MARGIN = 4.0

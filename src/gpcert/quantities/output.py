@@ -229,7 +229,7 @@ class Band(OutputQuantity):
         if self.beta < 0:
             values = [self._on_line(alpha, beta, v) for v in (v_low, v_high)]
             nothing = xp.full_like(alpha, -math.inf)
-            known = (values[0] > nothing) & (values[1] > nothing)  # NaN knows nothing
+            known = (values[0] > nothing) & (values[1] > nothing)  # of NaN nothing is known
             return xp.where(known, xp.minimum(*values), nothing)
         low, high = xp.sqrt(v_low), up(xp.sqrt(v_high), 1)
         steep = beta > TINY
@@ -247,7 +247,7 @@ class Band(OutputQuantity):
         size = xp.abs(alpha) + xp.abs(ends) + reach
         apart = down(alpha + ends - reach - (gamma(4) * size + TINY), 1)
         nothing = xp.full_like(alpha, -math.inf)
-        bound = xp.where(apart > nothing, apart, nothing)  # NaN knows nothing
+        bound = xp.where(apart > nothing, apart, nothing)  # of NaN nothing is known
         bound = xp.where(tangent > bound, tangent, bound)
         return xp.minimum(bound, xp.full_like(bound, LARGEST))
 
@@ -311,6 +311,11 @@ class Response(OutputQuantity):
     likelihood: ScalarLikelihood
     output: int
     sign: int
+
+    @property
+    def by_variance(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the prediction does."""
+        return getattr(self.likelihood, "by_variance", True)
 
     @property
     def known(self) -> tuple[float, float]:

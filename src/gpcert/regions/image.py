@@ -2,7 +2,7 @@
 them; of inputs that may first go through increasing functions, one each, z = W T(x) + b.
 
 The stored float64 numbers W and b *are* the map: bounds are proved for it in real arithmetic.
-Kernels and enclosures live in the features z; the image of a cell is described there by a float
+Kernels and enclosures see the features z; the image of a cell is described there by a float
 centre c^, near W c + b, and displacements `e = W d + r` from it, d a displacement of the cell and
 `|r_i| <= offset_i` what rounding makes of W c + b. A box around the images is only what remainders
 are bounded by: linear and quadratic functions of e are minimised over d itself.

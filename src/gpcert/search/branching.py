@@ -64,7 +64,7 @@ class Branch:
     def times(
         self, known: Incumbents, needed: QuestionsAndGoals, shrink: float, fit: int
     ) -> Annotated[np.ndarray, "n"]:
-        """How often to halve each of the boxes, `room` being how many fit a batch.
+        """How often to halve each of the boxes, `fit` being how many fit a batch.
 
         Once more where the halves would be expected to stay open by far; any number is valid.
         """

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.enclosures import Evaluation
-from gpcert.enclosures.crossing import mean_polynomial, negative_shares
+from gpcert.enclosures.affine import has_affine, least_affine
+from gpcert.enclosures.crossing import affine_polynomial, mean_polynomial, negative_shares
 from gpcert.enclosures.goals import Goal
 from gpcert.integrals.input_law import InputLaw
 from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Backend, PerRow, Rows, to_numpy
 from gpcert.numerics.compilation import running_on
 from gpcert.numerics.rounding import down, up
-from gpcert.quantities import Mean
+from gpcert.quantities import Mean, OutputQuantity
 from gpcert.regions import Box
 from gpcert.search.partition import CellData, Contributions, PartitionProblem
 from gpcert.search.problem import Budget, Progress, bound_of
@@ -84,7 +85,8 @@ class BelowThreshold:
             crossed = np.flatnonzero(~(below | above) & (upper > 0))
             shares = np.where(below, 1.0, 0.0), np.where(above, 0.0, 1.0)
             quantity = self.goals[0].quantity
-            if type(quantity) is Mean and len(crossed):
+            known = isinstance(quantity, OutputQuantity) and has_affine(quantity)
+            if known and len(crossed):
                 rows = self._crossed(evaluation, crossed, low, high, scores)
                 for share, found in zip(shares, rows[:2], strict=True):
                     share[crossed] = found
@@ -110,9 +112,13 @@ class BelowThreshold:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Shares of the cells that the level set may cross."""
         quantity = self.goals[0].quantity
-        assert isinstance(quantity, Mean), "asked where it is one"
-        own, output = evaluation.output(quantity.output)
-        whole = mean_polynomial(own.mean(output), evaluation.cells, self.threshold, quantity.sign)
+        if type(quantity) is Mean:
+            own, output = evaluation.output(quantity.output)
+            mean = own.mean(output)
+            whole = mean_polynomial(mean, evaluation.cells, self.threshold, quantity.sign)
+        else:
+            first, second = (least_affine(evaluation, goal.quantity) for goal in self.goals)
+            whole = affine_polynomial(first, second, evaluation.cells, self.threshold)
         low, high = low[rows], high[rows]
         center = to_numpy(evaluation.cells.center)[rows]
         moments = self.law.moments(low, high)

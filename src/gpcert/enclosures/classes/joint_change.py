@@ -156,13 +156,13 @@ def joint_sizes(
     fixed_trace = xp.sum(fixed * eye[:, 0], axis=1, keepdims=True)
     parts = []
     for images, size, still in (
-        (trace, trace_size, fixed_trace),
-        (rows, rows_size, fixed - eye[:, 0] * fixed_trace / n),
+        (trace, trace_size, given(fixed_trace)),  # their rounding is in `fixed_error`
+        (rows, rows_size, given(fixed - eye[:, 0] * fixed_trace / n)),
     ):
         bend = (xp.abs(images) @ joint.left[:, :, None])[:, :, 0]
         lost = gamma(count) * (size @ (moved + joint.left)[:, :, None])[:, :, 0]
         lost = lost + (n + 1.0) * fixed_error[:, None]
-        slope, still = images @ variances.slope, given(still)  # what it rounds is lost
+        slope = images @ variances.slope
         entries = up(xp.abs(still) + linear_reach(geometry, slope), 4) + bend + lost
         length = euclidean(entries)
         if images.shape[1] > 1:

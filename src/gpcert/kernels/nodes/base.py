@@ -202,7 +202,7 @@ class TaylorRemainder:
     @staticmethod
     @np.errstate(over="ignore", invalid="ignore")
     def of_sum(parts: list[TaylorRemainder]) -> TaylorRemainder:
-        """Of a sum; a part that knows nothing of degree 3 counts by its size."""
+        """Of a sum; a part whose degree 3 is not known counts by its size."""
         known = [part.cubic for part in parts if part.cubic is not None]
         size = total([part.size for part in parts])
         if not known:

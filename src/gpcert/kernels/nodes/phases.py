@@ -14,9 +14,18 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.kernels.nodes.base import Jet, NodeBatch
-from gpcert.numerics.arrays import Array, Derivatives, PerCell, PerFeature, Points, Reals, namespace
-from gpcert.numerics.rounding import POW_ULPS, SIN_COS_ULPS, gamma, nonnegative, up
+from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.numerics.arrays import (
+    Array,
+    Derivatives,
+    PerCell,
+    PerCellAndPoint,
+    PerFeature,
+    Points,
+    Reals,
+    namespace,
+)
+from gpcert.numerics.rounding import POW_ULPS, SIN_COS_ULPS, gamma, nonnegative, root, up
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -97,11 +106,14 @@ def circle_remainders(u: Reals) -> tuple[Reals, ...]:
     return tuple(remainders)
 
 
-def swing(sine: Reals, cosine: Reals, spread: Reals) -> tuple[Reals, Reals]:
-    """`low <= |sin t'| <= high` for all `|t' - t| <= spread`, from computed sin t and cos t.
+def swing(
+    sine: Reals, cosine: Reals, spread: Reals, amplitude: Reals = 1.0, error: Reals = 0.0
+) -> tuple[Reals, Reals]:
+    """`low <= |r sin t'| <= high` for all `|t' - t| <= spread`, from computed r sin t and r cos t
+    within `error`, `0 <= r <= amplitude`.
 
-    With `|sin t| = sin a`, `|cos t| = cos a`, 0 <= a <= pi/2: the infimum is `sin(a - e)`, or 0
-    once e >= a; the supremum `sin(a + e)`, or 1 once that has passed its peak, where
+    With `|sin t| = sin a`, `|cos t| = cos a`, 0 <= a <= pi/2: the infimum is `r sin(a - e)`, or 0
+    once e >= a; the supremum `r sin(a + e)`, or r once that has passed its peak, where
     `cos(a + e) <= 0`. For |cos|, exchange the first two arguments.
 
     >>> import numpy as np
@@ -110,14 +122,40 @@ def swing(sine: Reals, cosine: Reals, spread: Reals) -> tuple[Reals, Reals]:
     (0.0, True)
     """
     xp = namespace(spread)
-    s, c = xp.abs(sine), xp.abs(cosine)
+    s, c, lost = xp.abs(sine), xp.abs(cosine), SWING_ROUNDING * amplitude + 2.0 * error
     e = xp.minimum(spread, xp.full_like(spread, QUARTER_TURN))
     along, across = xp.cos(e), xp.sin(e)
-    low = nonnegative(s * along - c * across - SWING_ROUNDING)
-    high = s * along + c * across + SWING_ROUNDING
+    low = nonnegative(s * along - c * across - lost)
+    high = s * along + c * across + lost
     whole = spread >= QUARTER_TURN
-    peak = whole | (c * along - s * across <= SWING_ROUNDING) | (high > 1.0)
-    return xp.where(whole, xp.zeros_like(low), low), xp.where(peak, xp.ones_like(high), high)
+    peak = whole | (c * along - s * across <= lost) | (high > amplitude)
+    most = amplitude + xp.zeros_like(high)
+    return xp.where(whole, xp.zeros_like(low), low), xp.where(peak, most, high)
+
+
+def known_phase(phase: Array, error: Array) -> tuple[Array, Array]:
+    """A phase with an error of a turn or more is called 0, its error infinite."""
+    xp = namespace(phase)
+    known = error < 1.0
+    zero = xp.zeros_like(phase)
+    return xp.where(known, phase, zero), xp.where(known, error, zero + math.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class FramePhase:
+    """`x -> frequency.x` of frame coordinates, whose errors are counted at the points."""
+
+    frequency: Array
+    length: float
+    """Upper bound of |frequency|."""
+
+    def at(self, geometry: ScaledCells) -> tuple[PerCell, PerCell]:
+        """Values (B,) and errors of zero; one that overflows is unknown."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            phase = geometry.center @ self.frequency
+        xp = namespace(phase)
+        known, zero = xp.isfinite(phase), xp.zeros_like(phase)
+        return xp.where(known, phase, zero), xp.where(known, zero, zero + math.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,3 +241,104 @@ class PhaseBatch(NodeBatch):
         """`sum_a first_a W_a`."""
         waves = zip(self.first, self.frequencies, strict=True)
         return reduce(add, [s[:, None, :] * W[None, :, None] for s, W in waves])
+
+
+@dataclass(frozen=True, eq=False)
+class LocalWaves(LocalNode):
+    """`v Re(Psi(x) conj Psi(z_i))`, `Psi(x) = sum_a e^{i alpha_a(x)}`, alpha_a the phases: kernels
+    of few features that are sums of cosines and of sines. With `Psi(z_i) = C_i + i S_i` everything
+    is a product of a row and a column:
+
+        k = v sum_a E_ai,                  E_ai = cos(alpha_a) C_i + sin(alpha_a) S_i,
+        D_d k = v sum_a (W_a.d) O_ai,      O_ai = -sin(alpha_a) C_i + cos(alpha_a) S_i,
+        D_d^2 k = -v sum_a (W_a.d)^2 E_ai.
+    """
+
+    phases: tuple[AffinePhase | FramePhase, ...]
+    real: Array
+    """(N,): C_i."""
+    imaginary: Array
+    point_errors: Array
+    """(N,): sums over a of the errors of alpha_a(z_i), those of `FramePhase` included."""
+    variance: float
+
+
+class WavesBatch(PhaseBatch):
+    """See `NodeBatch` and `LocalWaves`."""
+
+    def __init__(self, node: LocalWaves, geometry: ScaledCells) -> None:
+        xp, count = namespace(geometry.center), len(node.phases)
+        self.node, self.geometry = node, geometry
+        self.frequencies = tuple(phase.frequency for phase in node.phases)
+        # of `cos C + sin S`: those of the sines and cosines, two products, two sums, and v and W,
+        # relative to `sum_b |cos alpha cos beta_b| + |sin alpha sin beta_b| <= count`
+        self.rounding = count * gamma(2 * SIN_COS_ULPS + 8)
+        self.centers = [known_phase(*phase.at(geometry)) for phase in node.phases]
+        self.circle = [(xp.cos(alpha), xp.sin(alpha)) for alpha, _ in self.centers]
+        self.even, self.odd = self._parts(node.real[None, :], node.imaginary[None, :])
+        self.value = node.variance * reduce(add, self.even)
+        self.first = [node.variance * odd for odd in self.odd]
+        self.part_errors = [
+            self._part_error(error[:, None], node.point_errors[None, :])
+            for _, error in self.centers
+        ]
+        self.errors: Triple = self._sums(self.part_errors)
+        length = up(root(node.real**2 + node.imaginary**2), 4)
+        most = xp.full_like(length, 2.0 * count)
+        reach = up(length + xp.minimum(node.point_errors, most) + self.rounding, 2)
+        self.length = xp.minimum(reach, 0.5 * most)
+        # the terms of the sums are E, O with cos C and sin S apart: together at most |Psi_i| each
+        computed = xp.maximum(self.length, up(length + self.rounding, 2))
+        self.sizes: Triple = self._sums([computed[None, :]] * count)
+
+    def _parts(self, real: Array, imaginary: Array) -> tuple[list[Array], list[Array]]:
+        """E_a and O_a."""
+        rows = [(c[:, None], s[:, None]) for c, s in self.circle]
+        even = [c * real + s * imaginary for c, s in rows]
+        odd = [c * imaginary - s * real for c, s in rows]
+        return even, odd
+
+    def _part_error(self, center: Array, points: Array) -> Array:
+        """`E_a = sum_b cos(alpha_a - beta_b)` moves by at most `sum_b |d alpha_a| + |d beta_b|`;
+        and both numbers are in [-1, 1] for each b."""
+        xp, count = namespace(center), len(self.circle)
+        total = up(count * center + points + self.rounding, 4)
+        return xp.minimum(total, xp.full_like(total, 2.05 * count))
+
+    def _sums(self, parts: list[Array]) -> Triple:
+        """`v sum_a part_a |W_a|^n`, n = 0, 1, 2, rounded up."""
+        lengths = [phase.length for phase in self.node.phases]
+        xp, sums = namespace(parts[0]), []
+        with np.errstate(over="ignore"):
+            for n in range(3):
+                terms = [
+                    part * length**n if length > 0 or n == 0 else xp.zeros_like(part)
+                    for part, length in zip(parts, lengths, strict=True)
+                ]
+                sums.append(up(self.node.variance * reduce(add, terms), 2 * n + 5))
+        return tuple(sums)
+
+    def turned(self, real: Array, imaginary: Array) -> Jet:
+        """With `real + i imaginary` (B,) in the place of Psi(z_i)."""
+        even, odd = self._parts(real[:, None], imaginary[:, None])
+        even, odd = ([self.node.variance * part[:, 0] for part in parts] for parts in (even, odd))
+        return self._jet(reduce(add, even), odd, [-e for e in even])
+
+    def contract(self, coefficients: PerCellAndPoint) -> Jet:
+        """The sums over the points are those of C and S."""
+        return self.turned(coefficients @ self.node.real, coefficients @ self.node.imaginary)
+
+    def variations(self) -> tuple[PerCellAndPoint, ...]:
+        """`u_a^n` times the largest `|E_a cos e + O_a sin e|`, |e| <= u_a (exchanged for odd n)."""
+        xp = namespace(self.value)
+        total: list[Array] = [xp.zeros_like(self.value) for _ in range(4)]
+        with np.errstate(over="ignore"):
+            for a, phase in enumerate(self.node.phases):
+                u = phase_reach(self.geometry, phase.frequency)[:, None]
+                for n in range(4):
+                    mine, other = (self.even, self.odd) if n % 2 == 0 else (self.odd, self.even)
+                    most = swing(mine[a], other[a], u, self.length, self.part_errors[a])[1]
+                    size = most if n == 0 else xp.where(u > 0, u**n * most, xp.zeros_like(most))
+                    total[n] = total[n] + self.node.variance * size
+            higher = [xp.where(size > 0, up(size, POW_ULPS + 8), size) for size in total[1:]]
+        return up(total[0], 4), *higher

@@ -365,7 +365,7 @@ class LocalRadial(LocalNode):
         return self._in_frame(E, (1.01, 1.01), (sizes, errors)), usable
 
     def _in_frame(self, extents: Array, factors: tuple[float, float], parts: Accuracy) -> Accuracy:
-        """Into frame coordinates, with room for roundings, and floors for what underflows."""
+        """Into frame coordinates, with factors for roundings, and floors for what underflows."""
         s, w, reach = self.variance, max(self.widest, SMALLEST_SCALE), 1.0 + extents
         floor = TINY * max(1.0, s)
         floors = (floor, floor * w * reach + TINY, floor * w * w * reach**2 + TINY)

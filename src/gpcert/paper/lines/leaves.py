@@ -5,16 +5,17 @@ Proofs: docs/mathematics.md, statements 12.1 and 12.3.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
+
 from gpcert.kernels.constant import ConstantBatch
-from gpcert.kernels.cosine import CosineBatch
-from gpcert.kernels.cosine_pair import CosinePairBatch
 from gpcert.kernels.exponential_tilt import (
     LARGEST_EXPONENT,
     ExponentialTiltBatch,
     exponential_above,
 )
 from gpcert.kernels.linear import LinearBatch
-from gpcert.kernels.nodes.phases import phase_reach
+from gpcert.kernels.nodes.phases import WavesBatch, phase_reach
 from gpcert.kernels.periodic import PeriodicBatch
 from gpcert.numerics.arrays import Array, PerCell, namespace
 from gpcert.numerics.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, down, gamma, nonnegative, up
@@ -59,42 +60,24 @@ def _linear_carrier(batch: LinearBatch) -> LinearCarrier:
 
 
 @affine_relaxation.register
-def _cosine(batch: CosineBatch) -> AffineRelaxation:
-    """The kernel is its own carrier: a weighted sum of cosines of one phase is one sinusoid.
+def _waves(batch: WavesBatch) -> AffineRelaxation:
+    """A carrier for each phase, `v sum_b cos(alpha_a(x) - beta_b)`: their sum is the kernel.
 
-    So the bound of a mean by "lines" is its exact minimum; lines under and over every cosine
-    (the paper's choice) are never better.
+    Over a cell each turns into `v (E_a cos e + O_a sin e)`, so its weighted sums over the points
+    are one sinusoid of one phase, with an exact minimum. Lines under and over every cosine, or the
+    paper's eight products of sines and cosines, are never better.
     """
-    node, xp = batch.node, namespace(batch.value)
-    errors = xp.minimum(node.phase_errors, xp.full_like(node.phase_errors, 2.0))
-    carrier, low, high = one_phase(
-        (batch.cosine, batch.sine),
-        errors[None, :] + xp.zeros_like(batch.value),
-        node.variance,
-        phase_reach(batch.geometry, node.frequency),
-    )
-    line = Affine(xp.zeros_like(batch.value), ((carrier, xp.ones_like(batch.value)),))
-    return AffineRelaxation(low, high, line, line)
-
-
-@affine_relaxation.register
-def _cosine_pair(batch: CosinePairBatch) -> AffineRelaxation:
-    """Two carriers, `sum_b cos(alpha_a(x) - beta_b)`, a = 1, 2: their sum is the kernel.
-
-    Over a cell each turns into `E_a cos e + O_a sin e`, so its weighted sums over the points
-    are one sinusoid of one phase, with an exact minimum. The paper's eight products of sines
-    and cosines are never better.
-    """
-    xp = namespace(batch.value)
-    waves = []
+    xp, count = namespace(batch.value), len(batch.circle)
+    line, low, high = [], [], []
     for a, phase in enumerate(batch.node.phases):
-        circle = (0.5 * batch.even[a], -0.5 * batch.first[a])
-        errors = 0.5 * batch.part_errors[a]
-        waves.append(one_phase(circle, errors, 2.0, phase_reach(batch.geometry, phase.frequency)))
-    (first, low1, high1), (second, low2, high2) = waves
-    ones = xp.ones_like(batch.value)
-    line = Affine(xp.zeros_like(batch.value), ((first, ones), (second, ones)))
-    return AffineRelaxation(down(low1 + low2, 1), up(high1 + high2, 1), line, line)
+        circle, errors = (batch.even[a] / count, -batch.odd[a] / count), batch.part_errors[a]
+        reach = phase_reach(batch.geometry, phase.frequency)
+        wave = one_phase(circle, errors / count, batch.node.variance * count, reach)
+        line.append((wave[0], xp.ones_like(batch.value)))
+        low.append(wave[1])
+        high.append(wave[2])
+    both = Affine(xp.zeros_like(batch.value), tuple(line))
+    return AffineRelaxation(down(reduce(add, low), count), up(reduce(add, high), count), both, both)
 
 
 def one_phase(

@@ -70,7 +70,7 @@ RESULTS = {
     "SquaredExponentialTable.values": "known up to `relative_error`",
     "independent_maximum": "factors of 1.01 cover the roundings of the errors",
     "Jet.sizes": "sizes of the computed parts: errors of these are bounded beside them",
-    "CosinePairBatch._parts": "known up to `_part_errors`",
+    "WavesBatch._parts": "known up to `part_errors`",
     **dict.fromkeys(
         (
             "LocalRadial.regular_accuracy",
