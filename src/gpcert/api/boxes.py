@@ -33,7 +33,7 @@ from gpcert.quantities import Quantity
 from gpcert.regions import Box
 from gpcert.search import DEFAULT_BUDGET, Budget, StopReason, stop_if_interrupted
 from gpcert.utils.archive import fingerprint
-from gpcert.utils.versions import package_version
+from gpcert.utils.optional_imports import package_version
 
 LONG_SECONDS = 2.0 * START_SECONDS
 """Work beyond which other processes start at once: a block is too long to be tried here first."""

@@ -14,7 +14,7 @@ from gpcert.cli.experiments import report, reproduce
 from gpcert.cli.explain import explain
 from gpcert.cli.explore import explore
 from gpcert.cli.terminal import Commands, flush, option, prepare_streams, say
-from gpcert.utils.versions import package_version
+from gpcert.utils.optional_imports import package_version
 
 EXAMPLES = (
     "Examples:",
