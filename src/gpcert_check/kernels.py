@@ -10,7 +10,7 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from gpcert_check.balls import dot, root, square
+from gpcert_check.balls import dot, gamma, root, square, total
 from gpcert_check.cell import Cell, Frame
 from gpcert_check.jets import Column, Expansion, Inner, Jet
 from gpcert_check.lengths import Lengths
@@ -38,6 +38,11 @@ class Kernel:
         """Inner products (1 + f, 1 + f) of phi(c) and its derivatives in the free features."""
         raise NotImplementedError
 
+    def computed(self, reach: Column, points: list[Column], mapped: int) -> tuple[arb, Column]:
+        """A bound of |k|, and for each data point how far k in float64 can be from it, for features
+        of absolute values `reach`, which took half of `mapped` roundings (statement 13)."""
+        raise NotCovered(f"what float64 gives of a kernel of the class {type(self).__name__}")
+
     def expansion(self, cell: Cell, degree: int) -> Expansion:
         """The jets of all k(., z_i) at a cell's centre."""
         inner: list[Inner] = []
@@ -60,6 +65,9 @@ class Constant(Kernel):
 
     def jet(self, z: Column, degree: int, inner: list[Inner]) -> Jet:
         return Jet([self.variance] * self.count)
+
+    def computed(self, reach: Column, points: list[Column], mapped: int) -> tuple[arb, Column]:
+        return self.variance, [arb(0)] * self.count
 
     def lengths(self, cell: Cell, degree: int) -> Lengths:
         size = root(self.variance)
@@ -142,6 +150,19 @@ class Sum(Kernel):
             found = self.joined_gram(found, other)
         return found
 
+    def computed(self, reach: Column, points: list[Column], mapped: int) -> tuple[arb, Column]:
+        sizes, errors = zip(*(p.computed(reach, points, mapped) for p in self.parts), strict=True)
+        most = [
+            self.folded([s + e for s, e in zip(sizes, each, strict=True)])
+            for each in zip(*errors, strict=True)
+        ]
+        size, each_rounds = self.folded(list(sizes)), gamma(len(self.parts))
+        return size, [m - size + each_rounds * m for m in most]
+
+    def folded(self, values: Column) -> arb:
+        """Of the parts' values."""
+        return total(values)
+
     def joined(self, a: Any, b: Any) -> Any:
         """Of two parts."""
         return a.plus(b)
@@ -153,6 +174,12 @@ class Sum(Kernel):
 
 class Product(Sum):
     """A product of kernels: features are tensor products."""
+
+    def folded(self, values: Column) -> arb:
+        found = arb(1)
+        for value in values:
+            found *= value
+        return found
 
     def joined(self, a: Any, b: Any) -> Any:
         return a.times(b)

@@ -42,6 +42,10 @@ def several(*lengths):
     return models.ModelListGP(*each).eval()
 
 
+def chained(first, count):
+    return outcomes.ChainedOutcomeTransform(first=first, then=outcomes.Standardize(count))
+
+
 def warped(columns=(0, 1)):
     bounds = torch.stack([X.amin(0) - 0.1, X.amax(0) + 0.1])
     warp = inputs.Warp(d=2, indices=list(columns), bounds=bounds[:, list(columns)])
@@ -105,6 +109,21 @@ class TestBoTorch(AdapterContract):
             )
         ),
         "whole numbers": lambda: single(input_transform=inputs.Round(integer_indices=[0])),
+        "logarithms of outcomes": lambda: single(
+            Y + 200.0, input_transform=inputs.Normalize(2), outcome_transform=outcomes.Log()
+        ),
+        "scaled logarithms": lambda: single(
+            torch.cat([Y + 200.0, 500.0 - Y], 1), outcome_transform=chained(outcomes.Log(), 2)
+        ),
+        "two-sided logarithms": lambda: single(outcome_transform=chained(outcomes.Bilog(), 1)),
+        "logarithms of a list": lambda: models.ModelListGP(
+            *(single(Y + c, outcome_transform=chained(outcomes.Log(), 1)) for c in (200.0, 300.0))
+        ).eval(),
+        "scaled before": lambda: single(
+            outcome_transform=outcomes.ChainedOutcomeTransform(
+                scaled=outcomes.Standardize(1), log=outcomes.Bilog()
+            )
+        ),
     }
     refused: ClassVar = {
         "rounding": (
@@ -115,9 +134,15 @@ class TestBoTorch(AdapterContract):
             lambda: single(input_transform=inputs.Round(categorical_features={0: 2})),
             "Round is supported without.*categorical_features",
         ),
-        "log": (
-            lambda: single(Y + 200.0, outcome_transform=outcomes.Log()),
-            "outcome_transform: Log.*Standardize",
+        "power": (
+            lambda: single(Y + 200.0, outcome_transform=outcomes.Power(0.5)),
+            "outcome_transform: Power.*Standardize, .*Log",
+        ),
+        "means and logarithms": (
+            lambda: models.ModelListGP(
+                single(), single(Y + 200.0, outcome_transform=outcomes.Log())
+            ).eval(),
+            "ask about one model at a time",
         ),
         "derived": (lambda: single(kind=Overriding), "Overriding is not supported.*override"),
         "variational": (

@@ -89,8 +89,8 @@ BOTORCH = LibraryAdapter(
     """
 SingleTaskGP | Gaussian, known noise (train_Yvar) | inputs: Normalize, InputStandardize,
     AffineInputTransform, FilterFeatures, Warp, Log10, Round, chains of these; outcomes:
-    Standardize, chains of it; also classes that derive from it, or from GPyTorchModel and ExactGP,
-    and override neither posterior nor __call__
+    Standardize, Log, Bilog, chains of them; also classes that derive from it, or from GPyTorchModel
+    and ExactGP, and override neither posterior nor __call__
 MultiTaskGP, KroneckerMultiTaskGP | Gaussian, known noise, noise of each task | tasks are outputs;
     the transforms of SingleTaskGP, StratifiedStandardize
 ModelListGP | those of its models | each output its own kernel

@@ -17,7 +17,7 @@ from gpcert.likelihoods import ClassLikelihood
 from gpcert.model.class_layout import class_layout
 from gpcert.model.committee import Committee, Model
 from gpcert.model.slopes import slopes_of_outputs
-from gpcert.quantities import ClassSums, Compound, Mean, OutputQuantity, Quantity, Slope
+from gpcert.quantities import ClassSums, Compound, Mean, OutputQuantity, Quantile, Quantity, Slope
 
 LONGEST_TEXT = 160
 """Characters of an object's fields that are told and stored."""
@@ -34,6 +34,10 @@ def question_of_object(model: Model, quantity: Quantity) -> RangeQuestion:
     outputs as a whole."""
     if isinstance(quantity, Slope):
         return slope_question(model, quantity)
+    if isinstance(quantity, Quantile):
+        quantity = quantity.of(
+            model.members[0].likelihood if isinstance(model, Committee) else model.likelihood
+        )
     if quantity.by_variance:
         for member in model.members:
             member.check_has_variance(f"quantity {type(quantity).__name__}")

@@ -89,6 +89,7 @@ class AdapterContract:
         X = probe_points(conversion.posterior)
         measured = check_agreement(conversion.posterior, conversion.predict, X, self.tolerance)
         said = (measured.mean, measured.variance, measured.probability, measured.decisions)
+        said += (measured.response,)
         assert any(part is not None for part in said), "the library was asked for nothing"
         # through the registry, as a user calls it
         assert as_posterior(model).fingerprint == conversion.posterior.fingerprint
@@ -187,6 +188,7 @@ def _quantities(model: Model, library: LibraryPrediction) -> dict[QuantityName, 
     if library.probability is not None:
         predictions["probability"] = library.probability[:, None]
     parts: dict[QuantityName, Any] = {"mean": library.mean, "variance": library.variance}
+    parts["response"] = library.response
     predictions.update({name: part for name, part in parts.items() if part is not None})
     return predictions
 
