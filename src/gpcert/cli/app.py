@@ -13,6 +13,7 @@ from gpcert.cli.demo import demo
 from gpcert.cli.experiments import report, reproduce
 from gpcert.cli.explain import explain
 from gpcert.cli.explore import explore
+from gpcert.cli.slopes import difference, fair, lipschitz, monotone
 from gpcert.cli.terminal import Commands, flush, option, prepare_streams, say
 from gpcert.utils.optional_imports import package_version
 
@@ -33,6 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 CALCULATE = (verbs.certify, verbs.ranges, boxes, verbs.radius)
+SLOPES = (monotone, lipschitz, difference, fair)
 ANALYSE = (verbs.attack, verbs.safety, verbs.robustness, verbs.accuracy, verbs.worst_case, explain)
 OTHERS = (
     explore,
@@ -43,7 +45,7 @@ OTHERS = (
     report,
     reproduce,
 )
-for each in (demo, *CALCULATE, *ANALYSE, *OTHERS):
+for each in (demo, *CALCULATE, *SLOPES, *ANALYSE, *OTHERS):
     app.command(**each.__dict__["registered"])(each)
 
 
