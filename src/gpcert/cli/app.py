@@ -16,7 +16,7 @@ from gpcert.cli.explore import explore
 from gpcert.cli.sets import level_set
 from gpcert.cli.slopes import difference, fair, lipschitz, monotone
 from gpcert.cli.terminal import Commands, flush, option, prepare_streams, say
-from gpcert.utils.versions import package_version
+from gpcert.utils.optional_imports import package_version
 
 EXAMPLES = (
     "Examples:",
