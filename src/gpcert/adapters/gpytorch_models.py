@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters import adapter, canonical, gpytorch_tasks
+from gpcert.adapters import adapter, canonical, gpytorch_sparse, gpytorch_tasks
 from gpcert.adapters import gpytorch_prior as prior
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.gpytorch_prior import gpytorch, torch
@@ -121,6 +121,8 @@ def exact_outputs(model: Any) -> list[Posterior]:
     """The posterior of every output of a copied model."""
     if gpytorch_tasks.is_kronecker(model):
         return gpytorch_tasks.kronecker_posteriors(model)
+    if gpytorch_sparse.inducing_kernel(model) is not None:
+        return [gpytorch_sparse.sparse_posterior(model, _noise(model.likelihood))]
     return [exact_posterior(model, c) for c in _outputs(model)]
 
 
@@ -199,11 +201,7 @@ def _variational(model: Any, likelihood: Any) -> Conversion:
     asked: Any = (
         None if likelihood is None else prior.read_only_copy(prior.without_caches(likelihood))
     )
-    base, count = _strategy(model.variational_strategy)
-    read, _ = _strategy(copy.variational_strategy)
-    read.jitter_val = base.jitter_val  # by the model's own precision
-    with prior.exact_solves():
-        outputs = [_output(copy, read, c) for c in (range(count) if count else [None])]
+    outputs = variational_outputs(model, copy)
     if isinstance(link, Softmax) and asked.num_features != len(outputs):
         raise UnsupportedModelError(
             f"SoftmaxLikelihood: expected {len(outputs)} features, one per output of the model "
@@ -222,6 +220,15 @@ def _variational(model: Any, likelihood: Any) -> Conversion:
 
     of_copy, of_model = (partial(predictions, each) for each in (asked, likelihood))
     return prior.compared(posterior, model, copy, of_copy, of_model)
+
+
+def variational_outputs(model: Any, copy: Any) -> list[Posterior]:
+    """The posterior of every latent function of an `ApproximateGP`, from its copy."""
+    base, count = _strategy(model.variational_strategy)
+    read, _ = _strategy(copy.variational_strategy)
+    read.jitter_val = base.jitter_val  # by the model's own precision
+    with prior.exact_solves():
+        return [_output(copy, read, c) for c in (range(count) if count else [None])]
 
 
 def _strategy(strategy: Any) -> tuple[Any, int]:

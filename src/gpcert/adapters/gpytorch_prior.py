@@ -110,6 +110,17 @@ KNOWN_PARTS = (
 TRANSFORMS = "botorch.models.transforms."
 
 
+def mean_of(model: Any, features: int) -> PriorMean:
+    """The one mean among the model's parts."""
+    means = outermost(dict(model.named_children()), gpytorch.means.Mean)
+    if len(means) != 1:
+        raise UnsupportedModelError(
+            f"model: expected one mean among its parts, got {len(means)}; keep the one that "
+            "forward calls as an attribute of the model"
+        )
+    return _mean(means[0], features, None)
+
+
 def prior_of(model: Any, features: int, output: int | None = None) -> tuple[PriorMean, Kernel]:
     """The mean and the kernel, found among the model's parts; of one output of a batch."""
     parts = dict(model.named_children())
