@@ -34,7 +34,6 @@ from gpcert.adapters import gpytorch_prior as prior
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.gpytorch_prior import gpytorch, torch
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.inputs.tabular import spread_of
 from gpcert.likelihoods import Gaussian, Likelihood, Probit, Softmax
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import finite_array
@@ -168,10 +167,12 @@ def exact_posterior(model: Any, output: int | None = None) -> Posterior:
             f"{y.shape}; several outputs are (N, tasks) with a MultitaskGaussianLikelihood, or a "
             "batch (tasks, N); train one model an output"
         )
-    mean, kernel = prior.prior_of(model, X.shape[1], output)
-    K = kernel.value(X, X) + np.diag(np.broadcast_to(noise, y.shape))
-    regression = canonical.exact_regression(K, y - mean.at(X)[:, 0], noise)
-    return regression.posterior(kernel, X, mean, spread=spread_of(X))
+    known = prior.prior_of(model, X.shape[1], output, X)
+    seen = known.seen(X)
+    K = known.kernel.value(seen, seen) + np.diag(np.broadcast_to(noise, y.shape))
+    regression = canonical.exact_regression(K, y - known.mean.at(X)[:, 0], noise)
+    mean, fields = known.placed(X)
+    return regression.posterior(known.kernel, seen, mean, **fields)
 
 
 def _noise(likelihood: Any) -> np.ndarray:
@@ -275,7 +276,8 @@ def _output(model: Any, strategy: Any, output: int | None) -> Posterior:
             f"variational distribution: expected shape ({Z.shape[-2]},), got {center.shape}; wrap "
             "batches in IndependentMultitaskVariationalStrategy"
         )
-    mean, kernel = prior.prior_of(model, Z.shape[1], output)
+    known = prior.prior_of(model, Z.shape[1], output)
+    mean, kernel = known.mean, known.kernel
     jitter = float(strategy.jitter_val)
     L = canonical.lower_factor(
         kernel.value(Z, Z) + jitter * np.eye(len(Z)), "covariance of inducing points"
