@@ -66,7 +66,7 @@ def with_attribute(kernel):
 def sparse(kernel=None, **options):
     likelihood = options.pop("likelihood", None) or gl.GaussianLikelihood()
     kernel = gk.ScaleKernel(gk.RBFKernel(ard_num_dims=2)) if kernel is None else kernel
-    inducing = torch.rand(6, 2, generator=torch.manual_seed(3))
+    inducing = torch.rand(6, 2, generator=torch.Generator().manual_seed(3))
     kernel = gk.InducingPointKernel(kernel, inducing, likelihood)
     return exact(kernel, likelihood=likelihood, **options)
 

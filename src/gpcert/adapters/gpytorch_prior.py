@@ -165,8 +165,8 @@ class Prior:
         held = list(self.layout.levels)
         if np.any(self.mean.slope[:, held]):
             raise UnsupportedModelError(
-                "mean: expected no slope in columns of categories, got a LinearMean with one; train "
-                "with a ConstantMean"
+                "mean: expected no slope in columns of categories, got a LinearMean with one; "
+                "train with a ConstantMean"
             )
         spread = spread_of(X)
         spread[held] = 0.0  # a region keeps categories
