@@ -41,6 +41,7 @@ VERBS = {
     "certify": [gpcert.certify_many, gpcert.certify],
     "range": [gpcert.prediction_range_many, gpcert.prediction_range, gpcert.prediction_ranges],
     "boxes": [gpcert.bound_boxes],
+    "level-set": [gpcert.level_set],
     "radius": [gpcert.certified_radius_many, gpcert.certified_radius],
     "attack": [gpcert.attack],
     "safety": [gpcert.safety_curve],

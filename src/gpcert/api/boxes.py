@@ -34,7 +34,7 @@ from gpcert.quantities import Quantity
 from gpcert.regions import Box
 from gpcert.search import DEFAULT_BUDGET, Budget, StopReason, stop_if_interrupted
 from gpcert.utils.archive import fingerprint
-from gpcert.utils.versions import package_version
+from gpcert.utils.optional_imports import package_version
 
 SLOPE = "slope"
 """All partial derivatives of the means: a quantity of `bound_boxes` alone."""

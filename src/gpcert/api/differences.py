@@ -23,7 +23,7 @@ from gpcert.api.running import progress_line, ranges_text
 from gpcert.api.slopes import label_of, meaning_of, of_means, output_number
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.errors import InputError
-from gpcert.inputs.categories import coded
+from gpcert.inputs.tabular import coded
 from gpcert.model.changes import Change, Move, change_by_maps, change_by_moves
 from gpcert.model.multi_output import Outputs
 from gpcert.numerics.arrays import finite_array

@@ -25,7 +25,7 @@ from gpcert.api.running import margin_text, progress_line
 from gpcert.api.slopes import label_of, meaning_of, of_means, output_number
 from gpcert.certificates import Fairness, Interval, Status
 from gpcert.errors import InputError
-from gpcert.inputs.categories import codes_of
+from gpcert.inputs.tabular import codes_of
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.model.changes import Change, Move, change_by_moves, mean_at
 from gpcert.model.multi_output import Outputs, SeparateOutputs

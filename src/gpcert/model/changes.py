@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.inputs.categories import codes_of
+from gpcert.inputs.tabular import codes_of
 from gpcert.kernels import Kernel
 from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.composite import Expressed, Product, Scale, Sum

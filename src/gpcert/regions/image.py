@@ -25,7 +25,7 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.functions import Affine, Curve
-from gpcert.inputs.categories import checked_levels, codes_of, listed
+from gpcert.inputs.tabular import checked_levels, codes_of, listed
 from gpcert.numerics.arrays import (
     Array,
     Backend,
