@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from gpcert.kernels.active_dimensions import ActiveBatch
 from gpcert.kernels.nodes.composite import ProductBatch, ScaleBatch, SumBatch
+from gpcert.kernels.nodes.power import PowerBatch
 from gpcert.numerics.arrays import namespace
 from gpcert.paper.lines.algebra import combined, product_enclosed
 from gpcert.paper.lines.carriers import AffineRelaxation
@@ -16,6 +17,7 @@ batch_parts.register(SumBatch, lambda batch: batch.parts)
 batch_parts.register(ScaleBatch, lambda batch: (batch.part,))
 batch_parts.register(ActiveBatch, lambda batch: (batch.part,))
 batch_parts.register(ProductBatch, lambda batch: (batch.left, batch.right))
+batch_parts.register(PowerBatch, lambda batch: (batch.product,))
 
 
 @affine_relaxation.register
@@ -38,6 +40,12 @@ def _product(batch: ProductBatch) -> AffineRelaxation:
     left, right = batch.left, batch.right
     values = (left.value, right.value)
     return product_enclosed(affine_relaxation(left), affine_relaxation(right), values)
+
+
+@affine_relaxation.register
+def _power(batch: PowerBatch) -> AffineRelaxation:
+    """Those of a product of equal factors."""
+    return affine_relaxation(batch.product)
 
 
 @affine_relaxation.register
