@@ -6,7 +6,13 @@ import numpy as np
 
 import gpcert
 from gpcert import explain
-from gpcert.certificates import CertificateTable, Interval, PredictionRange
+from gpcert.certificates import (
+    CertificateTable,
+    FairnessTable,
+    Interval,
+    LipschitzTable,
+    PredictionRange,
+)
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.search import StopReason
@@ -63,4 +69,6 @@ RECORDS["monotonicity"] = RECORDS["monotonicities"][0]
 EXACT = gpcert.Posterior(SquaredExponential(1.0), [[0.0]], [0.5], training_noise=0.01)
 RECORDS["error_bound"] = gpcert.uniform_beta(EXACT, norm_bound=2.0, noise_bound=0.1, delta=0.05)
 RECORDS["lipschitz"] = gpcert.lipschitz(MODEL, [(-1.0, 1.0)])
+RECORDS["lipschitz_table"] = LipschitzTable((RECORDS["lipschitz"],) * 2)
 RECORDS["fairness"] = gpcert.certify_fair(MODEL, [0.0], {0: (0.0, 2.0)}, delta=1e-3)
+RECORDS["fairnesses"] = FairnessTable((RECORDS["fairness"],))

@@ -26,7 +26,7 @@ from gpcert.adapters import tasks
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, concatenated, unsupported
 from gpcert.adapters.botorch_transforms import Outcome, input_map, outcome
 from gpcert.adapters.canonical import in_units, join_outputs
-from gpcert.adapters.gpytorch_models import exact_outputs
+from gpcert.adapters.gpytorch_models import exact_outputs, variational_outputs
 from gpcert.adapters.gpytorch_prior import (
     TREE,
     compared,
@@ -49,10 +49,13 @@ models: Any = library("botorch.models")
 posteriors: Any = library("botorch.posteriors")
 bases: Any = library("botorch.models.gpytorch")
 ExactGP: Any = library("gpytorch.models").ExactGP
+Variational: Any = models.ApproximateGPyTorchModel
+likelihoods: Any = library("gpytorch.likelihoods")
+REGRESSIONS = (likelihoods.GaussianLikelihood, likelihoods.MultitaskGaussianLikelihood)
 
 KNOWN = (
-    "SingleTaskGP, MultiTaskGP, KroneckerMultiTaskGP, ModelListGP, or a GPyTorchModel that is an "
-    "ExactGP"
+    "SingleTaskGP, SingleTaskVariationalGP, MultiTaskGP, KroneckerMultiTaskGP, ModelListGP, or a "
+    "GPyTorchModel that is an ExactGP"
 )
 """The models that are supported, in words."""
 
@@ -69,7 +72,7 @@ def convert(model: Any) -> Conversion:
     """Convert a BoTorch model; the result predicts in the units of the user."""
     _members(model)  # an error before the copy
     copy = read_only_copy(model)
-    each = _members(copy)
+    each, originals = _members(copy), _members(model)
     links = {_link(one) for one in each}
     if len(links) > 1:
         raise UnsupportedModelError(
@@ -78,7 +81,8 @@ def convert(model: Any) -> Conversion:
         )
     (link,) = links
     options = {} if link is None else {"likelihood": link}
-    posterior = join_outputs([output for one in each for output in _outputs(one)], **options)
+    pairs = zip(each, originals, strict=True)
+    posterior = join_outputs([p for one, own in pairs for p in _outputs(one, own)], **options)
     points = max(len(each.points) for each in posterior.members)
     other = any(isinstance(each, models.KroneckerMultiTaskGP) for each in _members(model))
     native = partial(_predictions, exact=False)
@@ -139,19 +143,29 @@ def _members(model: Any) -> list[Any]:
         exact = isinstance(one, ExactGP) and isinstance(one, bases.GPyTorchModel)
         if exact and kind.posterior in POSTERIORS and kind.__call__ is ExactGP.__call__:
             continue
+        if isinstance(one, Variational) and kind.posterior is Variational.posterior:
+            if not isinstance(one.likelihood, REGRESSIONS):
+                raise UnsupportedModelError(
+                    f"{kind.__name__}: its posterior is the latent function, without its "
+                    f"{type(one.likelihood).__name__}; pass the pair (model.model, "
+                    "model.likelihood) for the classes"
+                )
+            continue
         why = "; classes that override posterior or __call__ neither"
-        if "Variational" in kind.__name__:
-            why = "; a variational one is passed with its likelihood, as (model.model, likelihood)"
         raise unsupported("model" if one is model else "ModelListGP", one, KNOWN, why)
     return each
 
 
-def _outputs(model: Any) -> list[Posterior]:
+def _outputs(model: Any, original: Any) -> list[Posterior]:
     """The posteriors of the outputs of one copied model, in the units of the user."""
     if isinstance(model, models.MultiTaskGP):
         return _tasks(model)
-    posteriors = exact_outputs(model)
-    x = input_map(getattr(model, "input_transform", None), _columns(model))
+    if isinstance(model, Variational):
+        posteriors = variational_outputs(original.model, model.model)
+        columns = posteriors[0].dim  # a selection of features is refused by the comparison
+    else:
+        posteriors, columns = exact_outputs(model), _columns(model)
+    x = input_map(getattr(model, "input_transform", None), columns)
     y = outcome(getattr(model, "outcome_transform", None), len(posteriors))
     return [_in_units(each, x, y, c) for c, each in enumerate(posteriors)]
 

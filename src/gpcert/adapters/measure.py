@@ -15,7 +15,7 @@ import numpy as np
 
 from gpcert.adapters.adapter import TOLERANCE, Conversion, LibraryPrediction
 from gpcert.errors import UnsupportedModelError
-from gpcert.inputs.categories import codes_of
+from gpcert.inputs.tabular import codes_of
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.model.committee import Committee, Model, committee_decision
 from gpcert.model.multi_output import curves_of

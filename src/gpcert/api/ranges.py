@@ -223,17 +223,22 @@ class RangeGoals:
         """Of one output, on one side or both; without `sides` of all outputs on both."""
         question = range_question(model, request)
         if sides is None:
-            last = question.searched - 1
-            asked = [question.asked(c, sign) for c in range(last + 1) for sign in (1, -1)]
-            pairs = [min(c, last) for c in range(len(question.labels))]
-            rows = [(c, {1: 2 * k, -1: 2 * k + 1}) for c, k in enumerate(pairs)]
-            return RangeGoals(question, asked, rows)
+            return RangeGoals.of_all(question)
         signs = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
         index = question.index(output)
         if question.two and index == 0:
             signs = tuple(-sign for sign in signs)  # least where the second class has most
         asked = [question.asked(index, sign) for sign in signs]
         return RangeGoals(question, asked, [(index, {sign: k for k, sign in enumerate(signs)})])
+
+    @staticmethod
+    def of_all(question: RangeQuestion) -> RangeGoals:
+        """Of all outputs on both sides."""
+        last = question.searched - 1
+        asked = [question.asked(c, sign) for c in range(last + 1) for sign in (1, -1)]
+        pairs = [min(c, last) for c in range(len(question.labels))]
+        rows = [(c, {1: 2 * k, -1: 2 * k + 1}) for c, k in enumerate(pairs)]
+        return RangeGoals(question, asked, rows)
 
     def nominal(self, regions: Sequence[Region]) -> list[list[float | None]]:
         """For every range, region by region: the quantity at the region's centre, in plain floating

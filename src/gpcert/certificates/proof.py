@@ -27,7 +27,7 @@ from gpcert.model.posterior import Posterior
 from gpcert.regions import Region
 from gpcert.search.state import Leaves
 from gpcert.utils.archive import LARGEST_HEADER, from_json, to_json
-from gpcert.utils.versions import package_version
+from gpcert.utils.optional_imports import package_version
 
 MAGIC = b"gpcert-proof-1\n"
 

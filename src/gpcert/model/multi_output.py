@@ -13,8 +13,7 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.functions import Curve
-from gpcert.inputs.categories import Levels
-from gpcert.inputs.tabular import common_names
+from gpcert.inputs.tabular import Levels, common_names
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ResponseLikelihood
 from gpcert.model.posterior import Posterior
 from gpcert.model.posterior_file import (

@@ -160,6 +160,7 @@ class AdapterContract:
         random, Z = np.random.default_rng(1), model.places
         width = np.ptp(Z, axis=0)
         radius = self.radius * np.where(width > 0, width, 1.0)
+        radius[list(model.levels)] = 0.0  # a region keeps categories
         center = Z[len(Z) // 2]
         region = Ball(center, radius)
         X = center + radius * random.uniform(-1.0, 1.0, size=(SAMPLES, model.dim))
