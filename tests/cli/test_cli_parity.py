@@ -19,12 +19,14 @@ OPTIONS = {
     "n_jobs": "jobs",
     "output": "label",  # --class
     "n_samples": "samples",
+    "inputs": "laws",
 }
 """What a parameter is called on the command line, where its own name is another thing there."""
 
 NOWHERE = {
     "region": "a Python object; --radius, --norm, --features, --domain and --scale say as much",
     "proof": "certificates hold one point each, and commands take tables; from Python",
+    "paving": "the cells of a picture; from Python",
     "all_outputs": "what gpcert range does unless --class names one",
 }
 """Parameters that have no place on a command line, and why."""
@@ -42,6 +44,8 @@ VERBS = {
     "robustness": [gpcert.robustness],
     "accuracy": [gpcert.certified_accuracy],
     "worst-case": [gpcert.worst_case],
+    "probability": [gpcert.failure_probability],
+    "expectation": [gpcert.expectation],
     "explain": [
         explain.effects,
         explain.sufficient,

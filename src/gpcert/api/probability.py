@@ -42,8 +42,7 @@ from gpcert.search import Budget, Progress, StopReason
 from gpcert.search.expectation import Expected
 from gpcert.search.partition import PartitionProblem, PartitionResult, partition
 from gpcert.search.probability import BelowThreshold, cell_masses, cell_status
-
-SideName = Literal["below", "above"]
+from gpcert.utils.option_names import SideName
 
 USUAL, NEGLIGIBLE = 0.01, 1e-12
 """By default probabilities are known to a hundredth of themselves, or to so little."""
@@ -209,7 +208,9 @@ def expectation(
     given = read_inputs(posterior, inputs)
     if isinstance(quantity, str) and quantity == "band":
         raise InputError("quantity: a band has two ends; ask for 'lcb' or 'ucb'")
-    question = range_question(given.seen_by(posterior), QuantityRequest(quantity, beta, best_f, maximize))
+    question = range_question(
+        given.seen_by(posterior), QuantityRequest(quantity, beta, best_f, maximize)
+    )
     index = question.index(output)
     accuracy = Accuracy.read(tol, rtol)
     spread = 1.0 if accuracy.given else float(value_spreads(question, [index])[0])
@@ -288,7 +289,9 @@ class _How:
         other = None if keep else turned(question.model, given, goals[0], level)
         if other is None or (self.budget.boxes or TRIAL) < TRIAL:
             return given, bounded(given, self.budget)
-        tried = [(each, bounded(each, replace(self.budget, boxes=TRIAL))) for each in (given, other)]
+        tried = [
+            (each, bounded(each, replace(self.budget, boxes=TRIAL))) for each in (given, other)
+        ]
         best = min(tried, key=lambda pair: pair[1].upper - pair[1].lower)
         if best[1].reason is not StopReason.BOXES:
             return best
