@@ -31,7 +31,7 @@ from gpcert.api.questions import range_question
 from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.api.turned_inputs import turned
-from gpcert.certificates.probability import Expectation, FailureProbability
+from gpcert.certificates.probability import POSITIVE, Expectation, FailureProbability
 from gpcert.errors import InputError
 from gpcert.model.changes import stationary
 from gpcert.model.committee import Model
@@ -224,7 +224,7 @@ def expectation(
         )
     result = how.expected(question, index, given, ends, start)
     return Expectation(
-        lower=result.lower,
+        lower=max(result.lower, 0.0) if question.quantity in POSITIVE else result.lower,
         upper=result.upper,
         quantity=question.quantity,
         output=question.labels[index],

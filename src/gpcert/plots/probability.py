@@ -1,4 +1,4 @@
-"""A failure region with its paving and the density of the inputs."""
+"""A failure region with its paving and the density of the inputs; proved intervals."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.certificates import FailureProbability
-from gpcert.errors import InputError
-from gpcert.plots.axes import axes_or_new, legend_above
-from gpcert.plots.style import ACCENT, DARK
+from gpcert.certificates import Expectation, FailureProbability
+from gpcert.plots.axes import axes_or_new, legend_above, name_rows, padded_limits
+from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.utils.optional_imports import Axes, optional
 
 SHOWN = 1e-9
@@ -20,14 +19,12 @@ TEXTS = {1: "in the event", 2: "not in it", 0: "in parts"}
 
 
 def plot_failure(ax: Axes | None, record: FailureProbability) -> Axes:
-    """The cells of two random inputs: those of the event, those outside, those that its surface
-    crosses; the denser the inputs, the darker. Cells of next to no probability are left out."""
+    """Of two random inputs found with `paving=True` the cells of the event, those outside, and
+    those that its surface crosses; the denser the inputs, the darker. Cells of next to no
+    probability are left out. Of others the proved interval."""
     free = np.flatnonzero(np.ptp(record.cells, axis=(0, 1))) if len(record.cells) else []
     if len(free) != 2:
-        raise InputError(
-            "plot: expected a probability of two random inputs found with paving=True, got "
-            f"{len(record.cells)} cells of {len(free)} random inputs"
-        )
+        return plot_interval(ax, record)
     ax = axes_or_new(ax)
     order = np.argsort(record.mass)
     kept = order[np.cumsum(record.mass[order]) > SHOWN * min(1.0, max(record.lower, 1e-300))]
@@ -57,4 +54,17 @@ def plot_failure(ax: Axes | None, record: FailureProbability) -> Axes:
         ax.fill([], [], color=COLOURS[key], label=TEXTS[key], edgecolor=DARK)
     title = f"{record.lower:.4g} <= P <= {record.upper:.4g}"
     legend_above(ax, title=title, columns=3)
+    return ax
+
+
+def plot_interval(ax: Axes | None, record: FailureProbability | Expectation) -> Axes:
+    """The proved interval as a bar."""
+    ax = axes_or_new(ax)
+    low, high = padded_limits([record.lower, record.upper])
+    ends = np.clip([record.lower, record.upper], low, high)
+    ax.barh([0], [ends[1] - ends[0]], 0.4, [ends[0]], color=LIGHT, edgecolor=DARK)
+    name_rows(ax, [record.quantity])
+    kind = "P" if isinstance(record, FailureProbability) else "E"
+    ax.set(xlim=(low, high), xlabel="proved interval")
+    legend_above(ax, title=f"{record.lower:.4g} <= {kind} <= {record.upper:.4g}", columns=1)
     return ax
