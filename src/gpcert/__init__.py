@@ -13,7 +13,7 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gpcert.utils.versions import check_numpy
+from gpcert.utils.optional_imports import check_numpy
 
 check_numpy()
 
@@ -184,7 +184,7 @@ if not TYPE_CHECKING:  # type checkers know the names, and should know no others
             warnings.warn(message, DeprecationWarning, stacklevel=2)
             return import_module(_MOVED[name])
         if name == "__version__":
-            value = import_module("gpcert.utils.versions").package_version()
+            value = import_module("gpcert.utils.optional_imports").package_version()
         elif name in _SOURCES:
             value = getattr(import_module(_SOURCES[name]), name)
         else:

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 from flint import arb
 
+TINY = arb(2) ** -1000
+"""More than underflow can lose in float64."""
+
 
 def square(x: arb) -> arb:
     """x^2."""
@@ -23,6 +26,12 @@ def power(x: arb, n: int) -> arb:
 def root(x: arb) -> arb:
     """The root of a number that is not negative, though its ball may reach below 0."""
     return x.sqrt() if x >= 0 else arb(0).union(x.upper().nonnegative_part().sqrt())
+
+
+def gamma(roundings: float | arb) -> arb:
+    """`n u / (1 - n u)`, u = 2^-53: the relative error of n roundings of float64."""
+    error = roundings * arb(2) ** -53
+    return error / (1 - error)
 
 
 def total(parts: Iterable[arb]) -> arb:

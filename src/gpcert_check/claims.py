@@ -56,11 +56,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Above(Claim):
-    """`goal >= level`, `>` where it is strict."""
+    """`goal >= level`, `>` where it is strict; of a goal that may be off by an `error` too."""
 
     goal: Goal
     level: arb
     strict: bool = False
+    error: arb = field(default_factory=arb)
 
     @property
     def goals(self) -> tuple[Goal, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -68,12 +69,12 @@ class Above(Claim):
         return (self.goal,)
 
     def holds(self, piece: Piece) -> bool:
-        margin = piece.margin(self.goal, self.level)
+        margin = piece.margin(self.goal, self.level + self.error)
         return margin > 0 if self.strict else margin >= 0
 
     @property
     def contrary(self) -> Claim:
-        return Above(self.goal.negative, -self.level, not self.strict)
+        return Above(self.goal.negative, -self.level, not self.strict, self.error)
 
 
 @dataclass(frozen=True)

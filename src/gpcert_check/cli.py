@@ -13,8 +13,11 @@ from gpcert_check.verdicts import Verdict
 CODES = {1: "REFUTED", 2: "NOT COVERED", 3: "BAD FILE"}
 
 TRUSTED = """trusted: this program, python-flint (ball arithmetic), Python; that the numbers in the
-file are the model that is meant. The claim is about real arithmetic (kind A), not about the
-rounding of another library's predict."""
+file are the model that is meant. The claim is about """
+MEANT = {
+    "A": "real arithmetic (kind A), not about the\nrounding of another library's predict.",
+    "B": "real arithmetic and what evaluation in\nfloat64 gives of the same numbers (kind B).",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seconds = time.perf_counter() - start
     of = "" if count == 1 else f"{count} certificates, "
     print(f"CHECKED: {of}{leaves} leaves in {cells} cells, {seconds:.2f} s")
-    print(TRUSTED)
+    print(TRUSTED + MEANT[header["claim"]])
     return 0
 
 

@@ -14,11 +14,12 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from gpcert_check.balls import root, square, total
+from gpcert_check.balls import TINY, dot, gamma, root, square, total
 from gpcert_check.cell import Frame
 from gpcert_check.container import Numbers
 from gpcert_check.jets import Column, column, exact, scaled_rows
 from gpcert_check.kernels import Kernel, read_kernel
+from gpcert_check.links import rational
 from gpcert_check.region import Region
 from gpcert_check.verdicts import BadFile, NotCovered
 
@@ -45,6 +46,8 @@ class Posterior:
     def _read(self, header: dict[str, Any], arrays: dict[str, Numbers], region: Region) -> None:
         if header.get("levels"):
             raise NotCovered("categories (one-hot columns) in front of the model")
+        if header.get("curves"):
+            raise NotCovered("functions of inputs (logarithms, quantiles) in front of the model")
         if header.get("coupled"):
             raise NotCovered("a model of coupled outputs")
         self.points = arrays["points"].rows()
@@ -61,7 +64,7 @@ class Posterior:
         for name, part in arrays.items():
             if name != "training_noise" and not all(map(math.isfinite, part.values)):
                 raise BadFile(f"{name}: expected finite numbers")
-        self.frame = Frame(region, matrix, shift)
+        self.frame, self.map = Frame(region, matrix, shift), matrix and (matrix, shift or [])
         self.kernel: Kernel = read_kernel(header["kernel"], list(range(q)))
         self.kernel.bind(self.points, self.frame)
         self.weights = [list(map(arb, row)) for row in weights.rows()]
@@ -114,6 +117,30 @@ class Posterior:
         self.offset.append(self.offset[first] - self.offset[second])
         self.scale.append(arb(1))
         return len(self.weights) - 1
+
+    def float64_error(self, output: int) -> arb:
+        """At most how far a mean in float64, summed in any order, lies from the real one at the
+        floats of the region (statement 13)."""
+        region, d, q = self.frame.region, self.frame.region.dim, len(self.points[0])
+        ends = zip(region.low, region.high, strict=True)
+        reach = [rational(max(abs(a), abs(b))) for a, b in ends]
+        if self.map is not None:
+            rows = zip(*self.map, strict=True)
+            reach = [dot(map(abs, map(arb, row)), reach) + abs(arb(b)) for row, b in rows]
+        size, errors = self.kernel.computed(
+            reach, [list(map(arb, z)) for z in self.points], 2 * (d + 8)
+        )
+        count, weights = len(errors), list(map(abs, self.weights[output]))
+        most = [size + e for e in errors]
+        sums, whole = (
+            dot(weights, errors) + gamma(count + 2) * dot(weights, most),
+            dot(weights, most),
+        )
+        if self.has_trend:
+            along = dot(map(abs, self.slope[output]), reach)
+            sums, whole = sums + gamma(d + q + 11) * along, whole + 2 * along
+        scale, offset = self.scale[output], abs(self.offset[output])
+        return scale * sums + gamma(4) * (scale * whole + offset) + TINY * (1 + scale) * (count + 1)
 
     @property
     def of_one_variance(self) -> bool:

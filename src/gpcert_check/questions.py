@@ -7,11 +7,11 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from flint import ctx
+from flint import arb, ctx
 
 from gpcert_check.check import Certificate
 from gpcert_check.claims import Above, At, Claim, Lead, Several, Votes
@@ -33,8 +33,9 @@ ERRORS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 
 def certificates(header: Record, arrays: dict[str, Numbers]) -> Iterator[Certificate]:
     """The certificates of a file: one, or one for every row of a table."""
-    if header.get("claim") != "A":
-        raise NotCovered(f"claims of kind {header.get('claim')!r}; covered is 'A'")
+    kind = header.get("claim")
+    if kind not in ("A", "B"):
+        raise NotCovered(f"claims of kind {kind!r}; covered are 'A' and 'B'")
     try:
         question, answer, described = header["question"], header["answer"], header["model"]
         members = described.get("members") or [described]
@@ -61,7 +62,10 @@ def certificates(header: Record, arrays: dict[str, Numbers]) -> Iterator[Certifi
             ctx.prec = BITS_MEAN if _of_means(asked, described) else BITS_VARIANCE
             each = zip(models, shared, strict=True)
             read = _Reader(
-                described, [Posterior(*model, region, common) for model, common in each], region
+                described,
+                [Posterior(*model, region, common) for model, common in each],
+                region,
+                kind == "B",
             )
             certificate = read.certificate(asked, answered)
         except ERRORS as error:
@@ -89,6 +93,8 @@ class _Reader:
     described: Record
     models: list[Posterior]
     region: Region
+    float64: bool
+    """Whether claims are also about what float64 gives."""
 
     def certificate(self, question: Record, answer: Record) -> Certificate:
         """The claims, by the kind of the question."""
@@ -98,9 +104,18 @@ class _Reader:
             "radius": self._radius,
             "regret": self._regret,
         }
-        if question["kind"] not in kinds:
+        if question["kind"] not in list(kinds)[: 2 if self.float64 else None]:
             raise NotCovered(f"questions of kind {question['kind']!r}")
         return kinds[question["kind"]](question, answer)
+
+    def _above(self, goal: Goal, level: Fraction, strict: bool = False) -> Above:
+        """`goal >= level`; of kind B by the error of a mean in float64 more."""
+        error = arb(0)
+        if self.float64:
+            if goal.kind != "mean":
+                raise NotCovered(f"claims of kind B about the quantity {goal.kind!r}")
+            error = self._only.float64_error(goal.output)
+        return Above(goal, rational(level), strict, error)
 
     def _decision(self, question: Record, answer: Record) -> Certificate:
         """The decision at x is that everywhere (ROBUST), or is not that at the counter-example."""
@@ -121,10 +136,12 @@ class _Reader:
             return self._class_decided(question)
         goal, level = read_goal(question["goal"], self._only), _fraction(question["level"])
         self._check_label(question.get("decision"), goal)
-        return Above(goal, rational(level), True), f"{name(goal)} > {level}"
+        return self._above(goal, level, True), f"{name(goal)} > {level}"
 
     def _class_decided(self, question: Record) -> tuple[Claim, str]:
         """Of several classes: the number of the winner is that of the label."""
+        if self.float64:
+            raise NotCovered("claims of kind B about several classes")
         labels = self.described["classes"] or list(range(self.models[0].outputs))
         scheme = self.described.get("scheme", "means")
         label, m = question["decision"], len(labels)
@@ -191,8 +208,8 @@ class _Reader:
         for record, ends in zip(question["goals"], answer["ends"], strict=True):
             goal = read_goal(record, self._only)
             lower, upper = Fraction(ends["lower"]), Fraction(ends["upper"])
-            claims.append(Above(goal, rational(lower)))
-            points.append(At(Above(goal.negative, rational(-upper)), _floats(ends["point"])))
+            claims.append(self._above(goal, lower))
+            points.append(At(self._above(goal.negative, -upper), _floats(ends["point"])))
             bounds = f"{float(lower)!r} and {float(upper)!r}"
             told.append(f"the least value of {name(goal)} over the region lies between {bounds}")
         return self._with(claims, points, *told)
@@ -258,13 +275,14 @@ class _Reader:
         return self.models[0]
 
     def _with(self, claims: list[Claim], points: list[At], *told: str) -> Certificate:
-        return Certificate(self.models, self.region, claims, points, list(told))
+        also = ["the same of the mean in float64, in any order"] if self.float64 else []
+        return Certificate(self.models, self.region, claims, points, [*told, *also])
 
 
 def _strict(claim: Claim) -> Claim:
     """The claim with `>` for `>=`: a counter-example decides otherwise, ties apart."""
     if isinstance(claim, Above):
-        return Above(claim.goal, claim.level, True)
+        return replace(claim, strict=True)
     if isinstance(claim, Several):
         return Several(tuple(map(_strict, claim.claims)), claim.every)
     return claim

@@ -22,6 +22,7 @@ means = pytest.importorskip("gpytorch.means")
 likelihoods = pytest.importorskip("gpytorch.likelihoods")
 distributions = pytest.importorskip("gpytorch.distributions")
 gpytorch = pytest.importorskip("gpytorch.models")
+botorch_kernels = pytest.importorskip("botorch.models.kernels")
 
 # features of very different sizes, far from 0: the units must come out right
 X = torch.rand(14, 2, generator=torch.Generator().manual_seed(0)).double()
@@ -42,6 +43,10 @@ def several(*lengths):
     return models.ModelListGP(*each).eval()
 
 
+def chained(first, count):
+    return outcomes.ChainedOutcomeTransform(first=first, then=outcomes.Standardize(count))
+
+
 def warped(columns=(0, 1)):
     bounds = torch.stack([X.amin(0) - 0.1, X.amax(0) + 0.1])
     warp = inputs.Warp(d=2, indices=list(columns), bounds=bounds[:, list(columns)])
@@ -49,6 +54,39 @@ def warped(columns=(0, 1)):
     warp._set_concentration(0, torch.linspace(0.6, 1.5, len(columns)))
     warp._set_concentration(1, torch.linspace(1.7, 0.5, len(columns)))
     return model
+
+
+def categories(**options):
+    """Two columns of numbers, two of categories."""
+    random = np.random.default_rng(0)
+    codes = torch.tensor(np.stack([random.integers(0, 3, 14), random.choice([2, 5], 14)], 1))
+    codes[:5] = torch.tensor([[0, 2], [1, 2], [2, 5], [0, 5], [1, 5]])
+    full = torch.cat([X[:, :1], codes.double(), X[:, 1:]], 1)
+    model = single(
+        inputs=full,
+        kind=models.MixedSingleTaskGP,
+        cat_dims=[1, 2],
+        input_transform=inputs.Normalize(4, indices=[0, 3]),
+        **options,
+    )
+    for name, parameter in model.covar_module.named_parameters():
+        parameter.data += 0.3 * len(name) / 40.0
+    return model
+
+
+def variational(**options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = models.SingleTaskVariationalGP(X, Y, inducing_points=X[:5].clone(), **options)
+    model = model.double()
+    distribution = model.model.variational_strategy
+    distribution = getattr(distribution, "base_variational_strategy", distribution)
+    distribution.variational_params_initialized.fill_(1)
+    for parameter in distribution._variational_distribution.parameters():
+        parameter.data += (
+            0.1 * torch.randn(parameter.shape, generator=torch.manual_seed(1)).double()
+        )
+    return model.eval()
 
 
 class Derived(models.SingleTaskGP):
@@ -105,6 +143,24 @@ class TestBoTorch(AdapterContract):
             )
         ),
         "whole numbers": lambda: single(input_transform=inputs.Round(integer_indices=[0])),
+        "categories": categories,
+        "variational": lambda: variational(outcome_transform=outcomes.Standardize(1)),
+        "variational outputs": lambda: variational(num_outputs=2),
+        "logarithms of outcomes": lambda: single(
+            Y + 200.0, input_transform=inputs.Normalize(2), outcome_transform=outcomes.Log()
+        ),
+        "scaled logarithms": lambda: single(
+            torch.cat([Y + 200.0, 500.0 - Y], 1), outcome_transform=chained(outcomes.Log(), 2)
+        ),
+        "two-sided logarithms": lambda: single(outcome_transform=chained(outcomes.Bilog(), 1)),
+        "logarithms of a list": lambda: models.ModelListGP(
+            *(single(Y + c, outcome_transform=chained(outcomes.Log(), 1)) for c in (200.0, 300.0))
+        ).eval(),
+        "scaled before": lambda: single(
+            outcome_transform=outcomes.ChainedOutcomeTransform(
+                scaled=outcomes.Standardize(1), log=outcomes.Bilog()
+            )
+        ),
     }
     refused: ClassVar = {
         "rounding": (
@@ -115,14 +171,28 @@ class TestBoTorch(AdapterContract):
             lambda: single(input_transform=inputs.Round(categorical_features={0: 2})),
             "Round is supported without.*categorical_features",
         ),
-        "log": (
-            lambda: single(Y + 200.0, outcome_transform=outcomes.Log()),
-            "outcome_transform: Log.*Standardize",
+        "power": (
+            lambda: single(Y + 200.0, outcome_transform=outcomes.Power(0.5)),
+            "outcome_transform: Power.*Standardize, .*Log",
+        ),
+        "means and logarithms": (
+            lambda: models.ModelListGP(
+                single(), single(Y + 200.0, outcome_transform=outcomes.Log())
+            ).eval(),
+            "ask about one model at a time",
         ),
         "derived": (lambda: single(kind=Overriding), "Overriding is not supported.*override"),
-        "variational": (
-            lambda: models.SingleTaskVariationalGP(X),
-            r"SingleTaskVariationalGP is not supported.*\(model.model, likelihood\)",
+        "variational classes": (
+            lambda: variational(likelihood=likelihoods.BernoulliLikelihood()),
+            r"without its BernoulliLikelihood.*\(model.model, model.likelihood\)",
+        ),
+        "categories of a continuous kernel": (
+            lambda: single(
+                inputs=torch.cat([X, X[:, :1].round()], 1),
+                covar_module=kernels.RBFKernel()
+                * botorch_kernels.CategoricalKernel(active_dims=[2]),
+            ),
+            "RBFKernel: expected a kernel of inputs without categories.*active_dims",
         ),
     }
 

@@ -24,9 +24,18 @@ def regression(kernel=None, targets=Y, **options):
     return GPy.models.GPRegression(X, targets, kernel, noise_var=0.1, **options)
 
 
-def count_data():
-    poisson = GPy.likelihoods.Poisson()
-    return GPy.core.GP(X, LABELS, k.RBF(2), poisson, inference_method=Laplace())
+def by_laplace(likelihood, targets=Y):
+    return GPy.core.GP(X, targets, k.RBF(2), likelihood, inference_method=Laplace())
+
+
+def poisson(link=None):
+    return by_laplace(GPy.likelihoods.Poisson(link), np.round(Y / 4.0))
+
+
+def tasks(kind="GPCoregionalizedRegression", terms=1, **options):
+    kernels = [k.RBF(2, 2.0, [0.9, 1.3], ARD=True), k.Matern32(2)][:terms]
+    kernel = GPy.util.multioutput.LCM(2, 2, kernels, W_rank=1)
+    return getattr(GPy.models, kind)([X, X[:9]], [Y, Y[:9] ** 2 / 10.0], kernel=kernel, **options)
 
 
 class TestGPy(AdapterContract):
@@ -39,6 +48,15 @@ class TestGPy(AdapterContract):
             X, LABELS, k.RBF(2, 4.0), inference_method=Laplace()
         ),
         "sparse": lambda: GPy.models.SparseGPRegression(X, Y, num_inducing=6),
+        "tasks": tasks,
+        "tasks of two kernels": lambda: tasks(terms=2),
+        "sparse tasks": lambda: tasks("SparseGPCoregionalizedRegression", 2, num_inducing=6),
+        "variational": lambda: GPy.models.GPVariationalGaussianApproximation(
+            X, LABELS, k.RBF(2, 4.0), GPy.likelihoods.Bernoulli()
+        ),
+        "heavy tails": lambda: by_laplace(GPy.likelihoods.StudentT()),
+        "counts": poisson,
+        "counts, softplus": lambda: poisson(GPy.likelihoods.link_functions.Log_ex_1()),
         "sparse classes": lambda: GPy.models.SparseGPClassification(X, LABELS, num_inducing=6),
     }
     refused: ClassVar = {
@@ -49,7 +67,10 @@ class TestGPy(AdapterContract):
             "mean_function: MLP.*Linear.*less the mean",
         ),
         "warped": (lambda: GPy.models.WarpedGP(X, Y), "WarpedGP is not supported"),
-        "likelihood": (count_data, "Poisson.*Bernoulli"),
+        "likelihood": (
+            lambda: by_laplace(GPy.likelihoods.Exponential(), Y),
+            "Exponential.*Poisson.*pass a model with one of these",
+        ),
         "white alone": (lambda: regression(k.White(2)), "without a smooth part"),
     }
 

@@ -63,9 +63,21 @@ def with_attribute(kernel):
     return model
 
 
+def sparse(kernel=None, **options):
+    likelihood = options.pop("likelihood", None) or gl.GaussianLikelihood()
+    kernel = gk.ScaleKernel(gk.RBFKernel(ard_num_dims=2)) if kernel is None else kernel
+    inducing = torch.rand(6, 2, generator=torch.Generator().manual_seed(3))
+    kernel = gk.InducingPointKernel(kernel, inducing, likelihood)
+    return exact(kernel, likelihood=likelihood, **options)
+
+
 class TestGPyTorch(AdapterContract):
     adapter = adapter
     models: ClassVar = {
+        "inducing points": sparse,
+        "inducing points, linear mean": lambda: sparse(
+            gk.MaternKernel(2.5), mean=gpytorch.means.LinearMean(2)
+        ),
         "exact": exact,
         "fixed noise": lambda: exact(
             likelihood=gl.FixedNoiseGaussianLikelihood(0.01 + 0.1 * torch.rand(20)),

@@ -19,7 +19,7 @@ import gpcert
 from gpcert import explain
 from gpcert.adapters import as_posterior
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.inputs.categories import checked_levels
+from gpcert.inputs.tabular import checked_levels
 from gpcert.kernels import SquaredExponential
 from gpcert.regions import Ball, Box, LinearMap
 from gpcert.testing.arb_reference import ArbPosterior

@@ -1,4 +1,8 @@
-"""`TransformedTargetRegressor`: affine transforms of the targets are folded, others refused."""
+"""`TransformedTargetRegressor`: affine transforms of the targets are folded, functions that
+increase are links, others refused."""
+
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,11 +19,14 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
+from sklearn.svm import SVR
 
 import gpcert
-from gpcert.adapters import agreement, as_posterior
+from gpcert.adapters import agreement, as_posterior, sklearn_wrappers
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.functions import Curve, Expm1, Log1p
 from gpcert.models import GPRegressor
+from gpcert.testing.adapter_contract import AdapterContract
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(25, 2))
@@ -65,19 +72,46 @@ def test_behind_scalers_of_the_inputs_and_around_our_own_regressor():
         assert found.minimum.lower <= fitted.predict(X[:1])[0] <= found.maximum.upper
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"transformer": PowerTransformer()},
-        {"transformer": QuantileTransformer(n_quantiles=5)},
-        {"func": np.log, "inverse_func": np.exp},
-    ],
-)
-def test_other_transforms_are_refused_by_name(options):
-    model = TransformedTargetRegressor(clone(GPR), **options).fit(X, y)
-    name = type(options.get("transformer", "func=")).__name__.replace("str", "func=")
-    with pytest.raises(UnsupportedModelError, match=f"{name}.* not supported.*regressor_ inside"):
-        as_posterior(model)
+CURVED = {
+    "powers": {"transformer": PowerTransformer()},
+    "box-cox": {"transformer": PowerTransformer("box-cox")},
+    "quantiles": {"transformer": QuantileTransformer(n_quantiles=5)},
+    "normal quantiles": {
+        "transformer": QuantileTransformer(n_quantiles=20, output_distribution="normal")
+    },
+    "logarithms": {"func": np.log, "inverse_func": np.exp},
+    "cubes": {"func": lambda target: target**3, "inverse_func": np.cbrt},
+    "own": {"func": Curve((Log1p(),)), "inverse_func": Curve((Expm1(),))},
+}
+
+
+def curved(name, regressor=GPR):
+    return TransformedTargetRegressor(clone(regressor), **CURVED[name]).fit(X, y)
+
+
+class TestCurvedTargets(AdapterContract):
+    adapter = sklearn_wrappers
+    models: ClassVar = {
+        **{name: partial(curved, name) for name in CURVED},
+        "machine": partial(curved, "logarithms", SVR()),
+        "several targets": lambda: TransformedTargetRegressor(
+            clone(GPR), func=np.log, inverse_func=np.exp
+        ).fit(X, np.stack([y, 2.0 + X[:, 0] ** 2], axis=1)),
+    }
+    refused: ClassVar = {
+        "not everywhere": (
+            lambda: TransformedTargetRegressor(
+                clone(GPR), func=np.sqrt, inverse_func=np.square
+            ).fit(X, y),
+            "defined for all numbers.*regressor_ inside",
+        ),
+        "code": (
+            lambda: TransformedTargetRegressor(
+                clone(GPR), func=np.log, inverse_func=lambda target: np.exp(1.0 * target)
+            ).fit(X, y),
+            "FunctionTransformer is not supported with.*np.exp",
+        ),
+    }
 
 
 def test_unfitted_and_classifiers_are_refused():

@@ -117,9 +117,9 @@ def test_the_papers_method_bounds_mixed_classes_of_one_kernel():
 def test_mistakes_are_named():
     with pytest.raises(InputError, match="expected 3 labels"):
         gpcert.SeparateOutputs(MEMBERS, Softmax(), ("a", "b"))
-    with pytest.raises(InputError, match=r"likelihood: expected Gaussian\(\) and no classes"):
+    with pytest.raises(InputError, match=r"likelihood: expected Gaussian\(\) or a Response"):
         gpcert.SeparateOutputs(MEMBERS, Probit())
-    with pytest.raises(InputError, match=r"likelihood: expected Gaussian\(\) and no classes"):
+    with pytest.raises(InputError, match=r"likelihood: expected Gaussian\(\) or a Response"):
         gpcert.SeparateOutputs(MEMBERS, classes=LABELS)
     with pytest.raises(InputError, match="expected 3 weights per class"):
         gpcert.SeparateOutputs(MEMBERS, Softmax(((1.0, 2.0), (0.0, 1.0))))

@@ -154,6 +154,41 @@ def test_a_polytope_with_an_interior_attains_gradients():
     assert found.upper <= 1.0101 * found.lower
 
 
+def test_jacobians_of_several_outputs():
+    """Between the spectral norm somewhere and the Frobenius norm everywhere."""
+    model, box = model_of(KERNELS[0], 3), gpcert.Box([-0.5, -0.3], [0.5, 0.7])
+    found = gpcert.lipschitz(model, box, of="jacobian")
+    X = np.random.default_rng(0).uniform(box.lower, box.upper, (4000, 2))
+    columns = [[differences(model, X, j, c) for j in range(2)] for c in range(3)]
+    spectral = np.linalg.norm(np.moveaxis(np.array(columns), -1, 0), ord=2, axis=(1, 2))
+    assert spectral.max() <= found.upper
+    at = [[differences(model, found.point[None], j, c)[0] for j in range(2)] for c in range(3)]
+    assert found.lower == pytest.approx(np.linalg.norm(at, ord=2), rel=1e-6)
+    assert found.upper <= 3**0.5 * found.lower
+    alone = gpcert.lipschitz(model, box, output=1)
+    assert alone.lower <= found.upper
+    single = model_of(KERNELS[0], 1)
+    pair = gpcert.lipschitz(single, box), gpcert.lipschitz(single, box, of="jacobian")
+    assert pair[0].upper == pytest.approx(pair[1].upper, rel=0.02)
+    assert pair[1].converged
+
+
+def test_boxes_of_slopes():
+    model = model_of(KERNELS[0], 2)
+    low = np.array([[-0.5, -0.3], [0.1, 0.2]])
+    bounds = gpcert.bound_boxes(model, low, low + 0.05, quantity=["slope", "mean"])
+    assert bounds["slope"].shape == (2, 4, 2)
+    assert bounds.outputs["slope"] == ("0: 0", "0: 1", "1: 0", "1: 1")
+    X = np.random.default_rng(0).uniform(low, low + 0.05, (200, 2, 2))
+    for box in range(2):
+        for place, (output, j) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
+            slopes = differences(model, X[:, box], j, output)
+            least, most = bounds["slope"][box, place]
+            assert least - 1e-6 <= slopes.min()
+            assert slopes.max() <= most + 1e-6
+            assert most - least < 3.0 * (slopes.max() - slopes.min()) + 0.1
+
+
 def test_only_free_features_count():
     model = model_of(KERNELS[0])
     held = gpcert.lipschitz(model, [(-0.5, 0.5), 0.2], rtol=1e-3)
@@ -202,7 +237,11 @@ def test_what_has_no_slopes_is_refused_by_name():
     rough = gpcert.Posterior(Matern(1.0, 0.5), [[0.0, 0.0]], [1.0])
     with pytest.raises(InputError, match="no derivative"):
         gpcert.slope_ranges(rough, box)
+    with pytest.raises(InputError, match=r"modulus of continuity: .* <= 1\.0.* \|phi"):
+        gpcert.lipschitz(rough, box)
     model = model_of(KERNELS[0], 2)
+    with pytest.raises(InputError, match="all outputs"):
+        gpcert.lipschitz(model, box, of="jacobian", output=1)
     slopes = gpcert.model.slopes.slope_of(model, np.array([1.0, 0.0]))
     with pytest.raises(InputError, match="variance"):
         gpcert.prediction_range(slopes, gpcert.Box([0.0] * 2, [1.0] * 2), quantity="variance")

@@ -7,7 +7,13 @@ from scipy.stats import uniform
 
 import gpcert
 from gpcert import explain
-from gpcert.certificates import CertificateTable, Interval, PredictionRange
+from gpcert.certificates import (
+    CertificateTable,
+    FairnessTable,
+    Interval,
+    LipschitzTable,
+    PredictionRange,
+)
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.search import StopReason
@@ -68,4 +74,6 @@ RECORDS["failure_probability"] = gpcert.failure_probability(
 )
 RECORDS["expectation"] = gpcert.expectation(EXACT, [uniform(-1.0, 2.0)], "std", tol=0.1)
 RECORDS["lipschitz"] = gpcert.lipschitz(MODEL, [(-1.0, 1.0)])
+RECORDS["lipschitz_table"] = LipschitzTable((RECORDS["lipschitz"],) * 2)
 RECORDS["fairness"] = gpcert.certify_fair(MODEL, [0.0], {0: (0.0, 2.0)}, delta=1e-3)
+RECORDS["fairnesses"] = FairnessTable((RECORDS["fairness"],))

@@ -11,7 +11,7 @@ from scipy.stats import uniform
 
 import gpcert
 from gpcert import explain
-from gpcert.certificates import Interval, PredictionRange
+from gpcert.certificates import FairnessTable, Interval, LipschitzTable, PredictionRange
 from gpcert.certificates.io import KINDS
 from gpcert.certificates.record import RecordTable
 from gpcert.certificates.text import TextTable
@@ -67,10 +67,11 @@ def records():
     around = gpcert.Ball(Z[0], 0.1, features=[0, 1])
     monotone = gpcert.certify_monotone(mean, around, {0: "+", 1: "-"})
     found += [gpcert.slope_ranges(mean, around, [0, 1]), monotone, monotone[0]]
+    steep = gpcert.lipschitz(mean, around)
+    fair = gpcert.certify_fair(mean, around, {WIDE - 1: (0.0, 1.0)}, delta=1e-3)
+    found += [steep, LipschitzTable((steep,)), fair, FairnessTable((fair,))]
     exact = gpcert.Posterior(mean.kernel, Z[:1], [0.5], training_noise=0.01)
-    found += [gpcert.lipschitz(mean, around)]
     found += [gpcert.uniform_beta(exact, norm_bound=2.0, noise_bound=0.1, delta=0.05)]
-    found += [gpcert.certify_fair(mean, around, {WIDE - 1: (0.0, 1.0)}, delta=1e-3)]
     laws = [uniform(0.0, 1.0), uniform(0.0, 1.0), *Z[0, 2:]]
     found += [gpcert.failure_probability(mean, laws, 0.0, paving=True)]
     found += [gpcert.expectation(mean, laws, tol=0.1)]

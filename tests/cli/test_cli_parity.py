@@ -19,17 +19,22 @@ OPTIONS = {
     "n_jobs": "jobs",
     "output": "label",  # --class
     "n_samples": "samples",
+    "bounds": "radius",
     "inputs": "laws",
 }
 """What a parameter is called on the command line, where its own name is another thing there."""
 
 NOWHERE = {
     "region": "a Python object; --radius, --norm, --features, --domain and --scale say as much",
+    "fixed": "the ball's --features say what moves",
     "proof": "certificates hold one point each, and commands take tables; from Python",
     "paving": "the cells of a picture; from Python",
     "all_outputs": "what gpcert range does unless --class names one",
 }
 """Parameters that have no place on a command line, and why."""
+
+OWN = {"lipschitz": {"norm": "distance"}, "fair": {"norm": "distance"}}
+"""What a parameter is called on one command, where its name is that of the ball's."""
 
 NOT_THERE = {"explain": {"checkpoint"}}
 """Parameters that one command lacks: it calls the verb once for each point."""
@@ -38,12 +43,17 @@ VERBS = {
     "certify": [gpcert.certify_many, gpcert.certify],
     "range": [gpcert.prediction_range_many, gpcert.prediction_range, gpcert.prediction_ranges],
     "boxes": [gpcert.bound_boxes],
+    "level-set": [gpcert.level_set],
     "radius": [gpcert.certified_radius_many, gpcert.certified_radius],
     "attack": [gpcert.attack],
     "safety": [gpcert.safety_curve],
     "robustness": [gpcert.robustness],
     "accuracy": [gpcert.certified_accuracy],
     "worst-case": [gpcert.worst_case],
+    "monotone": [gpcert.certify_monotone],
+    "lipschitz": [gpcert.lipschitz],
+    "difference": [gpcert.difference_range],
+    "fair": [gpcert.certify_fair],
     "probability": [gpcert.failure_probability],
     "expectation": [gpcert.expectation],
     "explain": [
@@ -62,10 +72,14 @@ COMMANDS = typer.main.get_command(app).commands
 PAIRS = [(command, verb) for command, verbs in VERBS.items() for verb in verbs]
 
 
+def named(command, name):
+    return OWN.get(command, {}).get(name, OPTIONS.get(name, name))
+
+
 @pytest.mark.parametrize(("command", "verb"), PAIRS, ids=lambda each: getattr(each, "__name__", ""))
 def test_every_parameter_is_an_option(command, verb):
     has = {parameter.name for parameter in COMMANDS[command].params}
-    wanted = {OPTIONS.get(name, name) for name in inspect.signature(verb).parameters}
+    wanted = {named(command, name) for name in inspect.signature(verb).parameters}
     assert wanted - has - set(NOWHERE) - NOT_THERE.get(command, set()) == set()
 
 
@@ -73,7 +87,7 @@ def test_every_parameter_is_an_option(command, verb):
 def test_defaults_are_the_same(command, verb):
     options = {parameter.name: parameter for parameter in COMMANDS[command].params}
     for name, parameter in inspect.signature(verb).parameters.items():
-        option = options.get(OPTIONS.get(name, name))
+        option = options.get(named(command, name))
         if option is None or name == "budget" or parameter.default is parameter.empty:
             continue
         assert str(option.default) == str(parameter.default), name

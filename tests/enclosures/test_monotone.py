@@ -73,9 +73,9 @@ def test_slopes_are_enclosed(seed, N, f, width, scale):
     """At corners and inside, whatever the size of the cell."""
     case = case_of(seed, N, f, width, scale)
     a = case.t * case.expansion.K[0]
-    cell = monotone._cell(case.kernel, case.expansion, np.arange(f), np.abs(a))
-    sums = monotone._sum_slopes(cell, a, np.abs(case.t))
-    forms = monotone._form_slopes(cell, case.W)
+    cell = monotone.form_cell(case.kernel, case.expansion, np.arange(f), np.abs(a))
+    sums = monotone.sum_slopes(cell, a, np.abs(case.t))
+    forms = monotone.form_slopes(cell, case.W)
     tilt = [arb(float(v)) for v in cell.tilt]
     for x in case.x:
         d, by_sum, by_form, weight = true_slopes(case, x)
@@ -112,10 +112,10 @@ def test_no_degree_is_left_out(degree):
     expansion = kernel.expand(region.root())
     weights = t / expansion.K[0]
     a = weights * expansion.K[0]
-    cell = monotone._cell(kernel, expansion, np.arange(1), np.abs(a))
-    low, high = monotone._sum_slopes(cell, a, np.abs(weights))
+    cell = monotone.form_cell(kernel, expansion, np.arange(1), np.abs(a))
+    low, high = monotone.sum_slopes(cell, a, np.abs(weights))
     W = np.diag(weights / expansion.K[0])
-    least, most = monotone._form_slopes(cell, W)
+    least, most = monotone.form_slopes(cell, W)
     for d in np.linspace(-1.0, 1.0, 41):
         e = np.exp((z[:, 0] - cell.tilt[0]) * d)
         assert low[0] <= (a * z[:, 0]) @ e <= high[0]

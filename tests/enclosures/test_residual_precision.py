@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.enclosures.square import second_covariance
-from gpcert.enclosures.stretch import Stretch
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend, to_numpy
+from gpcert.regions.scaled import Stretch
 from gpcert.testing.balls import dot, exact
 from gpcert.testing.effort import examples
 from tests.enclosures.residual_cases import (

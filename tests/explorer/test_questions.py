@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.explorer.questions import Question, limits_of, maps_of, plane_values, search_boxes
+from gpcert.explorer.questions import (
+    PICTURES,
+    Asked,
+    Question,
+    limits_of,
+    maps_of,
+    plane_values,
+    search_boxes,
+)
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, Softmax
 from gpcert.models import GPRegressor
@@ -69,3 +77,19 @@ def test_the_boxes_of_a_search_cover_its_region():
     if len(boxes):
         area = ((boxes[:, 1] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 2])).sum()
         assert area == pytest.approx(0.64)
+
+
+@pytest.mark.parametrize("title", PICTURES)
+@pytest.mark.parametrize("classes", [None, ("no", "yes"), ("a", "b", "c")])
+def test_pictures_of_each_kind_of_model(title, classes):
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    fields = {} if classes is None else {"likelihood": Probit(), "classes": classes}
+    if classes is not None and len(classes) == 3:
+        weights = np.random.default_rng(2).normal(size=(3, 6))
+        fields |= {"likelihood": Softmax(), "weights": weights, "factor": None}
+    model = posterior(**fields)
+    threshold = 0.1 if classes is None else None
+    question = Question(np.array([0.1, 0.2, 0.3]), radius=0.05, threshold=threshold)
+    ax = figure.add_subplot()
+    PICTURES[title](Asked(question, model, maps_of(model)[0]), ax)
+    assert ax.has_data() or ax.child_axes

@@ -72,6 +72,8 @@ def exact(step, x):
         return 1 - (1 - x ** mp.mpf(step.a)) ** mp.mpf(step.b)
     if step.name == "piecewise":
         return exact_piecewise(step, x)
+    if step.name == "normal-cdf":
+        return mp.ncdf(x)
     assert step.name == "normal-quantile"
     if x <= 0 or x >= 1:
         return mp.mpf(step.limit) * (-1 if x <= 0 else 1)
@@ -100,6 +102,7 @@ CASES = {
     "kumaraswamy": (fn.Kumaraswamy(1.7, 0.6), UNIT),
     "steep kumaraswamy": (fn.Kumaraswamy(0.3, 4.0), UNIT),
     "piecewise": (KNOTS, (-0.5, 1.5)),
+    "normal cdf": (fn.NormalCdf(), (-6.0, 6.0)),
     "normal quantile": (fn.NormalQuantile(5.2), UNIT),
 }
 

@@ -6,7 +6,7 @@ import pytest
 from gpcert import kernels as k
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier, GPRegressor
-from gpcert.models.starts import kernel_at_data_scale
+from gpcert.models.hyperparameters import kernel_at_data_scale
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((80, 3)) * [1.0, 1e3, 1e-2] + [5.0, 0.0, 0.0]

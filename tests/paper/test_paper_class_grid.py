@@ -90,7 +90,7 @@ def test_masses_of_boxes(case):
     """Fails with the misprinted minus sign in the conditional mean, for V_12 of either sign."""
     ranges, mu, V, rng = case
     pieces = 7
-    boxes, least, most = class_grid._masses(ranges, pieces)
+    boxes, least, most = class_grid.interval_masses(ranges, pieces)
     for i, k in rng.integers(1, pieces - 1, size=(4, 2)):
         first = exact([float(end[0, i, 0]) for end in boxes[0]])
         second = exact([float(end[0, 0, k]) for end in boxes[1]])
@@ -103,7 +103,7 @@ def test_masses_of_boxes(case):
 def test_boxes_cover_nearly_all():
     """With the exact masses the least and the greatest sums are near 1, on either side."""
     ranges = at((0.3, -1.0), [[1.0, 0.6], [0.6, 2.0]])
-    _, least, most = class_grid._masses(ranges, 255)
+    _, least, most = class_grid.interval_masses(ranges, 255)
     assert 0.97 < least.sum() < 1.0 < most.sum() < 1.03
 
 
@@ -168,7 +168,7 @@ def test_wide_ranges_and_no_variance():
     one = np.ones(4)
     mean = (np.array([-np.inf, 0.5, -1e300, 0.0]), np.array([np.inf, 0.5, 1e300, 0.0]))
     variance = (np.array([0.0, 0.0, 0.0, 0.0]), np.array([np.inf, 0.0, 1.0, 1e90]))
-    ranges = class_grid._consistent(
+    ranges = class_grid.consistent_ranges(
         (mean, mean), [variance, variance], (-np.inf * one, np.inf * one)
     )
     assert ranges.known.tolist() == [False, True, False, True]

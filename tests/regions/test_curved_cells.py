@@ -147,3 +147,15 @@ def test_errors() -> None:
         gpcert.prediction_range(model, [0.7, 0.5, 0.5], 0.1, quantity=Slope(0))
     with pytest.raises(InputError, match="mix or reverse"):
         LinearMap(MIXED).then(LinearMap(np.eye(2), curves={0: Curve((Round(),))}))
+
+
+def test_the_checker_says_that_it_does_not_cover_them(tmp_path) -> None:
+    checker = pytest.importorskip("gpcert_check.questions")
+    container = pytest.importorskip("gpcert_check.container")
+    verdicts = pytest.importorskip("gpcert_check.verdicts")
+    model = posterior(np.eye(3), SquaredExponential)
+    found = gpcert.prediction_range(model, [0.7, 0.5, 0.5], 0.1, proof=True, budget=SMALL)
+    found.save(tmp_path / "range.cert")
+    content = (tmp_path / "range.cert").read_bytes()
+    with pytest.raises(verdicts.NotCovered, match="functions of inputs"):
+        next(checker.certificates(*container.unpack(content)))

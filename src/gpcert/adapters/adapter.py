@@ -47,6 +47,7 @@ class LibraryPrediction:
 
     `mean` and `variance` have shape (n, m) like those of `Posterior.predict`; `probability` (n,)
     is that of the second class, and `decision` (n,) the index of the class that `predict` returns.
+    `response` (n, m) is the prediction of a target behind a link, where it is not the latent mean.
     Of a committee: `mean` (n, outputs of all members) and `probability` (n, members) are each
     member's own, `classes` (n, m) the probabilities of the classes.
     """
@@ -56,6 +57,7 @@ class LibraryPrediction:
     probability: np.ndarray | None = None
     classes: np.ndarray | None = None
     decision: np.ndarray | None = None
+    response: np.ndarray | None = None
 
 
 def concatenated(parts: Sequence[LibraryPrediction], axis: int = 0) -> LibraryPrediction:
@@ -66,7 +68,8 @@ def concatenated(parts: Sequence[LibraryPrediction], axis: int = 0) -> LibraryPr
         each = [getattr(part, name) for part in parts]
         return None if each[0] is None else np.concatenate(each, axis=axis)
 
-    return LibraryPrediction(joined("mean"), joined("variance"), joined("probability"))
+    parts_of = ("mean", "variance", "probability")
+    return LibraryPrediction(*map(joined, parts_of), response=joined("response"))
 
 
 def regressor_prediction(model: Any, X: np.ndarray) -> LibraryPrediction:

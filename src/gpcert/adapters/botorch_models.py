@@ -3,7 +3,8 @@
     x' = (x - offset) / coefficient   `Normalize`, `InputStandardize`, `AffineInputTransform`,
     x' = x[indices]                   `FilterFeatures`,
     y  = mean + stdv y'               `Standardize` (the default), `StratifiedStandardize`,
-    chains of these,
+    y  = exp(y'), sign(y')(e^|y'| - 1)  `Log`, `Bilog`: likelihoods `ExpLink` and `CurveLink`,
+    chains of these; `Warp`, `Log10` and `Round` of inputs are functions in front of the model,
 
 feature by feature and output by output; both are folded into the posterior, whose regions are in
 the units of x. Certified is what `model.posterior(X)` returns, without observation noise. Several
@@ -16,7 +17,7 @@ which is exact only where all tasks have the same noise. Certified is the exact 
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from gpcert.adapters import tasks
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, concatenated, unsupported
 from gpcert.adapters.botorch_transforms import Outcome, input_map, outcome
 from gpcert.adapters.canonical import in_units, join_outputs
-from gpcert.adapters.gpytorch_models import exact_outputs
+from gpcert.adapters.gpytorch_models import exact_outputs, variational_outputs
 from gpcert.adapters.gpytorch_prior import (
     TREE,
     compared,
@@ -39,17 +40,22 @@ from gpcert.adapters.gpytorch_tasks import task_covariance, task_noise
 from gpcert.adapters.sklearn_features import AnyMap, dropping, folded
 from gpcert.errors import UnsupportedModelError
 from gpcert.inputs.tabular import spread_of
+from gpcert.likelihoods import ResponseLikelihood
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import finite_array
 from gpcert.utils.optional_imports import library
 
 models: Any = library("botorch.models")
+posteriors: Any = library("botorch.posteriors")
 bases: Any = library("botorch.models.gpytorch")
 ExactGP: Any = library("gpytorch.models").ExactGP
+Variational: Any = models.ApproximateGPyTorchModel
+likelihoods: Any = library("gpytorch.likelihoods")
+REGRESSIONS = (likelihoods.GaussianLikelihood, likelihoods.MultitaskGaussianLikelihood)
 
 KNOWN = (
-    "SingleTaskGP, MultiTaskGP, KroneckerMultiTaskGP, ModelListGP, or a GPyTorchModel that is an "
-    "ExactGP"
+    "SingleTaskGP, SingleTaskVariationalGP, MultiTaskGP, KroneckerMultiTaskGP, ModelListGP, or a "
+    "GPyTorchModel that is an ExactGP"
 )
 """The models that are supported, in words."""
 
@@ -66,8 +72,17 @@ def convert(model: Any) -> Conversion:
     """Convert a BoTorch model; the result predicts in the units of the user."""
     _members(model)  # an error before the copy
     copy = read_only_copy(model)
-    each = _members(copy)
-    posterior = join_outputs([output for one in each for output in _outputs(one)])
+    each, originals = _members(copy), _members(model)
+    links = {_link(one) for one in each}
+    if len(links) > 1:
+        raise UnsupportedModelError(
+            "ModelListGP: expected outcome transforms after which all predictions are means, or "
+            "all of the same function, got others; ask about one model at a time"
+        )
+    (link,) = links
+    options = {} if link is None else {"likelihood": link}
+    pairs = zip(each, originals, strict=True)
+    posterior = join_outputs([p for one, own in pairs for p in _outputs(one, own)], **options)
     points = max(len(each.points) for each in posterior.members)
     other = any(isinstance(each, models.KroneckerMultiTaskGP) for each in _members(model))
     native = partial(_predictions, exact=False)
@@ -94,9 +109,30 @@ def _predictions(model: Any, X: Any, exact: bool = True) -> LibraryPrediction:
 
 
 def _prediction(model: Any, X: Any) -> LibraryPrediction:
-    prediction = model.posterior(X)
-    mean = finite_array("mean", prediction.mean)
-    return LibraryPrediction(mean, finite_array("variance", prediction.variance))
+    """Of transformed outcomes the latent function, and as the response the mean where the library
+    knows it, else what its samples would be at the latent mean."""
+    prediction, transforms = model.posterior(X), []
+    while isinstance(prediction, posteriors.TransformedPosterior) and _link(model) is not None:
+        transforms.append(prediction)
+        prediction = prediction._posterior
+    mean, variance = prediction.mean, prediction.variance
+    response = None
+    if transforms:
+        try:
+            response = transforms[0].mean
+        except NotImplementedError:
+            response = reduce(lambda y, each: each._sample_transform(y), transforms[::-1], mean)
+        response = finite_array("response", response)
+    mean, variance = finite_array("mean", mean), finite_array("variance", variance)
+    return LibraryPrediction(mean, variance, response=response)
+
+
+def _link(model: Any) -> ResponseLikelihood | None:
+    """That of a model's outcome transform."""
+    transform = getattr(model, "outcome_transform", None)
+    if isinstance(model, models.MultiTaskGP) or transform is None:
+        return None  # each task has its own
+    return outcome(transform, model.num_outputs).link
 
 
 def _members(model: Any) -> list[Any]:
@@ -107,19 +143,29 @@ def _members(model: Any) -> list[Any]:
         exact = isinstance(one, ExactGP) and isinstance(one, bases.GPyTorchModel)
         if exact and kind.posterior in POSTERIORS and kind.__call__ is ExactGP.__call__:
             continue
+        if isinstance(one, Variational) and kind.posterior is Variational.posterior:
+            if not isinstance(one.likelihood, REGRESSIONS):
+                raise UnsupportedModelError(
+                    f"{kind.__name__}: its posterior is the latent function, without its "
+                    f"{type(one.likelihood).__name__}; pass the pair (model.model, "
+                    "model.likelihood) for the classes"
+                )
+            continue
         why = "; classes that override posterior or __call__ neither"
-        if "Variational" in kind.__name__:
-            why = "; a variational one is passed with its likelihood, as (model.model, likelihood)"
         raise unsupported("model" if one is model else "ModelListGP", one, KNOWN, why)
     return each
 
 
-def _outputs(model: Any) -> list[Posterior]:
+def _outputs(model: Any, original: Any) -> list[Posterior]:
     """The posteriors of the outputs of one copied model, in the units of the user."""
     if isinstance(model, models.MultiTaskGP):
         return _tasks(model)
-    posteriors = exact_outputs(model)
-    x = input_map(getattr(model, "input_transform", None), _columns(model))
+    if isinstance(model, Variational):
+        posteriors = variational_outputs(original.model, model.model)
+        columns = posteriors[0].dim  # a selection of features is refused by the comparison
+    else:
+        posteriors, columns = exact_outputs(model), _columns(model)
+    x = input_map(getattr(model, "input_transform", None), columns)
     y = outcome(getattr(model, "outcome_transform", None), len(posteriors))
     return [_in_units(each, x, y, c) for c, each in enumerate(posteriors)]
 
@@ -157,6 +203,11 @@ def _tasks(model: Any) -> list[Posterior]:
     outputs = []
     for label, t in zip(model._output_tasks, _numbers(model, model._output_tasks), strict=True):
         y_units = outcome(getattr(model, "outcome_transform", None), 1, label)
+        if y_units.link is not None:
+            raise UnsupportedModelError(
+                "outcome_transform: Log and Bilog of a MultiTaskGP are not supported; transform "
+                "the targets first and ask about the result"
+            )
         form = each[t].canonical.posterior(each[t].kernel, Z, means[t], spread=spread_of(Z))
         outputs.append(_in_units(form, x, y_units, 0))
     return outputs

@@ -5,14 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpcert.adapters.adapter import unsupported
 from gpcert.adapters.sklearn_features import AnyMap, FeatureMap, joined, of_curves
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.functions import Affine, Clip, Curve, Kumaraswamy, Log, Round
+from gpcert.functions import (
+    Affine,
+    Clip,
+    Curve,
+    Exp,
+    Increasing,
+    InverseBilog,
+    Kumaraswamy,
+    Log,
+    Round,
+)
+from gpcert.likelihoods import CurveLink, ExpLink, ResponseLikelihood
 from gpcert.numerics.arrays import finite_array
 from gpcert.utils.optional_imports import library
 
@@ -23,8 +34,18 @@ AFFINE_INPUTS = (inputs.Normalize, inputs.InputStandardize, inputs.AffineInputTr
 CURVED = (inputs.Warp, inputs.Log10, inputs.Round)
 """Transforms of single features that do not decrease."""
 
-Outcome = FeatureMap
-"""The map from the user's units of the outcomes to those of the model."""
+
+class Outcome(NamedTuple):
+    """Outcomes in the user's units: `link(shift + scale f)`, output by output, of those of the
+    model, for the link of a likelihood, None for none."""
+
+    shift: np.ndarray
+    scale: np.ndarray
+    link: ResponseLikelihood | None = None
+
+
+LINKS = (outcomes.Log, outcomes.Bilog)
+"""Transforms after which the prediction is no longer Gaussian."""
 
 
 def input_map(transform: Any, d: int) -> AnyMap:
@@ -33,12 +54,50 @@ def input_map(transform: Any, d: int) -> AnyMap:
 
 
 def outcome(transform: Any, m: int, task: Any = None) -> Outcome:
-    """The map of m outcomes; `task` is the label of the one whose outcome it is."""
+    """That of m outputs; `task` is the label of the one whose outcome it is.
 
-    def read(part: Any, count: int) -> FeatureMap:
-        return _outcome(part, count, task)
+    Behind a logarithm, and affine transforms after it, the prediction is the mean of exp(f)
+    (`ExpLink`); behind other chains it is the median (`CurveLink`).
+    """
+    parts = _flat(transform)
+    last = max((i for i, part in enumerate(parts) if type(part) in LINKS), default=-1)
+    units = reduce(
+        FeatureMap.then,
+        (_outcome(part, m, task) for part in parts[last + 1 :]),
+        FeatureMap.select(m),
+    )
+    if last < 0:
+        return Outcome(units.shift, units.scale)
+    if last == 0 and type(parts[0]) is outcomes.Log:
+        return Outcome(units.shift, units.scale, ExpLink())
+    steps: list[Increasing] = []
+    for part in reversed(parts[: last + 1]):
+        if type(part) in LINKS:
+            if part._outputs is not None:
+                raise UnsupportedModelError(
+                    f"outcome_transform: {type(part).__name__}(outputs=...) is not supported, by "
+                    "BoTorch's posterior neither; give each output a model of its own"
+                )
+            steps.append(Exp() if type(part) is outcomes.Log else InverseBilog())
+            continue
+        each = _outcome(part, m, task)
+        if m != 1:
+            raise UnsupportedModelError(
+                f"outcome_transform: expected one output where a {type(part).__name__} comes "
+                f"before {' or '.join(kind.__name__ for kind in LINKS)}, got {m}; give each a model"
+            )
+        shift, scale = float(each.shift[0]), float(each.scale[0])
+        steps.append(Affine(-shift / scale, 1.0 / scale))
+    return Outcome(units.shift, units.scale, CurveLink(Curve(tuple(steps))))
 
-    return _chain(transform, m, outcomes.ChainedOutcomeTransform, read)
+
+def _flat(transform: Any) -> list[Any]:
+    """The transforms of a chain, in the order in which they were applied."""
+    if transform is None:
+        return []
+    if type(transform) is not outcomes.ChainedOutcomeTransform:
+        return [transform]
+    return [part for inner in transform.values() for part in _flat(inner)]
 
 
 def _chain(transform: Any, count: int, chained: type, read: Callable[[Any, int], AnyMap]) -> Any:
@@ -125,9 +184,9 @@ def _outcome(transform: Any, m: int, task: Any) -> FeatureMap:
         raise unsupported(
             "outcome_transform",
             transform,
-            (*known, outcomes.ChainedOutcomeTransform),
-            ", since its prediction is not Gaussian in the user's units; transform the targets "
-            "first and ask about the result",
+            (*known, *LINKS, outcomes.ChainedOutcomeTransform),
+            ", since what it does to predictions is not known here; transform the targets first "
+            "and ask about the result",
         )
     means, deviations = (finite_array(n, getattr(transform, n)) for n in ("means", "stdvs"))
     if type(transform) is outcomes.StratifiedStandardize:

@@ -18,6 +18,7 @@ classifier the probability that `predict` returns. Kernels that differ from ours
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,14 @@ from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.inputs.tabular import spread_of
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import scaled_by
-from gpcert.likelihoods import Gaussian, Likelihood, Probit
+from gpcert.likelihoods import (
+    ExpLink,
+    Gaussian,
+    Likelihood,
+    Probit,
+    ResponseLikelihood,
+    SoftplusLink,
+)
 from gpcert.model.posterior import Posterior
 from gpcert.model.posterior_parts import known_noise
 from gpcert.numerics.arrays import finite_array
@@ -45,6 +53,9 @@ JITTER = 1e-8
 MODELS = (
     GPy.models.GPRegression,
     GPy.models.GPHeteroscedasticRegression,
+    GPy.models.GPCoregionalizedRegression,
+    GPy.models.SparseGPCoregionalizedRegression,
+    GPy.models.GPVariationalGaussianApproximation,
     GPy.models.GPClassification,
     GPy.models.SparseGPRegression,
     GPy.models.SparseGPClassification,
@@ -66,11 +77,19 @@ def convert(model: Any) -> Conversion:
     if model.posterior is None:
         raise InputError("model: expected a model with a posterior, got none; call initialize")
     Z = np.asarray(Z)
-    kernel, noise = TREE.convert(model.kern, Z.shape[1])
+    layout = _layout(model.kern, Z.shape[1])
+    kernel, noise = TREE.convert(model.kern, Z.shape[1], layout)
+    inputs, fields = np.asarray(model.X), {}
+    spread = spread_of(inputs)
+    if layout is not None:
+        if model.mean_function is not None:
+            raise unsupported("mean_function", model.mean_function, "none beside Coregionalize")
+        fields["features"], Z = layout.features(), layout.features()(Z)
+        spread[list(layout.levels)] = 0.0  # a region keeps tasks
     weights = finite_array("woodbury_vector", model.posterior.woodbury_vector).reshape(len(Z), -1).T
     S = finite_array("woodbury_inv", model.posterior.woodbury_inv).reshape(len(Z), len(Z), -1)
     mean = _mean(model.mean_function, len(weights), Z.shape[1])
-    options = {"noise": noise, "likelihood": likelihood, "spread": spread_of(np.asarray(model.X))}
+    options = {"noise": noise, "likelihood": likelihood, "spread": spread, **fields}
 
     observed = _training_noise(model, noise)
 
@@ -92,6 +111,8 @@ def convert(model: Any) -> Conversion:
     def predict(X: np.ndarray) -> LibraryPrediction:
         mean, variance = model.predict(X, include_likelihood=False)
         variance = np.broadcast_to(variance, mean.shape)
+        if isinstance(likelihood, ResponseLikelihood):  # which the library integrates numerically
+            return LibraryPrediction(mean, variance, response=model.predict(X)[0])
         if not likelihood.classifies:
             return LibraryPrediction(mean, variance)
         return LibraryPrediction(mean, variance, model.predict(X)[0][:, 0])
@@ -109,16 +130,42 @@ def _training_noise(model: Any, white: float) -> np.ndarray | None:
     return np.ravel(noise) + white + JITTER
 
 
+def _layout(kernel: Any, d: int) -> tree.CategoryLayout | None:
+    """Of an expression with kernels of tasks; else None."""
+    blocks = {}
+    for part in _leaves(kernel):
+        if type(part) is gk.Coregionalize:
+            covariance = finite_array("Coregionalize.B", part.B)
+            block = tree.CategoryBlock.of_covariance(int(part.active_dims[0]), covariance)
+            blocks[id(part)] = (block,)
+    return tree.CategoryLayout(d, blocks) if blocks else None
+
+
+def _leaves(kernel: Any) -> Iterator[Any]:
+    if type(kernel) not in (gk.Add, gk.Prod):
+        yield kernel
+        return
+    for part in kernel.parts:
+        yield from _leaves(part)
+
+
 def _likelihood(likelihood: Any) -> Likelihood:
     kinds = GPy.likelihoods
-    if type(likelihood) in (kinds.Gaussian, kinds.HeteroscedasticGaussian):
+    parts = getattr(likelihood, "likelihoods_list", [])
+    if type(likelihood) in (kinds.Gaussian, kinds.HeteroscedasticGaussian, kinds.StudentT):
+        return Gaussian()  # whose mean is that of the latent function
+    if type(likelihood) is kinds.MixedNoise and all(type(p) is kinds.Gaussian for p in parts):
         return Gaussian()
-    link = type(likelihood.gp_link).__name__
+    link = type(likelihood.gp_link).__name__ if hasattr(likelihood, "gp_link") else "of its own"
+    if type(likelihood) is kinds.Poisson and link in {"Log", "Log_ex_1"}:
+        return ExpLink() if link == "Log" else SoftplusLink()
     if type(likelihood) is kinds.Bernoulli and link == "Probit":
         return Probit()
     raise UnsupportedModelError(
         f"likelihood: {type(likelihood).__name__} with the link {link} is not supported "
-        "(supported: Gaussian, HeteroscedasticGaussian, Bernoulli with the Probit link)"
+        "(supported: Gaussian, HeteroscedasticGaussian, MixedNoise of Gaussian ones, StudentT, "
+        "Poisson with the links Log and Log_ex_1, Bernoulli with the Probit link); pass a model "
+        "with one of these"
     )
 
 

@@ -29,12 +29,11 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters import adapter, canonical, gpytorch_tasks
+from gpcert.adapters import adapter, canonical, gpytorch_sparse, gpytorch_tasks
 from gpcert.adapters import gpytorch_prior as prior
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.gpytorch_prior import gpytorch, torch
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.inputs.tabular import spread_of
 from gpcert.likelihoods import Gaussian, Likelihood, Probit, Softmax
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import finite_array
@@ -121,6 +120,8 @@ def exact_outputs(model: Any) -> list[Posterior]:
     """The posterior of every output of a copied model."""
     if gpytorch_tasks.is_kronecker(model):
         return gpytorch_tasks.kronecker_posteriors(model)
+    if gpytorch_sparse.inducing_kernel(model) is not None:
+        return [gpytorch_sparse.sparse_posterior(model, _noise(model.likelihood))]
     return [exact_posterior(model, c) for c in _outputs(model)]
 
 
@@ -166,10 +167,12 @@ def exact_posterior(model: Any, output: int | None = None) -> Posterior:
             f"{y.shape}; several outputs are (N, tasks) with a MultitaskGaussianLikelihood, or a "
             "batch (tasks, N); train one model an output"
         )
-    mean, kernel = prior.prior_of(model, X.shape[1], output)
-    K = kernel.value(X, X) + np.diag(np.broadcast_to(noise, y.shape))
-    regression = canonical.exact_regression(K, y - mean.at(X)[:, 0], noise)
-    return regression.posterior(kernel, X, mean, spread=spread_of(X))
+    known = prior.prior_of(model, X.shape[1], output, X)
+    seen = known.seen(X)
+    K = known.kernel.value(seen, seen) + np.diag(np.broadcast_to(noise, y.shape))
+    regression = canonical.exact_regression(K, y - known.mean.at(X)[:, 0], noise)
+    mean, fields = known.placed(X)
+    return regression.posterior(known.kernel, seen, mean, **fields)
 
 
 def _noise(likelihood: Any) -> np.ndarray:
@@ -199,11 +202,7 @@ def _variational(model: Any, likelihood: Any) -> Conversion:
     asked: Any = (
         None if likelihood is None else prior.read_only_copy(prior.without_caches(likelihood))
     )
-    base, count = _strategy(model.variational_strategy)
-    read, _ = _strategy(copy.variational_strategy)
-    read.jitter_val = base.jitter_val  # by the model's own precision
-    with prior.exact_solves():
-        outputs = [_output(copy, read, c) for c in (range(count) if count else [None])]
+    outputs = variational_outputs(model, copy)
     if isinstance(link, Softmax) and asked.num_features != len(outputs):
         raise UnsupportedModelError(
             f"SoftmaxLikelihood: expected {len(outputs)} features, one per output of the model "
@@ -222,6 +221,15 @@ def _variational(model: Any, likelihood: Any) -> Conversion:
 
     of_copy, of_model = (partial(predictions, each) for each in (asked, likelihood))
     return prior.compared(posterior, model, copy, of_copy, of_model)
+
+
+def variational_outputs(model: Any, copy: Any) -> list[Posterior]:
+    """The posterior of every latent function of an `ApproximateGP`, from its copy."""
+    base, count = _strategy(model.variational_strategy)
+    read, _ = _strategy(copy.variational_strategy)
+    read.jitter_val = base.jitter_val  # by the model's own precision
+    with prior.exact_solves():
+        return [_output(copy, read, c) for c in (range(count) if count else [None])]
 
 
 def _strategy(strategy: Any) -> tuple[Any, int]:
@@ -268,7 +276,8 @@ def _output(model: Any, strategy: Any, output: int | None) -> Posterior:
             f"variational distribution: expected shape ({Z.shape[-2]},), got {center.shape}; wrap "
             "batches in IndependentMultitaskVariationalStrategy"
         )
-    mean, kernel = prior.prior_of(model, Z.shape[1], output)
+    known = prior.prior_of(model, Z.shape[1], output)
+    mean, kernel = known.mean, known.kernel
     jitter = float(strategy.jitter_val)
     L = canonical.lower_factor(
         kernel.value(Z, Z) + jitter * np.eye(len(Z)), "covariance of inducing points"

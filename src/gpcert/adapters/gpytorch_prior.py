@@ -27,6 +27,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
@@ -38,6 +39,7 @@ from gpcert.adapters.adapter import Conversion, LibraryPrediction, in_blocks, un
 from gpcert.adapters.canonical import PriorMean
 from gpcert.adapters.conversion_cache import CACHES
 from gpcert.errors import ModelWarning, UnsupportedModelError
+from gpcert.inputs.tabular import spread_of
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import product_of, scaled_by
 from gpcert.model.committee import Model
@@ -110,8 +112,22 @@ KNOWN_PARTS = (
 TRANSFORMS = "botorch.models.transforms."
 
 
-def prior_of(model: Any, features: int, output: int | None = None) -> tuple[PriorMean, Kernel]:
-    """The mean and the kernel, found among the model's parts; of one output of a batch."""
+def mean_of(model: Any, features: int) -> PriorMean:
+    """The one mean among the model's parts."""
+    means = outermost(dict(model.named_children()), gpytorch.means.Mean)
+    if len(means) != 1:
+        raise UnsupportedModelError(
+            f"model: expected one mean among its parts, got {len(means)}; keep the one that "
+            "forward calls as an attribute of the model"
+        )
+    return _mean(means[0], features, None)
+
+
+def prior_of(
+    model: Any, features: int, output: int | None = None, inputs: np.ndarray | None = None
+) -> Prior:
+    """The mean and the kernel, found among the model's parts; of one output of a batch. Categories
+    are those of the training inputs."""
     parts = dict(model.named_children())
     means, kernels = outermost(parts, gpytorch.means.Mean), outermost(parts, gk.Kernel)
     if len(means) != 1 or len(kernels) != 1:
@@ -124,7 +140,66 @@ def prior_of(model: Any, features: int, output: int | None = None) -> tuple[Prio
     kernel = kernels[0]
     if output is not None and len(kernel.batch_shape) == 1:
         kernel = kernel[output]
-    return _mean(means[0], features, output), TREE.convert(kernel, features)[0]
+    mean, layout = _mean(means[0], features, output), _layout(kernel, features, inputs)
+    return Prior(mean, TREE.convert(kernel, features, layout)[0], layout)
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """A mean, a kernel, and where inputs of categories go before the kernel sees them."""
+
+    mean: PriorMean
+    kernel: Kernel
+    layout: tree.CategoryLayout | None = None
+
+    def seen(self, X: np.ndarray) -> np.ndarray:
+        """What the kernel sees of inputs."""
+        return X if self.layout is None else self.layout.features()(X)
+
+    def placed(self, X: np.ndarray) -> tuple[PriorMean, dict[str, Any]]:
+        """The mean of what the kernel sees; other fields of a posterior trained at X."""
+        if self.layout is None:
+            return self.mean, {"spread": spread_of(X)}
+        slope = np.zeros((len(self.mean.slope), self.layout.total))
+        slope[:, : len(self.layout.plain)] = self.mean.slope[:, self.layout.plain]
+        held = list(self.layout.levels)
+        if np.any(self.mean.slope[:, held]):
+            raise UnsupportedModelError(
+                "mean: expected no slope in columns of categories, got a LinearMean with one; "
+                "train with a ConstantMean"
+            )
+        spread = spread_of(X)
+        spread[held] = 0.0  # a region keeps categories
+        fields = {"features": self.layout.features(), "spread": spread}
+        return PriorMean(self.mean.constant, slope), fields
+
+
+CATEGORICAL = ("botorch.models.kernels.categorical", "CategoricalKernel")
+
+
+def _layout(kernel: Any, d: int, X: np.ndarray | None) -> tree.CategoryLayout | None:
+    """Of an expression with kernels of categories; else None."""
+    blocks = {}
+    for part in kernel.modules():
+        if (type(part).__module__, type(part).__name__) != CATEGORICAL:
+            continue
+        if X is None:
+            raise UnsupportedModelError(
+                "CategoricalKernel: supported in exact models, whose training inputs say which "
+                "categories there are"
+            )
+        columns = _dimensions(part, d)
+        lengths = np.broadcast_to(tree.vector(part, "lengthscale"), (len(columns),))
+        each = []
+        for j, length in zip(
+            columns, lengths, strict=True
+        ):  # exp(-mean of 1 / l where they differ)
+            labels = np.unique(X[:, j])
+            alike = float(np.exp(-1.0 / (length * len(columns))))
+            embedding = np.sqrt(1.0 - alike) * np.eye(len(labels))
+            each.append(tree.CategoryBlock(j, tuple(labels.tolist()), embedding, alike))
+        blocks[id(part)] = tuple(each)
+    return tree.CategoryLayout(d, blocks) if blocks else None
 
 
 def check_parts(parts: Mapping[str, Any]) -> None:
@@ -287,6 +362,13 @@ STRUCTURES = {
 }
 """Kernels that GPyTorch 2 is to be without."""
 
+
+def _unscaled(kernel: Any) -> Any:
+    while type(kernel) is gk.ScaleKernel:
+        kernel = kernel.base_kernel
+    return kernel
+
+
 PARAMETERS = tree.ParameterNames("lengthscale")
 
 TREE = tree.KernelTree(
@@ -323,5 +405,6 @@ TREE = tree.KernelTree(
     dimensions=_dimensions,
     described=_described,
     computed=COMPUTED,
+    inner=_unscaled,
     example="ScaleKernel(RBFKernel())",
 )

@@ -10,6 +10,7 @@ multiplied by the other's k(x, x):
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
@@ -20,6 +21,8 @@ from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import ActiveDimensions, Constant, Kernel, Linear, Matern, Periodic, Polynomial
 from gpcert.kernels.algebra import product_of, sum_of
 from gpcert.numerics.arrays import finite_array
+from gpcert.numerics.spectral import symmetric_eigh
+from gpcert.regions import LinearMap
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,101 @@ Converter = Callable[[Any, int], Kernel | Converted]
 
 
 @dataclass(frozen=True, eq=False)
+class CategoryBlock:
+    """What a kernel of categories is of one input: `constant + E[a].E[b]` for categories a and b,
+    the rows of E (labels, r) in the order of `labels`."""
+
+    column: int
+    labels: tuple[float, ...]
+    embedding: np.ndarray
+    constant: float = 0.0
+
+    @staticmethod
+    def of_covariance(column: int, covariance: np.ndarray) -> CategoryBlock:
+        """Of the categories 0, 1, ... with this covariance (T, T), of the rank that it has."""
+        values, U = symmetric_eigh(0.5 * (covariance + covariance.T), "covariance of categories")
+        kept = values > RANK * max(values.max(), 0.0)
+        labels = tuple(map(float, range(len(values))))
+        return CategoryBlock(column, labels, U[:, kept] * np.sqrt(values[kept]))
+
+
+RANK = 1e-15
+"""Eigenvalues of a covariance of categories below this part of the largest are rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryLayout:
+    """Where inputs of categories go: of so many `inputs` the `plain` ones come first, then the
+    embeddings of every block. `blocks` by the identity of a library's kernel."""
+
+    inputs: int
+    blocks: Mapping[int, tuple[CategoryBlock, ...]]
+
+    @property
+    def levels(self) -> dict[int, tuple[float, ...]]:
+        """Labels of the inputs that hold categories."""
+        return {b.column: b.labels for blocks in self.blocks.values() for b in blocks}
+
+    @property
+    def plain(self) -> list[int]:
+        """The others."""
+        return [j for j in range(self.inputs) if j not in self.levels]
+
+    @property
+    def places(self) -> dict[int, list[np.ndarray]]:
+        """The columns behind the map of each kernel's blocks."""
+        first, found = len(self.plain), {}
+        for kernel, blocks in self.blocks.items():
+            found[kernel] = []
+            for block in blocks:
+                found[kernel].append(np.arange(first, first + block.embedding.shape[1]))
+                first += block.embedding.shape[1]
+        return found
+
+    @property
+    def total(self) -> int:
+        """How many columns there are."""
+        return len(self.plain) + sum(
+            b.embedding.shape[1] for blocks in self.blocks.values() for b in blocks
+        )
+
+    def features(self) -> LinearMap:
+        """The map of the inputs."""
+        matrix = np.zeros((self.total, self.inputs))
+        matrix[np.arange(len(self.plain)), self.plain] = 1.0
+        rows = []
+        for kernel, blocks in self.blocks.items():
+            for block, places in zip(blocks, self.places[kernel], strict=True):
+                wide = np.zeros((self.total, len(block.labels)))
+                wide[places] = block.embedding.T
+                rows.append((block.column, block.labels, wide))
+        return LinearMap.of_blocks(matrix, np.zeros(self.total), rows)
+
+    def kernel(self, of: int) -> Kernel:
+        """That of one library's kernel: the product over its inputs, each on its columns."""
+        parts = []
+        for block, places in zip(self.blocks[of], self.places[of], strict=True):
+            inner: Kernel = ActiveDimensions(Linear(1.0), tuple(places.tolist()))
+            parts.append(sum_of([inner, Constant(block.constant)]) if block.constant else inner)
+        return product_of(parts) if len(parts) > 1 else parts[0]
+
+    def columns(self, dimensions: Sequence[int], kernel: Any) -> list[int]:
+        """Where inputs that are no categories go."""
+        held = [j for j in dimensions if j in self.levels]
+        if held:
+            raise UnsupportedModelError(
+                f"{type(kernel).__name__}: expected a kernel of inputs without categories, got one "
+                f"that sees column {held[0]}, which a kernel of categories sees too; give it "
+                "active_dims without that column"
+            )
+        return [self.plain.index(j) for j in dimensions]
+
+
+LAYOUT: ContextVar[CategoryLayout | None] = ContextVar("layout", default=None)
+"""That of the expression that is being converted."""
+
+
+@dataclass(frozen=True, eq=False)
 class KernelTree:
     """A library's kernels: how its expressions are made, and a converter for every other class.
 
@@ -89,14 +187,20 @@ class KernelTree:
     dimensions: Callable[[Any, int], Sequence[int]] = lambda kernel, d: range(d)
     described: Callable[[Any], str] = lambda kernel: type(kernel).__name__
     computed: tuple[str, ...] = ()
+    inner: Callable[[Any], Any] = lambda kernel: kernel
+    """What a kernel multiplies by a number."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all classes."""
         return tuple(kind.__name__ for kind in (*self.converters, self.sums, self.products))
 
-    def convert(self, kernel: Any, features: int) -> tuple[Kernel, float]:
-        """`(k, white)`: the kernel and the variance of its white part, for so many features."""
+    def convert(
+        self, kernel: Any, features: int, layout: CategoryLayout | None = None
+    ) -> tuple[Kernel, float]:
+        """`(k, white)`: the kernel and the variance of its white part, for so many features; with a
+        layout the kernel of its columns."""
+        LAYOUT.set(layout)
         try:
             converted = self.called(kernel, features)
             if converted.kernel is None:
@@ -110,12 +214,27 @@ class KernelTree:
 
     def called(self, kernel: Any, d: int) -> Converted:
         """What calling the kernel computes: its formula on its active features."""
-        dimensions = self.dimensions(kernel, d)
+        dimensions, layout = self.dimensions(kernel, d), LAYOUT.get()
+        if layout is not None:
+            inner = self.inner(kernel)
+            if self.kind(inner) in (self.sums, self.products):
+                if list(dimensions) != list(range(layout.inputs)):
+                    raise UnsupportedModelError(
+                        f"{type(inner).__name__} with active_dims beside kernels of categories is "
+                        "not supported; give active_dims to its parts"
+                    )
+                return self.formula(kernel, d)
+            if id(inner) in layout.blocks:
+                return self.formula(kernel, layout.total)
+            columns = layout.columns(dimensions, kernel)
+            return self.formula(kernel, len(columns)).on(columns, layout.total)
         return self.formula(kernel, len(dimensions)).on(dimensions, d)
 
     def formula(self, kernel: Any, d: int) -> Converted:
         """What it computes from the features that it has selected."""
-        kind = self.kind(kernel)
+        kind, layout = self.kind(kernel), LAYOUT.get()
+        if layout is not None and id(kernel) in layout.blocks:
+            return Converted(layout.total, layout.kernel(id(kernel)))
         for joined, join in ((self.sums, Converted.plus), (self.products, Converted.times)):
             if kind is joined:
                 return reduce(join, [self.called(part, d) for part in self.parts(kernel)])

@@ -89,8 +89,11 @@ BOTORCH = LibraryAdapter(
     """
 SingleTaskGP | Gaussian, known noise (train_Yvar) | inputs: Normalize, InputStandardize,
     AffineInputTransform, FilterFeatures, Warp, Log10, Round, chains of these; outcomes:
-    Standardize, chains of it; also classes that derive from it, or from GPyTorchModel and ExactGP,
-    and override neither posterior nor __call__
+    Standardize, Log, Bilog, chains of them; also classes that derive from it, or from GPyTorchModel
+    and ExactGP, and override neither posterior nor __call__
+MixedSingleTaskGP | Gaussian, known noise (train_Yvar) | CategoricalKernel besides: its columns are
+    categories, which a region keeps; the transforms of SingleTaskGP
+SingleTaskVariationalGP | Gaussian, MultitaskGaussian | the transforms of SingleTaskGP
 MultiTaskGP, KroneckerMultiTaskGP | Gaussian, known noise, noise of each task | tasks are outputs;
     the transforms of SingleTaskGP, StratifiedStandardize
 ModelListGP | those of its models | each output its own kernel
@@ -106,7 +109,7 @@ GPYTORCH = LibraryAdapter(
 ExactGP | GaussianLikelihood, FixedNoiseGaussianLikelihood | ConstantMean, LinearMean or ZeroMean;
     float64 Cholesky at any size; CosineKernel on one feature; several independent outputs (a batch
     of kernels) with MultitaskGaussianLikelihood; tasks as outputs: IndexKernel on a second input,
-    MultitaskKernel with MultitaskMean
+    MultitaskKernel with MultitaskMean; InducingPointKernel
 IndependentModelList | those of its ExactGPs
 ApproximateGP | none (latent), Gaussian, FixedNoiseGaussian, MultitaskGaussian, StudentT, Laplace,
     Bernoulli, Softmax with or without mixing weights | whitened or not; Cholesky, mean-field, delta
@@ -140,7 +143,10 @@ GPY = LibraryAdapter(
     "Poly, Bias, White, Add, Prod",
     """
 GPRegression, GPHeteroscedasticRegression | Gaussian, HeteroscedasticGaussian | mean functions
-    Constant, Linear and sums of these; normalizer; several outputs; Cosine on one feature
+    Constant, Linear and sums of these; normalizer; several outputs; Cosine on one feature; also
+    GPVariationalGaussianApproximation, and GPy.core.GP with StudentT or Poisson
+GPCoregionalizedRegression, SparseGPCoregionalizedRegression | Gaussian of each task | Coregionalize
+    in sums of products (ICM, LCM): the column of the task stays a column, which a region keeps
 SparseGPRegression | Gaussian | at its inducing inputs
 GPClassification, SparseGPClassification | Bernoulli (probit) | EP, Laplace; also GPy.core.GP and
     SparseGP with these likelihoods

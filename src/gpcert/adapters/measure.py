@@ -15,7 +15,7 @@ import numpy as np
 
 from gpcert.adapters.adapter import TOLERANCE, Conversion, LibraryPrediction
 from gpcert.errors import UnsupportedModelError
-from gpcert.inputs.categories import codes_of
+from gpcert.inputs.tabular import codes_of
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.model.committee import Committee, Model, committee_decision
 from gpcert.model.multi_output import curves_of
@@ -38,8 +38,10 @@ class Agreement:
     `probability`: of the probability of the second class, absolute; of a committee the largest
     over its members and the classes.
     `decisions`: how many points are given to another class than by `predict`, near ties left out.
-    `native`: the largest of the first three for what the model itself returns, where it computes
-    otherwise than in float64 by direct solves (see `Conversion.native`).
+    `response`: of the prediction of a target behind a link, as a part of the largest one met.
+    `native`: the largest of `mean`, `variance`, `probability` and `response` for what the model
+    itself returns, where it computes otherwise than in float64 by direct solves (see
+    `Conversion.native`).
     None: the library does not report this quantity.
     """
 
@@ -48,6 +50,7 @@ class Agreement:
     variance: float | None = None
     probability: float | None = None
     decisions: int | None = None
+    response: float | None = None
     native: float | None = None
 
 
@@ -82,7 +85,7 @@ def check_agreement(
     distance = _distance(posterior, library_predict, X)
     worst = [
         f"{name} {value:.3g}"
-        for name in ("mean", "variance", "probability", "decisions")
+        for name in ("mean", "variance", "probability", "decisions", "response")
         # written so that NaN, which compares false, is refused
         if (value := getattr(distance, name)) is not None and not value <= tolerance
     ]
@@ -103,7 +106,7 @@ def measured(conversion: Conversion) -> Agreement:
     if native is None:
         return checked
     distance = _distance(posterior, native, probe_points(posterior))
-    parts = (distance.mean, distance.variance, distance.probability)
+    parts = (distance.mean, distance.variance, distance.probability, distance.response)
     # of NumPy, here and below: the built-in `max` loses a NaN that is not the first
     return replace(checked, native=float(np.max([part for part in parts if part is not None])))
 
@@ -128,6 +131,9 @@ def _distance(posterior: Model, predict: Predict, X: np.ndarray) -> Agreement:
         slack = 2.0 * np.spacing(np.abs(outputs.offset))
         difference = np.maximum(np.abs(library.mean - mean).max(0) - slack, 0.0)
         parts["mean"] = _ratio(difference, np.abs(library.mean - outputs.offset).max(0))
+    if library.response is not None and not is_committee:
+        difference = np.abs(library.response - posterior.prediction(X)).max(0)
+        parts["response"] = _ratio(difference, np.abs(library.response).max(0))
     apart = []
     if library.probability is not None:
         ours = posterior.member_probabilities(X) if is_committee else posterior.prediction(X)[:, 0]

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from gpcert.adapters import adapter
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.inputs.categories import Levels, checked_levels, with_others
+from gpcert.inputs.tabular import Levels, checked_levels, with_others
 from gpcert.regions import LinearMap
 from gpcert.utils.optional_imports import optional
 

@@ -29,6 +29,7 @@ from gpcert.functions import (
     InversePowerBend,
     Log,
     Log1p,
+    NormalCdf,
     NormalQuantile,
     Piecewise,
     Power,
@@ -72,6 +73,8 @@ def input_curves(name: str, step: Any, inputs: int) -> dict[int, Curve]:
 
 def function_curve(what: str, function: Any, options: Any) -> Curve:
     """Of a function that is known to increase, or a refusal."""
+    if function is None:
+        return Curve()
     if isinstance(function, Curve):
         return function
     known = FUNCTIONS.get(function) if isinstance(function, np.ufunc) else None
@@ -125,14 +128,33 @@ def target_curve(transformer: Any) -> Curve | None:
     """What `inverse_transform` of a target computes; None where it is not known."""
     if type(transformer) is FunctionTransformer:
         what = "TransformedTargetRegressor: inverse_func"
-        return function_curve(what, transformer.inverse_func, transformer.inv_kw_args)
+        curve = function_curve(what, transformer.inverse_func, transformer.inv_kw_args)
+        if not curve.everywhere:
+            raise UnsupportedModelError(
+                f"{what}: expected a function that is defined for all numbers, as a prediction may "
+                f"be any, got {transformer.inverse_func!r}; ask about the regressor_ inside, whose "
+                "targets are the transformed ones"
+            )
+        return curve
     if type(transformer) is PowerTransformer:
         return _power_inverse(transformer)
-    if type(transformer) is QuantileTransformer and transformer.output_distribution == "uniform":
-        x = finite_array("quantiles_", np.asarray(transformer.quantiles_)[:, 0])
-        y = finite_array("references_", transformer.references_)
-        return Curve((Piecewise(tuple(y.tolist()), tuple(x.tolist())),))
+    if type(transformer) is QuantileTransformer:
+        return _quantile_inverse(transformer)
     return None
+
+
+def _quantile_inverse(step: QuantileTransformer) -> Curve:
+    x = finite_array("quantiles_", np.asarray(step.quantiles_)[:, 0])
+    y = finite_array("references_", step.references_)
+    plain = Piecewise(tuple(y.tolist()), tuple(x.tolist()))
+    if step.output_distribution != "normal":
+        return Curve((plain,))
+    low, high = THRESHOLD, 1.0 - THRESHOLD
+    after, before = plain.value(np.array([low, high])).tolist()
+    inner = (y > low) & (y < high)
+    knots = [low, low, *y[inner].tolist(), high, high]
+    values = [float(x[0]), after, *x[inner].tolist(), before, float(x[-1])]
+    return Curve((NormalCdf(), Piecewise(tuple(knots), tuple(values))))
 
 
 def _power_inverse(step: PowerTransformer) -> Curve:

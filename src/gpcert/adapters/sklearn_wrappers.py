@@ -7,6 +7,7 @@ the certified model; `gpcert.adapters.agreement` measures what their rounding ch
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,14 @@ from sklearn.model_selection._search_successive_halving import (  # public ones 
     HalvingRandomSearchCV,
 )
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, PowerTransformer, QuantileTransformer
 
 from gpcert.adapters import adapter
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, Supported
 from gpcert.adapters.canonical import in_units
 from gpcert.adapters.registry import convert
 from gpcert.adapters.sklearn_categories import decoded
+from gpcert.adapters.sklearn_curves import CURVED, NAMES, target_curve
 from gpcert.adapters.sklearn_features import (
     SCALERS,
     STEPS,
@@ -34,6 +36,8 @@ from gpcert.adapters.sklearn_features import (
     spread_before,
 )
 from gpcert.errors import UnsupportedModelError
+from gpcert.functions import Curve
+from gpcert.likelihoods import CurveLink, Gaussian, MeanOnly
 from gpcert.model.posterior import Posterior
 
 LIBRARY = "scikit-learn"
@@ -72,7 +76,9 @@ REFUSED = {name: advice for names, advice in _ADVICE.items() for name in names.s
 NOTES: dict[type, str] = {
     Pipeline: f"steps before the model: {', '.join(STEPS)}",
     **dict.fromkeys(SEARCHES, "best_estimator_"),
-    TransformedTargetRegressor: f"transformers: {', '.join(kind.__name__ for kind in SCALERS)}",
+    TransformedTargetRegressor: f"transformers: {', '.join(kind.__name__ for kind in SCALERS)}, "
+    f"PowerTransformer, QuantileTransformer; inverse_func of {NAMES} that is "
+    "defined everywhere, or a gpcert.functions.Curve; predict is then quantity='response'",
 }
 
 SUPPORTED = tuple(Supported(kind.__name__, INSIDE, (INSIDE,), NOTES[kind]) for kind in NOTES)
@@ -132,22 +138,23 @@ def _pipeline(pipeline: Pipeline) -> Conversion:
     return Conversion(posterior, predict, inner.tolerance)
 
 
-NOT_GAUSSIAN = (
-    "its prediction is not Gaussian in the user's units; ask about the regressor_ inside, whose "
-    "targets are the transformed ones"
-)
+OTHER_TARGETS = "; ask about the regressor_ inside, whose targets are the transformed ones"
 
 
 def _target(model: TransformedTargetRegressor) -> Conversion:
     """Convert the regressor inside, and fold the transform of its targets, where it is affine.
 
     The library fits on `y' = (y - shift) / scale` and predicts `y = shift + scale y'`, target by
-    target.
+    target; behind another function that increases it predicts the inverse of the mean of y'
+    (`likelihoods.CurveLink`).
     """
     inner = convert(model.regressor_)
     posterior = inner.posterior
     if not isinstance(posterior, Posterior) or posterior.likelihood.classifies:
         raise UnsupportedModelError("TransformedTargetRegressor: expected a regressor inside")
+    curve = target_curve(model.transformer_) if type(model.transformer_) in CURVED else None
+    if curve is not None and curve.steps:
+        return _curved_target(model, inner, curve)
     units = _units(model.transformer_, posterior.outputs)
 
     def predict(X: np.ndarray) -> LibraryPrediction:
@@ -158,15 +165,30 @@ def _target(model: TransformedTargetRegressor) -> Conversion:
     return Conversion(in_units(posterior, units.shift, units.scale), predict, inner.tolerance)
 
 
-def _units(transformer: Any, targets: int) -> FeatureMap:
-    if type(transformer) is FunctionTransformer:
-        if transformer.func is None and transformer.inverse_func is None:
-            return FeatureMap.select(targets)
-        raise UnsupportedModelError(
-            f"TransformedTargetRegressor with func= and inverse_func= is not supported: "
-            f"{NOT_GAUSSIAN}"
+def _curved_target(model: Any, inner: Conversion, curve: Curve) -> Conversion:
+    """The same latent function, with another prediction."""
+    posterior: Any = inner.posterior
+    if type(posterior.likelihood) not in {Gaussian, MeanOnly}:
+        raise adapter.unsupported(
+            "regressor_ of a TransformedTargetRegressor", model.regressor_, "regressions of a mean"
         )
+    if posterior.outputs > 1 and type(model.transformer_) is not FunctionTransformer:
+        raise UnsupportedModelError(
+            "TransformedTargetRegressor: expected one target behind a transform that differs "
+            f"between targets, got {posterior.outputs}; fit a model a target"
+        )
+    link = CurveLink(curve, posterior.likelihood.has_variance)
+
+    def predict(X: np.ndarray) -> LibraryPrediction:
+        return replace(inner.predict(X), response=np.reshape(model.predict(X), (len(X), -1)))
+
+    return Conversion(replace(posterior, likelihood=link), predict, inner.tolerance)
+
+
+def _units(transformer: Any, targets: int) -> FeatureMap:
+    if type(transformer) is FunctionTransformer:  # without functions
+        return FeatureMap.select(targets)
     if type(transformer) not in SCALERS:
-        why = f": {NOT_GAUSSIAN}"
-        raise adapter.unsupported("TransformedTargetRegressor", transformer, SCALERS, why)
+        known = (*SCALERS, PowerTransformer, QuantileTransformer, FunctionTransformer)
+        raise adapter.unsupported("TransformedTargetRegressor", transformer, known, OTHER_TARGETS)
     return FeatureMap.scaled(targets, *SCALERS[type(transformer)](transformer), "target")

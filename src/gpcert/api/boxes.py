@@ -20,7 +20,8 @@ from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.box_work import Block, BoxWork, Key, check_affine, work_on
 from gpcert.api.options import BudgetLike, QuantityLike, read_budget, read_flag, read_jobs, verb
-from gpcert.api.questions import quantity_requests
+from gpcert.api.quantity_objects import slopes_question
+from gpcert.api.questions import quantity_requests, read_beta
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import check_held, held_by
 from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
@@ -33,7 +34,10 @@ from gpcert.quantities import Quantity
 from gpcert.regions import Box
 from gpcert.search import DEFAULT_BUDGET, Budget, StopReason, stop_if_interrupted
 from gpcert.utils.archive import fingerprint
-from gpcert.utils.versions import package_version
+from gpcert.utils.optional_imports import package_version
+
+SLOPE = "slope"
+"""All partial derivatives of the means: a quantity of `bound_boxes` alone."""
 
 LONG_SECONDS = 2.0 * START_SECONDS
 """Work beyond which other processes start at once: a block is too long to be tried here first."""
@@ -68,7 +72,9 @@ def bound_boxes(
         their outputs stand one after another.
     lower, upper : (R, d), the corners of the boxes, in the units of the model's inputs.
     quantity : "mean", "std", "variance", "lcb", "ucb", "band" or "probability", or any
-        `gpcert.quantities.Quantity`, which the answer names by its class; or several of them.
+        `gpcert.quantities.Quantity`, which the answer names by its class; or several of them. Also
+        "slope", the partial derivatives of every mean in all features (without a tolerance they
+        are as tight as the boxes are small).
     beta : how many standard deviations bounds and band reach; see `prediction_range`.
     affine : also find, for every box, an affine function that the mean, std, variance or confidence
         bound is proved to lie above in the whole box, and one that it lies below:
@@ -209,8 +215,14 @@ def _questions(
     if not all(isinstance(each, str | Quantity) for each in asked):
         wanted = "one or several different ones, names or Quantity objects"
         raise InputError(f"quantity: expected {wanted}, got {quantity!r}")
-    requests = quantity_requests(asked, beta).items()
-    return {name: [RangeGoals.of(model, each) for model in models] for name, each in requests}
+    goals = {}
+    read_beta(beta, *asked)
+    if any(isinstance(each, str) and each == SLOPE for each in asked):
+        goals[SLOPE] = [RangeGoals.of_all(slopes_question(model)) for model in models]
+    others = tuple(q for q in asked if not (isinstance(q, str) and q == SLOPE))
+    requests = quantity_requests(others, beta).items() if others or not goals else ()
+    named = {name: [RangeGoals.of(model, each) for model in models] for name, each in requests}
+    return named | goals
 
 
 def _objects(questions: Mapping[str, Sequence[RangeGoals]]) -> dict[str, list[str]]:

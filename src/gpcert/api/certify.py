@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any, Unpack
+from fractions import Fraction
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -19,9 +20,10 @@ from gpcert.api.rules import Rule, decision_candidates, margin_of
 from gpcert.api.running import margin_text, progress_line
 from gpcert.attacks import Decision
 from gpcert.certificates import Certificate, Interval, Status
-from gpcert.certificates.proof_questions import check_covered, decision_proof
+from gpcert.certificates.proof_questions import check_covered, claim_error, decision_proof
 from gpcert.model.committee import Model
-from gpcert.regions import Region
+from gpcert.numerics.rounding import difference_down, difference_up
+from gpcert.regions import Ball, Region
 from gpcert.search import Progress, StopReason, solve
 from gpcert.search.state import Leaves
 
@@ -33,7 +35,7 @@ def certify(
     radius: Any = None,
     *,
     region: Region | None = None,
-    proof: bool = False,
+    proof: bool | Literal["B"] = False,
     **options: Unpack[DecisionTableOptions],
 ) -> Certificate:
     """Prove or refute that the decision at x is the decision for every point of a region.
@@ -66,7 +68,8 @@ def certify(
         largest weight times probability decides. Of two classes: threshold w1 / (w1 + w2), exactly.
     delta, output_norm : regression, the paper's delta-robustness: `||mu(x') - mu(x)||_p <= delta`.
     proof : prepare a proof, which `save("name.cert")` writes and the separate program
-        `gpcert-check` checks (docs/certificates.md).
+        `gpcert-check` checks (docs/certificates.md). "B": of a mean, for what a library's float64
+        `predict` gives as well; the margin is then that of both.
     budget, n_jobs, ... : 60 seconds and one process by default; see `prediction_range`.
 
     The search stops as soon as the property is decided. The decision at x is itself proved; where
@@ -147,22 +150,43 @@ def certify_rule(
     Statement: with `lower <= goal <= upper` for the least value of the goal, the least margin lies
     between `lower - level` and `upper - level`, rounded outwards; the verdict is the sign of both.
     """
+    error = 0.0
     if settings.proof:
         check_covered(rule.model, region, [rule.quantity])
-    stop: dict[str, Any] = {"tol": 0.0, "target": rule.target, "progress": progress or Progress()}
+        error = claim_error(settings.claim, rule.model, region, rule.quantity)
+    stop: dict[str, Any] = {"tol": 0.0, "target": rule.target + error}
+    stop["progress"] = progress or Progress()
     result = solve(settings.problem(rule.model, region, [rule.quantity], **stop))
     (goal,), cost = result.goals, (result.boxes, result.seconds)
     margin = margin_of(goal.lower, goal.upper, rule.level)
+    if error > 0:  # of kind B: what float64 may give of the margin
+        error = Fraction(error)
+        ends = difference_down(margin.lower, error), difference_up(margin.upper, -error)
+        margin = Interval(*ends)
+        if margin.upper < 0 and not _held_at_x(rule, settings):
+            margin = Interval(margin.lower, rule.most)
     certificate = certificate_of(region, rule, settings, margin, result.reason, cost, goal.point)
-    return with_proof(certificate, region, rule, result.leaves) if settings.proof else certificate
+    if not settings.proof:
+        return certificate
+    return with_proof(certificate, region, rule, result.leaves, settings.claim)
+
+
+def _held_at_x(rule: Rule, settings: SearchSettings) -> bool:
+    """Whether the rule holds at x itself, in float64 too: else nothing is refuted of it."""
+    return certify_rule(Ball(rule.x, 0.0), rule, settings).robust
 
 
 def with_proof(
-    certificate: Certificate, region: Region, rule: Rule, leaves: Leaves | None = None
+    certificate: Certificate,
+    region: Region,
+    rule: Rule,
+    leaves: Leaves | None = None,
+    claim: str = "A",
 ) -> Certificate:
     """The certificate of a rule with its proof, if it has a verdict."""
     asked = rule.model, rule.quantity, rule.level
-    return replace(certificate, proof=decision_proof(certificate, region, *asked, leaves))
+    proof = decision_proof(certificate, region, *asked, leaves)
+    return replace(certificate, proof=proof and replace(proof, claim=claim))
 
 
 def certificate_of(

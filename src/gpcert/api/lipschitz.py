@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -20,16 +20,20 @@ from gpcert.api.options import SearchOptions, SearchSettings, one_of, verb
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.api.slopes import axes, convex, label_of, meaning_of, of_means, output_number
 from gpcert.certificates import LipschitzBound
+from gpcert.certificates.text import above
 from gpcert.errors import InputError
 from gpcert.model.multi_output import Outputs
-from gpcert.model.slopes import slope_model
+from gpcert.model.slopes import joined_slopes
 from gpcert.numerics.arrays import PerFeature
-from gpcert.numerics.rounding import down, norm_upper
+from gpcert.numerics.rounding import down, gamma, norm_lower, norm_upper, up
 from gpcert.quantities import Deviation
 from gpcert.regions import Polytope
 from gpcert.regions.shapes import check_norm
 from gpcert.search import Budget, Progress, StopReason, solve
 from gpcert.search.tolerance import Tolerance
+
+KINDS = ("mean", "jacobian")
+"""What a constant may be of."""
 
 USUAL = 0.01
 """Relative, of a Lipschitz constant, by default."""
@@ -60,7 +64,10 @@ def lipschitz(
         where `output` names one, the function is that output's mean.
     norm : of the distance between inputs, 1, 2 or "inf"; only the features that the region leaves
         free count.
-    of : "mean", the mean or the latent mean of a classifier.
+    of : "mean", the mean or the latent mean of a classifier; or "jacobian", all outputs' means
+        together: the change is measured by its Euclidean norm, the distance by norm=2, and `upper`
+        bounds the Frobenius norm of the Jacobian, `lower` a spectral norm that is attained (they
+        meet where the gradients of all outputs are along one line).
     tol, rtol : the search ends once both ends are as near as that; by default within 1 %.
     budget, ... : as in `prediction_range`.
 
@@ -74,20 +81,27 @@ def lipschitz(
     True
     """
     start, posterior = time.perf_counter(), of_means(as_posterior(model))
-    one_of("of", of, ("mean",))
+    one_of("of", of, KINDS)
     region = convex(domain_of(posterior, bounds, fixed), "lipschitz")
     distance = check_norm(norm, "norm")
     if distance not in {1.0, 2.0, math.inf}:
         raise InputError(f"norm: expected 1, 2 or 'inf', got {norm!r}")
     dual = {1.0: math.inf, 2.0: 2.0, math.inf: 1.0}[distance]
-    index, numbers = output_number(posterior, output), region.free.tolist()
+    joint = of == "jacobian"
+    if joint and (output is not None or distance != 2.0):
+        raise InputError(
+            "of: 'jacobian' is of all outputs and of Euclidean distances, got "
+            f"output={output!r} and norm={norm!r}"
+        )
+    index, numbers = 0 if joint else output_number(posterior, output), region.free.tolist()
+    outputs = range(posterior.outputs) if joint else [index]
     settings, accuracy = SearchSettings.read(words), Accuracy.read(tol, rtol)
     about = {
         "norm": distance,
         "of": of,
-        "output": label_of(posterior, output),
+        "output": None if joint else label_of(posterior, output),
         "region": region.describe(),
-        "meaning": meaning_of(posterior, index),
+        "meaning": "means of all outputs" if joint else meaning_of(posterior, index),
         "method": settings.method.name,
         "model": posterior.fingerprint,
     }
@@ -97,8 +111,9 @@ def lipschitz(
             0.0, 0.0, region.center, converged=True, pair=nothing, reason=StopReason.CONVERGED,
             boxes=0, seconds=time.perf_counter() - start, **about,
         )  # fmt: skip
-    slopes = slope_model(posterior, axes(posterior, numbers), index)
-    zeros = (0.0,) * len(numbers)
+    _check_smooth(posterior, outputs)
+    slopes = joined_slopes(posterior, axes(posterior, numbers), outputs)
+    zeros = (0.0,) * slopes.outputs
     quantity = Deviation(zeros, zeros, dual)
     with progress_line(words.get("progress")) as line:
         progress = Progress(start, lambda state: line.show(ranges_text(state)))
@@ -108,9 +123,13 @@ def lipschitz(
     (goal,) = result.goals
     lower, upper, pair = max(0.0 - goal.upper, 0.0), 0.0 - goal.lower, nothing
     near = result.reason is StopReason.CONVERGED
-    if isinstance(region, Polytope) and not region.has_interior:
-        start_at = region.center if goal.point is None else goal.point
-        lower, pair = _steepest_pair(posterior, index, region, start_at, distance)
+    thin = isinstance(region, Polytope) and not region.has_interior
+    at = region.center if goal.point is None else goal.point
+    if isinstance(region, Polytope) and thin:
+        lower, pair = _steepest_pair(posterior, index, region, at, distance)
+    elif joint:
+        lower = _spectral_norm(slopes, len(numbers), at)
+    if thin or joint:
         lower = min(lower, upper)
         near = near and _near(within, lower, upper)
     return LipschitzBound(
@@ -124,6 +143,37 @@ def lipschitz(
         seconds=result.seconds,
         **about,
     )
+
+
+def _check_smooth(model: Outputs, outputs: Sequence[int]) -> None:
+    """An `InputError` that says what can be had of a kernel without derivatives."""
+    for c in outputs:
+        posterior, number = model.output(c)
+        if posterior.kernel.rough:
+            size = float(up(posterior.norms[number] * posterior.scale[number], 2))
+            raise InputError(
+                f"kernel: {type(posterior.kernel).__name__} with these parameters has no "
+                "derivative, and its functions may have no Lipschitz constant; proved is a modulus "
+                f"of continuity: |mean(x) - mean(y)| <= {above(size)} |phi(x) - phi(y)| with "
+                "|phi(x) - phi(y)|^2 = k(x, x) - 2 k(x, y) + k(y, y)"
+            )
+
+
+def _spectral_norm(slopes: Outputs, features: int, x: PerFeature) -> float:
+    """Lower bound of that of the Jacobian at x: the length of its product with a direction v, over
+    that of v (any is valid; the first right singular vector is best)."""
+    limits = Budget(seconds=10.0)
+    ends = bound_boxes(slopes, x[None], x[None], budget=limits, progress=False)["mean"][0]
+    low, high = (end.reshape(-1, features) for end in ends.T)
+    if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high))):
+        return 0.0
+    v = np.linalg.svd(0.5 * low + 0.5 * high)[2][0]
+    size = np.maximum(np.abs(low), np.abs(high)) @ np.abs(v)
+    rounding = up(gamma(features + 4) * size, features + 4)
+    least = down(np.minimum(low * v, high * v).sum(axis=1) - rounding, 2)
+    most = up(np.maximum(low * v, high * v).sum(axis=1) + rounding, 2)
+    gaps = np.maximum(np.maximum(least, -most), 0.0)
+    return float(down(norm_lower(gaps, 2.0) / norm_upper(v, 2.0), 1))
 
 
 def _near(within: Tolerance, lower: float, upper: float) -> bool:

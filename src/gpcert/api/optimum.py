@@ -22,6 +22,7 @@ from gpcert.api.options import (
     SearchSettings,
     TableOptions,
     one_of,
+    read_proof,
     verb,
 )
 from gpcert.api.questions import DEFAULT_BETA, read_beta
@@ -241,7 +242,7 @@ def _optimum(
     proof: bool = False,
 ) -> Optimum:
     start, posterior = time.perf_counter(), as_posterior(model)
-    settings = SearchSettings.of_one_search(options, proof)
+    settings = SearchSettings.of_one_search(options, read_proof(proof))
     region = domain_of(posterior, bounds, fixed)
     if request.quantity == "band":
         raise InputError("quantity: a band has two ends; maximise 'ucb' or minimise 'lcb'")

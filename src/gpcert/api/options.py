@@ -258,20 +258,24 @@ class SearchSettings:
     proof: bool = False
     n_jobs: int | None = 1
     """Processes of each search."""
+    claim: str = "A"
+    """Of a proof: "A", or "B" where what float64 gives is meant as well."""
 
     @staticmethod
     def read(options: Mapping[str, Any], proof: Any = False) -> SearchSettings:
         """A random generator gives one seed for all that is searched."""
         budget, backend = read_budget(options["budget"]), backend_from_name(options["backend"])
         method = Method(options["method"], options["variance_bound"])
-        seed, wanted = read_seed(options["random_state"]), bool(read_flag("proof", proof))
+        seed, wanted = read_seed(options["random_state"]), read_proof(proof)
         return SearchSettings(budget, backend, seed, method, wanted)
 
     @staticmethod
     def of_one_search(options: Mapping[str, Any], proof: Any = False) -> SearchSettings:
         """The same with `n_jobs`, which tables of many points have for themselves."""
         jobs = read_jobs(options["n_jobs"])
-        return replace(SearchSettings.read(options, proof), n_jobs=jobs)
+        both = isinstance(proof, str) and proof == "B"
+        settings = SearchSettings.read(options, True if both else proof)
+        return replace(settings, n_jobs=jobs, claim="B" if both else "A")
 
     def problem(
         self, model: Model, region: Region, quantities: Sequence[Quantity], **when: Any
@@ -368,6 +372,16 @@ def read_flag(name: str, value: Any) -> bool | None:
     if not isinstance(value, bool | np.bool_ | None):
         raise InputError(f"{name}: expected True, False or None, got {value!r}")
     return None if value is None else bool(value)
+
+
+def read_proof(proof: Any) -> bool:
+    """True, False or None; "B", of verbs that do not know such claims, is refused by name."""
+    if isinstance(proof, str) and proof == "B":
+        raise InputError(
+            "proof: claims of kind 'B' (what float64 gives) are those of certify and "
+            "prediction_range for one point; here use proof=True"
+        )
+    return bool(read_flag("proof", proof))
 
 
 def read_jobs(n_jobs: Any) -> int | None:

@@ -16,8 +16,8 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.model.class_layout import class_layout
 from gpcert.model.committee import Committee, Model
-from gpcert.model.slopes import slopes_of_outputs
-from gpcert.quantities import ClassSums, Compound, Mean, OutputQuantity, Quantity, Slope
+from gpcert.model.slopes import joined_slopes, slopes_of_outputs
+from gpcert.quantities import ClassSums, Compound, Mean, OutputQuantity, Quantile, Quantity, Slope
 
 LONGEST_TEXT = 160
 """Characters of an object's fields that are told and stored."""
@@ -34,6 +34,10 @@ def question_of_object(model: Model, quantity: Quantity) -> RangeQuestion:
     outputs as a whole."""
     if isinstance(quantity, Slope):
         return slope_question(model, quantity)
+    if isinstance(quantity, Quantile):
+        quantity = quantity.of(
+            model.members[0].likelihood if isinstance(model, Committee) else model.likelihood
+        )
     if quantity.by_variance:
         for member in model.members:
             member.check_has_variance(f"quantity {type(quantity).__name__}")
@@ -78,6 +82,26 @@ def slope_question(model: Model, quantity: Slope) -> RangeQuestion:
     default = None if isinstance(model.likelihood, ClassLikelihood) else 0
     labels = tuple(o.label for o in owners)
     return RangeQuestion(searched, "slope", labels, Mean, meanings, names, default)
+
+
+def slopes_question(model: Model) -> RangeQuestion:
+    """All partial derivatives of all means, output by output; features that hold categories have
+    none. The labels are the features' names or numbers, of several outputs with theirs in front."""
+    if isinstance(model, Committee):
+        raise InputError(
+            "quantity: a one-vs-rest or one-vs-one classifier has several latent functions; ask "
+            "for the slopes of one of as_posterior(model).members"
+        )
+    numbers = [j for j in range(model.dim) if j not in model.levels]
+    known, owners = model.feature_names, owners_of(model)
+    names = [j if known is None else known[j] for j in numbers]
+    axes = [np.eye(model.dim)[j] for j in numbers]
+    searched = joined_slopes(model, axes, range(len(owners)))
+    pairs = [(owner, name) for owner in owners for name in names]
+    texts = tuple(f"slope of the mean of the latent function {o.owner} in {n!r}" for o, n in pairs)
+    labels = tuple(n if len(owners) == 1 else f"{o.label}: {n}" for o, n in pairs)
+    about = (searched, "slope", labels, Mean, texts, tuple(f"slope in {n!r}" for _, n in pairs))
+    return RangeQuestion(*about, None, fingerprint=model.fingerprint)
 
 
 def _of_one_output(model: Model, quantity: OutputQuantity) -> RangeQuestion:

@@ -17,7 +17,12 @@ from gpcert.api.options import QuantityLike, QuantityRequest, one_of
 from gpcert.api.quantity_objects import question_of_object, text_of
 from gpcert.api.range_questions import RangeQuestion, owners_of
 from gpcert.errors import InputError
-from gpcert.likelihoods import ClassLikelihood, ResponseLikelihood, ScalarLikelihood
+from gpcert.likelihoods import (
+    ClassLikelihood,
+    CurveLink,
+    ResponseLikelihood,
+    ScalarLikelihood,
+)
 from gpcert.model.class_layout import class_layout
 from gpcert.model.committee import Committee, Model
 from gpcert.model.multi_output import Outputs
@@ -119,7 +124,7 @@ def _question(model: Model, request: QuantityRequest) -> RangeQuestion:
     responds = isinstance(likelihood, ResponseLikelihood)
     usual: QuantityName = "probability" if probable else "response" if responds else "mean"
     name = quantity or usual
-    if name != "mean":
+    if name != "mean" and not (name == "response" and responds):
         model.check_has_variance(f"quantity {name!r}")
     if name == "response":
         if not isinstance(likelihood, ResponseLikelihood):
@@ -163,7 +168,10 @@ def _response(model: Outputs, likelihood: ScalarLikelihood) -> RangeQuestion:
         return Response(likelihood, output, sign)
 
     owners, link = owners_of(model), type(likelihood).__name__
-    meanings = tuple(f"mean response E[link(f)] {latent.owner}, {link}" for latent in owners)
+    what = "mean response E[link(f)]"
+    if isinstance(likelihood, CurveLink):  # what `predict` returns
+        what = "prediction h(mean), the median of the target,"
+    meanings = tuple(f"{what} {latent.owner}, {link}" for latent in owners)
     names, labels = tuple(f"response{latent.whose}" for latent in owners), range(len(owners))
     return RangeQuestion(model, "response", tuple(labels), asked, meanings, names)
 

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_region
-from gpcert.api.options import RadiusOptions, read_flag, read_x, verb
+from gpcert.api.options import RadiusOptions, read_proof, read_x, verb
 from gpcert.api.radius_question import RadiusQuestion
 from gpcert.api.radius_search import radius_at
 from gpcert.certificates import Radius
@@ -51,7 +51,7 @@ def certified_radius(
     point = read_x(posterior, x, "use certified_radius_many")
     question = RadiusQuestion.read(options, posterior, max_radius, rtol)
     radius = radius_at(posterior, point, question, None, start, options.get("progress"))
-    if not read_flag("proof", proof) or not radius.lower > 0:
+    if not read_proof(proof) or not radius.lower > 0:
         return radius
     # its last search was one of many, of which most found out what is not true
     ball = question.shape.ball(point, radius.lower)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Unpack, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from gpcert.api.regions import RegionSpecification, region_of
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.certificates.proof import Proof
-from gpcert.certificates.proof_questions import check_covered, range_proof
+from gpcert.certificates.proof_questions import check_covered, claim_error, range_proof
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.model.committee import Model
 from gpcert.numerics.rounding import difference_down, difference_up
@@ -53,7 +53,7 @@ def prediction_range(
     maximize: bool | None = None,
     output: Any = None,
     sides: Sides = "both",
-    proof: bool = False,
+    proof: bool | Literal["B"] = False,
     **options: Unpack[RangeTableOptions],
 ) -> PredictionRange:
     """Proved bounds on the smallest and the largest prediction over a region.
@@ -91,7 +91,8 @@ def prediction_range(
         valid but useless bounds.
     proof : prepare a proof, which `save("name.cert")` writes and the separate program
         `gpcert-check` checks (docs/certificates.md). The file claims the ends to within the
-        tolerance that was asked for.
+        tolerance that was asked for. "B": ends that hold for what a library's float64 `predict`
+        gives of a mean, as well.
     budget : `Budget(seconds, boxes, memory)`, or a number of seconds; 60 seconds by default. When
         it ends the bounds so far are returned; `Budget` says what may overrun it.
     backend : "numpy", "torch", "torch:cuda" or, for long work, "torch:cuda:compiled".
@@ -180,13 +181,27 @@ def ranges_over(
     goals = RangeGoals.of(model, *asked)
     if settings.proof:
         check_covered(goals.question.model, region, goals.quantities)
+        for quantity in goals.quantities:
+            claim_error(settings.claim, goals.question.model, region, quantity)
     tol = accuracy.of(goals) if isinstance(accuracy, Accuracy) else accuracy
     with progress_line(progress) as line:
         progress = Progress(start, lambda state: line.show(ranges_text(state)))
         stop: dict[str, Any] = {"tol": tol, "progress": progress}
         problem = settings.problem(goals.question.model, region, goals.quantities, **stop)
         result = solve(problem)
+        if settings.claim == "B":
+            result = _float64(result, goals, region)
         return goals.records(result, region, settings, None, Tolerance.of(tol))
+
+
+def _float64(result: SearchResult, goals: RangeGoals, region: Region) -> SearchResult:
+    """The ends of what float64 gives of the same means, too (Statement 23.3)."""
+    wider = []
+    for goal, quantity in zip(result.goals, goals.quantities, strict=True):
+        error = Fraction(claim_error("B", goals.question.model, region, quantity))
+        ends = difference_down(goal.lower, error), difference_up(goal.upper, -error)
+        wider.append(GoalResult(*ends, goal.point))
+    return replace(result, goals=tuple(wider))
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,17 +223,22 @@ class RangeGoals:
         """Of one output, on one side or both; without `sides` of all outputs on both."""
         question = range_question(model, request)
         if sides is None:
-            last = question.searched - 1
-            asked = [question.asked(c, sign) for c in range(last + 1) for sign in (1, -1)]
-            pairs = [min(c, last) for c in range(len(question.labels))]
-            rows = [(c, {1: 2 * k, -1: 2 * k + 1}) for c, k in enumerate(pairs)]
-            return RangeGoals(question, asked, rows)
+            return RangeGoals.of_all(question)
         signs = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
         index = question.index(output)
         if question.two and index == 0:
             signs = tuple(-sign for sign in signs)  # least where the second class has most
         asked = [question.asked(index, sign) for sign in signs]
         return RangeGoals(question, asked, [(index, {sign: k for k, sign in enumerate(signs)})])
+
+    @staticmethod
+    def of_all(question: RangeQuestion) -> RangeGoals:
+        """Of all outputs on both sides."""
+        last = question.searched - 1
+        asked = [question.asked(c, sign) for c in range(last + 1) for sign in (1, -1)]
+        pairs = [min(c, last) for c in range(len(question.labels))]
+        rows = [(c, {1: 2 * k, -1: 2 * k + 1}) for c, k in enumerate(pairs)]
+        return RangeGoals(question, asked, rows)
 
     def nominal(self, regions: Sequence[Region]) -> list[list[float | None]]:
         """For every range, region by region: the quantity at the region's centre, in plain floating
@@ -289,7 +309,8 @@ class RangeGoals:
             )
             if settings.proof and tolerance is not None:
                 places = sorted(goals.values())
-                record = replace(record, proof=self.proof(result, region, places, tolerance))
+                proof = self.proof(result, region, places, tolerance)
+                record = replace(record, proof=proof and replace(proof, claim=settings.claim))
             ranges.append(record)
         return tuple(ranges)
 

@@ -20,8 +20,7 @@ from gpcert.api.feature_names import (
 )
 from gpcert.api.options import read_x
 from gpcert.errors import InputError, RegionWarning
-from gpcert.inputs.categories import listed
-from gpcert.inputs.tabular import column_names, read_points, row_labels
+from gpcert.inputs.tabular import column_names, listed, read_points, row_labels
 from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Inputs, finite_array
 from gpcert.numerics.rounding import product_up

@@ -27,7 +27,7 @@ from gpcert.certificates import Interval, Unit
 from gpcert.enclosures.evaluation import evaluation_at
 from gpcert.enclosures.goals import QuantityGoal, deviation_around
 from gpcert.errors import InputError
-from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
+from gpcert.likelihoods import ClassLikelihood, ResponseLikelihood, ScalarLikelihood
 from gpcert.model.class_layout import class_layout
 from gpcert.model.committee import Committee, Model, class_weights
 from gpcert.model.multi_output import Outputs
@@ -201,6 +201,12 @@ def common_candidates(model: Model, X: np.ndarray, options: Decision) -> list[Ca
             f"{model.likelihood.advice}"
         )
     if level is None:
+        if isinstance(model.likelihood, ResponseLikelihood):
+            raise InputError(
+                "delta: bounds how far latent means move, and the prediction of this model is "
+                f"another function of them ({type(model.likelihood).__name__}); give threshold=, "
+                "which it must not cross, or ask for its range by prediction_range"
+            )
         return None
     if model.outputs != 1:
         raise InputError(

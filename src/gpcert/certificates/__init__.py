@@ -2,7 +2,7 @@
 
 from gpcert.certificates.boxes import BoxBounds
 from gpcert.certificates.error_bounds import ErrorBound
-from gpcert.certificates.fairness import Fairness
+from gpcert.certificates.fairness import Fairness, FairnessTable
 from gpcert.certificates.invariant_sets import InvariantSet
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.level_sets import LevelSet
@@ -18,6 +18,7 @@ from gpcert.certificates.record import (
 )
 from gpcert.certificates.slopes import (
     LipschitzBound,
+    LipschitzTable,
     Monotonicity,
     MonotonicityTable,
     SlopeTable,
@@ -28,14 +29,16 @@ __all__ = [
     "BoxBounds",
     "Certificate",
     "CertificateTable",
+    "ErrorBound",
     "Expectation",
     "FailureProbability",
     "Fairness",
+    "FairnessTable",
     "Interval",
-    "ErrorBound",
     "InvariantSet",
     "LevelSet",
     "LipschitzBound",
+    "LipschitzTable",
     "Monotonicity",
     "MonotonicityTable",
     "Optimum",

@@ -20,8 +20,7 @@ from gpcert.utils.archive import (
     to_json,
     write_arrays,
 )
-from gpcert.utils.optional_imports import Axes
-from gpcert.utils.versions import package_version
+from gpcert.utils.optional_imports import Axes, package_version
 
 FORMAT, PROGRESS_FORMAT = "gpcert-boxes-1", "gpcert-boxes-progress-1"
 

@@ -83,17 +83,17 @@ def moves_drawing(
     low, high = ends
     change = np.max([np.abs(place.point - start) for place in places], axis=0)
     part = np.divide(change, high - low, out=np.zeros(len(change)), where=high > low)
-    order = [j for j in np.argsort(-part, kind="stable").tolist() if change[j] > 0]
+    order: list[int] = [j for j in np.argsort(-part, kind="stable").tolist() if change[j] > 0]
     parts = []
     for row, j in enumerate(order[:MOST_FEATURES]):
         y = 18.0 + ROW * row
         room = WIDTH - LABEL - 2 * EDGE
-        scale = room / (high[j] - low[j]) if 0 < high[j] - low[j] < math.inf else 0.0
+        scale = room / float(high[j] - low[j]) if 0 < high[j] - low[j] < math.inf else 0.0
         parts.append(_text(LABEL - 6, y + 4, names[j][:16], "end", names[j]))
         parts.append(_rectangle(LABEL, y - 3, room, 6, "track"))
-        x = LABEL + scale * (start[j] - low[j])
+        x = LABEL + scale * float(start[j] - low[j])
         for place in places:
-            to = LABEL + scale * (place.point[j] - low[j])
+            to = LABEL + scale * float(place.point[j] - low[j])
             parts.append(f'<path class="{place.look} move" d="M{x:.1f} {y}H{to:.1f}"/>')
             about = f"{names[j]}: {start[j]!r} to {place.point[j]!r} ({place.name})"
             parts.append(_mark(to, y, place.look, about))

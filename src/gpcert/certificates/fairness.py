@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.certificates.record import Searched
+from gpcert.certificates.record import COST, RecordTable, Searched
 from gpcert.certificates.text import (
     Interval,
     Status,
@@ -101,3 +101,15 @@ class Fairness(Searched, kind="fairness", told="status margin protected reason")
             "a verdict is not a truth value (one that refutes would pass as true): compare "
             'status, as in status == "ROBUST"'
         )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FairnessTable(
+    RecordTable[Fairness], kind="fairnesses", columns=f"status margin {COST}", counted="verdicts"
+):
+    """Verdicts on fairness, one row for each region."""
+
+    @property
+    def summary(self) -> str:
+        statuses = [row.status for row in self]
+        return ", ".join(f"{statuses.count(s)} {s.name}" for s in Status if s in statuses)

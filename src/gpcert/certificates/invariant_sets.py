@@ -15,8 +15,7 @@ from gpcert.errors import InputError
 from gpcert.inputs.tabular import read_points
 from gpcert.numerics.rounding import down
 from gpcert.utils.archive import read_arrays, write_arrays
-from gpcert.utils.optional_imports import Axes, DataFrame, optional
-from gpcert.utils.versions import package_version
+from gpcert.utils.optional_imports import Axes, DataFrame, optional, package_version
 
 FORMAT = "gpcert-invariant-set-1"
 

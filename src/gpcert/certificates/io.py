@@ -14,8 +14,7 @@ from gpcert.certificates.text import TextTable, cost_text, region_text, short
 from gpcert.errors import InputError
 from gpcert.model.committee import Model, load_model
 from gpcert.utils.archive import format_of, from_json, to_json
-from gpcert.utils.optional_imports import Axes
-from gpcert.utils.versions import package_version
+from gpcert.utils.optional_imports import Axes, package_version
 
 if TYPE_CHECKING:
     from gpcert.certificates.boxes import BoxBounds

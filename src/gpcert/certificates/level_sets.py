@@ -25,8 +25,7 @@ from gpcert.search.cell_tree import CellTree
 from gpcert.search.cut_cells import FAILS, HOLDS, INSIDE, OUTSIDE, CutCells, cell_shares, set_shares
 from gpcert.search.inner_box import STARTS, InnerCells
 from gpcert.utils.archive import plain_label, read_arrays, write_arrays
-from gpcert.utils.optional_imports import Axes, DataFrame, optional
-from gpcert.utils.versions import package_version
+from gpcert.utils.optional_imports import Axes, DataFrame, optional, package_version
 
 FORMAT = "gpcert-level-set-1"
 

@@ -27,7 +27,7 @@ from gpcert.model.posterior import Posterior
 from gpcert.regions import Region
 from gpcert.search.state import Leaves
 from gpcert.utils.archive import LARGEST_HEADER, from_json, to_json
-from gpcert.utils.versions import package_version
+from gpcert.utils.optional_imports import package_version
 
 MAGIC = b"gpcert-proof-1\n"
 
@@ -58,6 +58,7 @@ class Proof:
 
     `leaves`, boxes in the free features that cover the region, only spare the checker work: it
     proves every bound again. None: the region is one box. `by_means`: variances do not matter.
+    `claim` is "B" where the answer holds of what float64 gives, too.
     """
 
     model: Posterior | Committee
@@ -66,6 +67,7 @@ class Proof:
     answer: dict[str, Any]
     leaves: Leaves | None = None
     by_means: bool = False
+    claim: str = "A"
     provenance: dict[str, Any] = field(default_factory=_provenance)
 
     def save(self, path: str | Path) -> None:
@@ -140,7 +142,7 @@ def _packed(proofs: Sequence[Proof], single: bool, merged: bool = True) -> bytes
         answer = {"rows": [proof.answer for proof in proofs]}
     text = to_json(
         {
-            "claim": "A",
+            "claim": first.claim,
             "question": question,
             "answer": answer,
             "model": described,
@@ -211,14 +213,19 @@ def _posterior_sha256(header: dict[str, Any], arrays: Arrays, prefix: str) -> st
 
 
 def _checker(content: bytes) -> Proved | None:
-    """Whether the checker proves all claims on a box as it stands; None without python-flint."""
+    """Whether the checker proves all claims on a box as it stands; None without python-flint, and
+    for claims that it does not cover, as it then says by itself."""
     try:
         from gpcert_check.claims import Piece
         from gpcert_check.container import unpack
         from gpcert_check.questions import certificates
+        from gpcert_check.verdicts import NotCovered
     except ImportError:
         return None
-    certificate = next(certificates(*unpack(content)))
+    try:
+        certificate = next(certificates(*unpack(content)))
+    except NotCovered:
+        return None
 
     def proved(low: np.ndarray, high: np.ndarray) -> bool:
         inside = certificate.region.cell(low.tolist(), high.tolist())

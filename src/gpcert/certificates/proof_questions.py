@@ -11,6 +11,7 @@ import numpy as np
 from gpcert.certificates.proof import Proof
 from gpcert.errors import InputError
 from gpcert.model.committee import Committee
+from gpcert.model.float64 import evaluation_error
 from gpcert.model.multi_output import SeparateOutputs
 from gpcert.model.posterior import Posterior
 from gpcert.quantities import Band, ClassSums, Mean, Probability, Quantity, Std, Variance
@@ -116,6 +117,20 @@ def check_covered(model: Any, region: Region, quantities: Sequence[Quantity]) ->
     for quantity in quantities:
         if not _of_classes(model, quantity):
             _goals(model, [quantity])
+
+
+def claim_error(claim: str, model: Any, region: Region, quantity: Quantity) -> float:
+    """How much further than in real arithmetic a quantity must lie for a claim of this kind: of
+    kind B as far as a mean in float64 can be off in the region (Statement 23.3)."""
+    if claim == "A":
+        return 0.0
+    if _of_classes(model, quantity) or type(quantity) is not Mean:
+        raise InputError(
+            "proof='B': claims about float64 are those about a mean of one output (regression, or "
+            f"the sign of a latent mean), got {type(quantity).__name__}; use proof=True"
+        )
+    posterior, (goal,) = _goals(model, [quantity])
+    return evaluation_error(posterior, goal["output"], region.lower, region.upper)
 
 
 def _known(region: dict[str, Any]) -> bool:

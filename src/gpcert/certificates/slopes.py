@@ -200,3 +200,13 @@ class LipschitzBound(Searched, kind="lipschitz", told="lower upper norm of outpu
     def ratio(self) -> float:
         """`upper / lower`; infinite where nothing is known below."""
         return self.upper / self.lower if self.lower > 0 else math.inf
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LipschitzTable(
+    BoundTable[LipschitzBound],
+    kind="lipschitz_table",
+    columns=f"lower upper converged {COST}",
+    counted="constants",
+):
+    """Lipschitz constants, one row for each region."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from gpcert.certificates.record import RecordTable
-    from gpcert.inputs.categories import Levels
+    from gpcert.inputs.tabular import Levels
     from gpcert.model.committee import Model
 
 T = TypeVar("T", bound="RecordTable[Any]")
@@ -231,7 +231,7 @@ def _cell(source: str, line: int, column: int, cell: str, labels: tuple[Any, ...
         return float(labels.index(cell.strip()))
     value = None if text else _number(cell)
     if value is None:
-        from gpcert.inputs.categories import listed
+        from gpcert.inputs.tabular import listed
 
         expected = f"one of {listed(labels)}" if text else "a number"
         raise InputError(

@@ -15,7 +15,6 @@ import numpy as np
 from array_api_compat import device, is_numpy_namespace
 from scipy.linalg import get_blas_funcs
 
-from gpcert.enclosures.stretch import Stretch
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import (
@@ -31,6 +30,7 @@ from gpcert.numerics.compilation import fused
 from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import gamma, root, up, up_float
 from gpcert.numerics.triangular import is_triangular
+from gpcert.regions.scaled import Stretch
 
 ACCEPTABLE_ERROR = 1e-6
 """Relative to the prior variance, for the worst kernel row: above it the product with S is replaced

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.enclosures.precision import CenterVariance, Degree, ExplainedForms, Precision
-from gpcert.enclosures.stretch import Stretch
 from gpcert.kernels.expansions.base import (
     Expansion,
     LocalKernel,
@@ -26,7 +25,7 @@ from gpcert.kernels.expansions.base import (
 from gpcert.kernels.nodes.moments import dense_places
 from gpcert.numerics.arrays import Array, PerCell, PerCellMatrix, namespace
 from gpcert.numerics.rounding import gamma, given, nonnegative, up
-from gpcert.regions.scaled import ScaledCells
+from gpcert.regions.scaled import ScaledCells, Stretch
 
 SMALLEST_RATIO = 1e-6
 """Keeps 1/eta and 1/(1 - theta) finite where the remainder vanishes; any positive value will do."""

@@ -6,20 +6,19 @@ import asyncio
 import html
 import io
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses import safety_curve
-from gpcert.api import certified_radius
 from gpcert.certificates import Certificate, PredictionRange, Status
 from gpcert.errors import GPCertError, InputError
-from gpcert.explain import effects
 from gpcert.explain.arguments import feature_labels
 from gpcert.explorer.questions import (
+    PICTURES,
+    Asked,
     Question,
     limits_of,
     maps_of,
@@ -461,16 +460,16 @@ class _Page:
 
     def answered(self, question: Question, shown: Any) -> tuple[Question, Any, Any]:
         """The question with its certificate and its range, or with errors in their places."""
-        found: list[Any] = []
+        answers: list[Any] = []
         for each in (
             lambda: question.certificate(self.explorer.model),
             lambda: question.range(self.explorer.model, shown),
         ):
             try:
-                found.append(each())
+                answers.append(each())
             except GPCertError as error:
-                found.append(error)
-        return question, found[0], found[1]
+                answers.append(error)
+        return question, answers[0], answers[1]
 
     def show_answer(self, question: Question, certificate: Any, proved: Any) -> None:
         """Draw the verdict, its boxes and its counter-example, and print them."""
@@ -498,15 +497,15 @@ class _Page:
 
     # the other tabs
 
-    def _tab(self, title: str, draw: Callable[[Any, Question], Any]) -> tuple[str, Any]:
+    def _tab(self, title: str) -> tuple[str, Any]:
         """A tab that computes a picture when asked to."""
         button = self.panel.widgets.Button(label=f"Compute the {title.lower()}", width=240)
         place = self.panel.Column(sizing_mode="stretch_width")
 
-        def computed(question: Question) -> Any:
+        def computed(asked: Asked) -> Any:
             figure = new_figure(7.0, 4.2)
             try:
-                draw(figure.add_subplot(), question)
+                PICTURES[title](asked, figure.add_subplot())
             except GPCertError as error:
                 return self.panel.pane.HTML(_shown(error))
             return self.panel.pane.Matplotlib(figure, tight=False, width=640, height=384)
@@ -514,44 +513,15 @@ class _Page:
         async def compute(_: Any) -> None:
             button.disabled, button.label = True, "Searching ..."
             try:
-                place[:] = [await asyncio.to_thread(computed, self.question)]
+                explorer = self.explorer
+                plane = self.axes, explorer.limits
+                asked = Asked(self.question, explorer.model, self.shown, explorer.shape, *plane)
+                place[:] = [await asyncio.to_thread(computed, asked)]
             finally:
                 button.disabled, button.label = False, f"Compute the {title.lower()}"
 
         button.on_click(compute)
         return title, self.panel.Column(button, place, sizing_mode="stretch_width")
-
-    def _tabs(self) -> list[tuple[str, Any]]:
-        model = self.explorer.model
-
-        def common(question: Question) -> dict[str, Any]:
-            threshold = {} if question.threshold is None else {"threshold": question.threshold}
-            features = None if question.features is None else list(question.features)
-            where = {"norm": question.norm, "features": features, "budget": question.seconds}
-            return {**where, "progress": False, **threshold}
-
-        def safety(ax: Any, question: Question) -> None:
-            radii = np.linspace(0.0, 2.0 * question.radius, 9)[1:].tolist()
-            safety_curve(model, question.x, radii, **common(question)).plot(ax)
-
-        def radius(ax: Any, question: Question) -> None:
-            certified_radius(model, question.x, **common(question)).plot(ax)
-
-        def moved(ax: Any, question: Question) -> None:
-            question.certificate(model).plot(ax, shape=self.explorer.shape)
-
-        def feature_effects(ax: Any, question: Question) -> None:
-            found = effects(
-                model, question.x[None], radius=question.radius, budget=question.seconds
-            )
-            found.plot(ax)
-
-        return [
-            self._tab("Picture", moved),
-            self._tab("Safety curve", safety),
-            self._tab("Certified radius", radius),
-            self._tab("Effects", feature_effects),
-        ]
 
     def _arranged(self) -> Any:
         panel = self.panel
@@ -568,11 +538,13 @@ class _Page:
         verdict = panel.Column(
             hint, self.busy, self.text, self.line, download, sizing_mode="stretch_width"
         )
-        tabs = panel.Tabs(("Verdict", verdict), *self._tabs(), sizing_mode="stretch_width")
+        tabs = panel.Tabs(
+            ("Verdict", verdict), *map(self._tab, PICTURES), sizing_mode="stretch_width"
+        )
         picture = panel.pane.Bokeh(self.figure, sizing_mode="stretch_width")
         wide = {"flex": "3 1 340px", "min-width": "0"}
-        shown = panel.Column(picture, tabs, styles=wide)
-        return panel.FlexBox(asked, shown, sizing_mode="stretch_width")
+        results = panel.Column(picture, tabs, styles=wide)
+        return panel.FlexBox(asked, results, sizing_mode="stretch_width")
 
     def _file(self) -> io.StringIO:
         if self.certificate is None:

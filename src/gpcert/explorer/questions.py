@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api import certify, prediction_range
+from gpcert.analyses import safety_curve
+from gpcert.api import certified_radius, certify, level_set, prediction_range
 from gpcert.certificates import Certificate, PredictionRange
 from gpcert.errors import InputError
+from gpcert.explain import effects
 from gpcert.likelihoods import ResponseLikelihood
 from gpcert.model.committee import Committee, Model, is_model_collection
 from gpcert.regions import Box
+from gpcert.utils.optional_imports import Axes
 
 GRID = 70
 """Grid points per axis of a map."""
@@ -154,6 +157,69 @@ class Question:
         if self.box is None:
             arguments = {"x": self.x, **arguments}
         return prediction_range(model, progress=False, budget=self.seconds, **arguments)
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of other verbs about balls around x."""
+        threshold = {} if self.threshold is None else {"threshold": self.threshold}
+        features = None if self.features is None else list(self.features)
+        where = {"norm": self.norm, "features": features, "budget": self.seconds}
+        return {**where, "progress": False, **threshold}
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A question about a model, what of it is shown, the shape of an image or None, and the map's
+    two features with the ends of all features."""
+
+    question: Question
+    model: Model
+    shown: Map
+    shape: tuple[int, int] | None = None
+    axes: tuple[int, int] = (0, 1)
+    limits: tuple[np.ndarray, np.ndarray] | None = None
+
+    def draw_certificate(self, ax: Axes) -> None:
+        """The margin, and what the counter-example moves."""
+        self.question.certificate(self.model).plot(ax, shape=self.shape)
+
+    def draw_safety(self, ax: Axes) -> None:
+        """Bounds for radii up to twice that of the question."""
+        radii = np.linspace(0.0, 2.0 * self.question.radius, 9)[1:].tolist()
+        options = self.question.options()
+        if is_model_collection(self.model):
+            options["output"] = self.shown.arguments.get("output")
+        safety_curve(self.model, self.question.x, radii, **options).plot(ax)
+
+    def draw_radius(self, ax: Axes) -> None:
+        """The proved radius, and that of a counter-example."""
+        certified_radius(self.model, self.question.x, **self.question.options()).plot(ax)
+
+    def draw_effects(self, ax: Axes) -> None:
+        """The effects of all features on what is shown."""
+        options = {"radius": self.question.radius, "budget": self.question.seconds}
+        about = dict(self.shown.arguments)
+        output = about.pop("output", None)
+        found = effects(self.model, self.question.x, progress=False, **options, **about)
+        found.plot(ax, output=output if len(found.outputs) > 1 else None)
+
+    def draw_level_set(self, ax: Axes) -> None:
+        """Where on the map the decision is proved, the other features as in x."""
+        low, high = self.question.x.copy(), self.question.x.copy()
+        ends = limits_of(self.model.places) if self.limits is None else self.limits
+        pair = list(self.axes)
+        low[pair], high[pair] = ends[0][pair], ends[1][pair]
+        options: dict[str, Any] = {"budget": self.question.seconds, "progress": False}
+        level_set(self.model, Box(low, high), self.question.threshold, **options).plot(ax)
+
+
+PICTURES: dict[str, Callable[[Asked, Axes], None]] = {
+    "Picture": Asked.draw_certificate,
+    "Safety curve": Asked.draw_safety,
+    "Certified radius": Asked.draw_radius,
+    "Effects": Asked.draw_effects,
+    "Level set": Asked.draw_level_set,
+}
+"""What is drawn when asked for, by title."""
 
 
 def search_boxes(certificate: Certificate, axes: tuple[int, int]) -> np.ndarray:

@@ -32,7 +32,7 @@ from gpcert.functions.elementary import (
     PowerBend,
     Round,
 )
-from gpcert.functions.quantiles import NormalQuantile, Piecewise
+from gpcert.functions.quantiles import NormalCdf, NormalQuantile, Piecewise
 from gpcert.utils.registry import Registry
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "Kumaraswamy",
     "Log",
     "Log1p",
+    "NormalCdf",
     "NormalQuantile",
     "Piecewise",
     "Power",
@@ -71,6 +72,7 @@ FUNCTIONS: Registry[type[Increasing]] = Registry(
         Kumaraswamy,
         Log,
         Log1p,
+        NormalCdf,
         NormalQuantile,
         Piecewise,
         Power,

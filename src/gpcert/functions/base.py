@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.numerics.arrays import Array, Reals
+from gpcert.numerics.arrays import Array, Reals, namespace
 
 
 class Increasing(ABC):
@@ -26,6 +26,9 @@ class Increasing(ABC):
 
     domain: tuple[float, float] = (-math.inf, math.inf)
     """Where f is defined; an end that is not a float of the domain is not in it."""
+
+    range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    """Bounds of all values."""
 
     open_below: ClassVar[bool] = False
     """Whether the lower end of the domain is not in it."""
@@ -107,6 +110,31 @@ class Curve:
                 least = math.nextafter(least, math.inf)
             low, high = step.ends(low.clip(least, most), high.clip(least, most))
         return low, high
+
+    def below(self, x: Array) -> Array:
+        """Certified: numbers <= f(x), -inf where x, or what is known of f(x), is not finite."""
+        return self._bound(x, 0, -math.inf)
+
+    def above(self, x: Array) -> Array:
+        """Certified: numbers >= f(x), inf where x, or what is known of f(x), is not finite."""
+        return self._bound(x, 1, math.inf)
+
+    def _bound(self, x: Array, side: int, trivial: float) -> Array:
+        xp = namespace(x)
+        known = xp.isfinite(x)
+        safe = xp.where(known, x, xp.zeros_like(x))
+        bound = self.ends(safe, safe)[side]
+        return xp.where(known & xp.isfinite(bound), bound, xp.full_like(bound, trivial))
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Bounds of all values."""
+        return self.steps[-1].range if self.steps else (-math.inf, math.inf)
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether no step has a domain that ends."""
+        return all(step.domain == (-math.inf, math.inf) for step in self.steps)
 
     def check(self, low: np.ndarray, high: np.ndarray, what: str) -> None:
         """An `InputError` unless the curve is defined on [low, high]; `what` is who has it."""

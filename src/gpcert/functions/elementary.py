@@ -166,6 +166,7 @@ class Exp(_Growing):
     """`exp x`."""
 
     name: ClassVar[str] = "exp"
+    range: ClassVar[tuple[float, float]] = (0.0, math.inf)
     least: ClassVar[float] = 0.0
 
     def value(self, x: Reals) -> Reals:
@@ -183,6 +184,7 @@ class Expm1(_Growing):
     """`exp(x) - 1`."""
 
     name: ClassVar[str] = "expm1"
+    range: ClassVar[tuple[float, float]] = (-1.0, math.inf)
     least: ClassVar[float] = -1.0
 
     def value(self, x: Reals) -> Reals:

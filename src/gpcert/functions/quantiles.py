@@ -16,7 +16,7 @@ from scipy import special
 
 from gpcert.errors import InputError
 from gpcert.functions.base import Increasing
-from gpcert.integrals.special import normal_cdf_bounds, normal_pdf
+from gpcert.integrals.special import normal_cdf, normal_cdf_bounds, normal_pdf
 from gpcert.numerics.arrays import Array, Reals, finite_array, namespace
 from gpcert.numerics.rounding import TINY, gamma
 
@@ -102,8 +102,8 @@ class Piecewise(Increasing):
         here = ky[(before + 1).clip(0, last)]
         return [
             tuple(
-                xp.where(told, own, part)
-                for own, part in zip((here, here, zero, zero), each[:4], strict=True)
+                xp.where(told, known, part)
+                for known, part in zip((here, here, zero, zero), each[:4], strict=True)
             )
             for each in sides
         ]
@@ -165,6 +165,30 @@ class NormalQuantile(Increasing):
             )
             best = xp.where(held, tried, best)
         return best.clip(-self.limit, self.limit)
+
+
+@dataclass(frozen=True)
+class NormalCdf(Increasing):
+    """`Phi(x)`.
+
+    >>> NormalCdf().value(np.array([0.0])).tolist()
+    [0.5]
+    """
+
+    name: ClassVar[str] = "normal-cdf"
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def value(self, x: Reals) -> Reals:
+        return normal_cdf(x)
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        return np.asarray(normal_pdf(x))
+
+    def inverse(self, y: np.ndarray) -> np.ndarray:
+        return special.ndtri(y)
+
+    def ends(self, low: Array, high: Array) -> tuple[Array, Array]:
+        return normal_cdf_bounds(low)[0], normal_cdf_bounds(high)[1]
 
 
 def normal_quantile_bounds(p: float) -> tuple[float, float]:

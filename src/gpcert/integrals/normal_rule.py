@@ -42,14 +42,14 @@ _LARGEST_SHIFT = 6.0
 """Of a coordinate into the complex plane; exp(y^2 / 2) makes larger ones useless."""
 
 _LONG_END = 12.0
-_BEYOND = 1e-21
+BEYOND = 1e-21
 """`>= h sum phi |He_r|` over the nodes beyond `_LONG_END`, both sides, r <= 4 and h <= 1: there
 `|He_r(x)| <= x^4` and `phi(x) x^4` falls, so the sum is at most its integral from 11."""
 
 _HERMITE = ((1.0,), (0.0, 1.0), (-1.0, 0.0, 1.0), (0.0, -3.0, 0.0, 1.0), (3.0, 0.0, -6.0, 0.0, 1.0))
 """Coefficients of He_0..He_4, rising powers."""
 
-_WEIGHT_ROUNDINGS = 256
+WEIGHT_ROUNDINGS = 256
 """For a product of two factors `h phi(x) He_r(x)`, |x| <= 12, x exact, relative to the sizes of the
 terms: 72 for the rounded square in the exponent, 8 for exp, 4 for the constants, 16 for the
 polynomial (5 for x^6, 1 for its coefficient, 7 for the sum), twice, and 1 for the product; together
@@ -100,12 +100,13 @@ def trapezoid_error(degree: int, step: float, spread: float) -> float:
         exponent = min(2.0 * math.pi * y / step, 600.0)
         if exponent > 1e-6:
             decay = 2.0 / math.expm1(exponent)
-            best = min(best, decay * _strip_factor(degree, y) / math.sin(angle))
+            best = min(best, decay * strip_factor(degree, y) / math.sin(angle))
     # the exponent's relative error of a few U moves the exponential by 600 times as much
     return up_float(best, 4096) if best < math.inf else best
 
 
-def _strip_factor(degree: int, y: float) -> float:
+def strip_factor(degree: int, y: float) -> float:
+    """Bound of a Hermite function on the line of imaginary part y, over its Gaussian."""
     terms = (
         math.comb(degree, j) * y**j * math.sqrt(math.factorial(degree - j))
         for j in range(degree + 1)
@@ -116,7 +117,7 @@ def _strip_factor(degree: int, y: float) -> float:
 def _step(spread: float) -> float:
     """With which a coordinate meets the targets."""
     y = min(_DESIGN_ANGLE / spread, _LARGEST_SHIFT)
-    demand = max(_strip_factor(0, y) / _VALUE_TARGET, _strip_factor(4, y) / _FOURTH_TARGET)
+    demand = max(strip_factor(0, y) / _VALUE_TARGET, strip_factor(4, y) / _FOURTH_TARGET)
     return 2.0 * math.pi * y / math.log(1.0 + 2.0 / math.sin(_DESIGN_ANGLE) * demand)
 
 
@@ -147,7 +148,8 @@ class _Axis:
     """`trapezoid_error` by degree."""
 
 
-def _axis(step: float, spread: float) -> _Axis:
+def axis_of(step: float, spread: float) -> _Axis:
+    """The nodes and weights of one axis."""
     last = math.floor(_LONG_END / step)
     x = np.arange(-last, last + 1) * step
     density = np.exp(-0.5 * x * x) * (step / math.sqrt(2.0 * math.pi))
@@ -155,11 +157,11 @@ def _axis(step: float, spread: float) -> _Axis:
     powers = [x**0, x, square, x * square, square * square]
     rows = [[c * p for c, p in zip(cs, powers, strict=False)] for cs in _HERMITE]
     signed = np.stack([density * sum(row) for row in rows])
-    sizes = up(np.stack([density * sum(abs(p) for p in row) for row in rows]), _WEIGHT_ROUNDINGS)
-    absolute = abs(signed) + gamma(_WEIGHT_ROUNDINGS) * sizes
+    sizes = up(np.stack([density * sum(abs(p) for p in row) for row in rows]), WEIGHT_ROUNDINGS)
+    absolute = abs(signed) + gamma(WEIGHT_ROUNDINGS) * sizes
     degrees = range(HIGHEST_ORDER + 1)
     deviations = np.array([math.sqrt(math.factorial(r)) for r in degrees])
-    totals = up(np.maximum(absolute.sum(axis=1) + _BEYOND, deviations), len(x) + 8)
+    totals = up(np.maximum(absolute.sum(axis=1) + BEYOND, deviations), len(x) + 8)
     errors = np.array([trapezoid_error(r, step, spread) for r in degrees])
     return _Axis(x, signed, absolute, sizes, totals, errors)
 
@@ -173,14 +175,14 @@ def _grid_sums(tables: Sequence[np.ndarray], mask: np.ndarray) -> np.ndarray:
     return up(result, mask.size + 8)
 
 
-def _rule_error(axes: Sequence[_Axis], alpha: Sequence[int], left_out: float) -> float:
+def rule_error(axes: Sequence[_Axis], alpha: Sequence[int], left_out: float) -> float:
     """Trapezoidal error coordinate by coordinate, the other factors below `totals` (Statement 9.6),
     and the nodes left out."""
     total = left_out
     totals = [float(axis.totals[r]) for axis, r in zip(axes, alpha, strict=True)]
     for j, axis in enumerate(axes):
         others = math.prod(totals[:j] + totals[j + 1 :])
-        total += (float(axis.errors[alpha[j]]) + _BEYOND) * others
+        total += (float(axis.errors[alpha[j]]) + BEYOND) * others
     return up_float(total, 16)
 
 
@@ -191,7 +193,7 @@ def normal_rule(spreads: tuple[float, ...]) -> NormalRule:
     The class: `|f| <= 1` for real arguments, and for every coordinate j, the others real, f
     satisfies what `trapezoid_error` demands of g with `spread = spreads[j]`.
     """
-    axes = [_axis(h, spread) for h, spread in zip(_steps(spreads), spreads, strict=True)]
+    axes = [axis_of(h, spread) for h, spread in zip(_steps(spreads), spreads, strict=True)]
     indices = graded_indices(len(axes), HIGHEST_ORDER)
     squares = np.zeros(())
     for axis in axes:
@@ -205,6 +207,6 @@ def normal_rule(spreads: tuple[float, ...]) -> NormalRule:
         weights *= axis.signed[[alpha[j] for alpha in indices]][:, place].T
     sizes = _grid_sums([axis.sizes for axis in axes], inside)
     outside = _grid_sums([axis.absolute for axis in axes], ~inside)
-    left_out = up(outside + gamma(_WEIGHT_ROUNDINGS) * sizes, 2)
-    errors = np.array([_rule_error(axes, alpha, float(left_out[alpha])) for alpha in indices])
+    left_out = up(outside + gamma(WEIGHT_ROUNDINGS) * sizes, 2)
+    errors = np.array([rule_error(axes, alpha, float(left_out[alpha])) for alpha in indices])
     return NormalRule(nodes, weights, indices, errors, np.array([sizes[a] for a in indices]))

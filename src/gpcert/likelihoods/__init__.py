@@ -16,6 +16,7 @@ from gpcert.likelihoods.base import (
     ResponseLikelihood,
     ScalarLikelihood,
 )
+from gpcert.likelihoods.curve_link import CurveLink
 from gpcert.likelihoods.discretised import Discretised
 from gpcert.likelihoods.gaussian import Gaussian, MeanOnly, SignOnly
 from gpcert.likelihoods.logistic import Logistic, SklearnLogistic
@@ -28,6 +29,7 @@ from gpcert.utils.registry import Registry
 __all__ = [
     "BinaryLikelihood",
     "ClassLikelihood",
+    "CurveLink",
     "Discretised",
     "ExpLink",
     "Gaussian",
@@ -63,6 +65,7 @@ LIKELIHOODS: Registry[type[Likelihood]] = Registry(
         SignOnly,
         ExpLink,
         SoftplusLink,
+        CurveLink,
     ),
 )
 """Every likelihood by the name that saved posteriors carry; `Discretised` holds a function, which

@@ -20,6 +20,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from gpcert.errors import InputError
+from gpcert.functions import Curve
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
 from gpcert.numerics.arrays import Array, Gaps, PerCell, PerCellAndClass, PerOrder, Reals, namespace
 from gpcert.numerics.rounding import TINY, U
@@ -37,6 +38,10 @@ class Likelihood(ABC):
     has_variance: ClassVar[bool] = True
     """Whether the latent variance means something: a support vector machine has a mean only, and
     neither variances nor probabilities."""
+
+    curve: Curve | None = None
+    """The increasing function h that a regression's target is of its latent value, h(f); None where
+    there is none."""
 
     advice: str = ""
     """What may have been forgotten where classes are asked for and there are none, for errors."""
@@ -100,6 +105,9 @@ class ScalarLikelihood(Likelihood):
 class ResponseLikelihood(ScalarLikelihood):
     """A regression whose prediction F(mu, v), the mean of the target, is another function than mu:
     verbs ask for it (`quantity="response"`) by default. `range` bounds it for all mu and v."""
+
+    by_variance: ClassVar[bool] = True
+    """Whether F depends on v."""
 
 
 class BinaryLikelihood(ScalarLikelihood):

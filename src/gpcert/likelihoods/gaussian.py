@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from gpcert.functions import Curve
 from gpcert.likelihoods.base import ScalarLikelihood, check_latent, check_segment, mean_lower
 from gpcert.numerics.arrays import Reals, namespace
 
@@ -20,6 +21,7 @@ class Gaussian(ScalarLikelihood):
     """
 
     name: ClassVar[str] = "gaussian"
+    curve: ClassVar[Curve | None] = Curve()  # pyright: ignore[reportIncompatibleVariableOverride]
 
     advice: str = field(default="", repr=False, compare=False)
 
@@ -70,5 +72,6 @@ class SignOnly(MeanOnly):
     """
 
     name: ClassVar[str] = "sign_only"
+    curve: ClassVar[Curve | None] = None  # pyright: ignore[reportIncompatibleVariableOverride]
     classifies: ClassVar[bool] = True
     symmetric: ClassVar[bool] = True

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from gpcert.functions import Curve, Exp
 from gpcert.integrals.softmax_moments import LOGISTIC_ERROR, LOGISTIC_TERMS
 from gpcert.integrals.special import erf
 from gpcert.likelihoods.base import ResponseLikelihood, check_latent, check_segment, mean_lower
@@ -61,6 +62,7 @@ class ExpLink(ResponseLikelihood):
     """
 
     name: ClassVar[str] = "exp-link"
+    curve: ClassVar[Curve | None] = Curve((Exp(),))  # pyright: ignore[reportIncompatibleVariableOverride]
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
     def value(self, mu: Reals, v: Reals) -> Reals:

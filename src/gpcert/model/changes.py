@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.inputs.categories import codes_of
+from gpcert.inputs.tabular import codes_of
 from gpcert.kernels import Kernel
 from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.composite import Expressed, Product, Scale, Sum
@@ -41,13 +41,13 @@ MOST_KNOWN = 64
 _KNOWN: WeakKeyDictionary[Posterior, dict[Hashable, Any]] = WeakKeyDictionary()
 
 
-def _once(posterior: Posterior, key: Hashable, found: Callable[[], T]) -> T:
+def _once(posterior: Posterior, key: Hashable, compute: Callable[[], T]) -> T:
     """What was found of a model before, with the norms that are known of it since."""
     known = _KNOWN.setdefault(posterior, {})
     if key not in known:
         if len(known) >= MOST_KNOWN:
             known.clear()
-        known[key] = found()
+        known[key] = compute()
     return known[key]
 
 

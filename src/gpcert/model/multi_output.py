@@ -13,9 +13,8 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.functions import Curve
-from gpcert.inputs.categories import Levels
-from gpcert.inputs.tabular import common_names
-from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood
+from gpcert.inputs.tabular import Levels, common_names
+from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ResponseLikelihood
 from gpcert.model.posterior import Posterior
 from gpcert.model.posterior_file import (
     check_labels,
@@ -196,15 +195,19 @@ class SeparateOutputs(ModelCollection):
         object.__setattr__(self, "classes", checked_classes(self.classes))
         if isinstance(self.likelihood, ClassLikelihood):
             check_class_count(self.likelihood, self.outputs, self.classes)
-        elif not isinstance(self.likelihood, Gaussian) or self.classes is not None:
+        elif (
+            not isinstance(self.likelihood, Gaussian | ResponseLikelihood)
+            or self.classes is not None
+        ):
             raise InputError(
-                "likelihood: expected Gaussian() and no classes, or one of several classes, such "
-                f"as Softmax(), got {self.likelihood!r} and classes {self.classes!r}"
+                "likelihood: expected Gaussian() or a ResponseLikelihood and no classes, or one of "
+                f"several classes, such as Softmax(), got {self.likelihood!r} and classes "
+                f"{self.classes!r}"
             )
 
     def _described(self, written: bool) -> dict[str, Any]:
         likelihood = self.likelihood
-        if not isinstance(likelihood, ClassLikelihood):
+        if isinstance(likelihood, Gaussian):
             return {}
         parameters = likelihood.config() if written else likelihood.identity()
         labels = described_labels(self.classes, written)
@@ -258,9 +261,12 @@ class SeparateOutputs(ModelCollection):
 
     def prediction(self, X: Any) -> np.ndarray:
         """What is decided on: the means, or probabilities of the classes."""
-        if not isinstance(self.likelihood, ClassLikelihood):
+        if isinstance(self.likelihood, Gaussian):
             return self.mean(X)
         mean, variance = self.predict(X)
+        if isinstance(self.likelihood, ResponseLikelihood):
+            return np.asarray(self.likelihood.value(mean, variance))
+        assert isinstance(self.likelihood, ClassLikelihood), "checked"
         return self.likelihood.probabilities(mean, variance[:, :, None] * np.eye(self.outputs))
 
     def check_has_variance(self, asked: str) -> None:

@@ -24,8 +24,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.inputs.categories import Levels
-from gpcert.inputs.tabular import NO_LEVELS, checked_names, read_points
+from gpcert.inputs.tabular import NO_LEVELS, Levels, checked_names, read_points
 from gpcert.kernels import Kernel
 from gpcert.kernels.base import GradientProduct
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood

@@ -27,6 +27,14 @@ def slope_model(model: Outputs, directions: Sequence[PerFeature], output: int) -
     return _together([slope_of(posterior, direction, c) for direction in directions])
 
 
+def joined_slopes(
+    model: Outputs, directions: Sequence[PerFeature], outputs: Sequence[int]
+) -> Outputs:
+    """The slopes of several outputs along several directions, output by output."""
+    owners = (model.output(c) for c in outputs)
+    return _together([slope_of(owner, u, c) for owner, c in owners for u in directions])
+
+
 def slopes_of_outputs(model: Outputs, direction: PerFeature) -> Outputs:
     """The slopes of all outputs' means along one direction."""
     owners = (model.output(c) for c in range(model.outputs))

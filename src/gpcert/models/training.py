@@ -18,10 +18,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel, SquaredExponential
 from gpcert.model.posterior import Posterior
-from gpcert.models.hyperparameters import Epoch, Search, Trace, maximise
+from gpcert.models.hyperparameters import Epoch, Search, Trace, kernel_at_data_scale, maximise
 from gpcert.models.inference import EvidenceGradient, Fit
 from gpcert.models.log_parameters import LogParameters
-from gpcert.models.starts import kernel_at_data_scale
 from gpcert.numerics.arrays import finite_array, whole_number
 
 WHITE_TOLERANCE = 1e-9

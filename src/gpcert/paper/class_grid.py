@@ -26,7 +26,7 @@ from gpcert.errors import InputError
 from gpcert.integrals.special import gaussian_integral_range
 from gpcert.likelihoods import ClassLikelihood, MultinomialProbit, Softmax
 from gpcert.model.class_layout import ClassLayout, Terms
-from gpcert.numerics.arrays import Array, Index, least_of, namespace, to_numpy
+from gpcert.numerics.arrays import Array, Index, PerVector, least_of, namespace, to_numpy
 from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
 from gpcert.paper.intervals import CellIntervals, Side, bounded
@@ -82,7 +82,7 @@ def latent_ranges(intervals: CellIntervals, layout: ClassLayout, noise: float) -
         terms = layout.covariance(0, k + 1, other + 1)
         low, high = _combined(spreads, terms, noise * (2.0 if k == other else 1.0))
         ranges.append((down(low - slack, 1), up(high + slack, 1)))
-    return _consistent(means, ranges[: layout.n], ranges[2])
+    return consistent_ranges(means, ranges[: layout.n], ranges[2])
 
 
 def _combined(values: list[Range], terms: Terms, shift: float) -> Range:
@@ -107,7 +107,7 @@ def _repair(evaluation: Evaluation, layout: ClassLayout) -> float:
     return 0.0 if layout.mixing is not None else 10.0 * evaluation.local.output_dip
 
 
-def _consistent(
+def consistent_ranges(
     means: tuple[Range, ...], variances: list[Range], covariance: Range
 ) -> LatentRanges:
     """Variances >= 0 and |V_12| <= sqrt(V_11 V_22); harmless numbers where a cell is unknown."""
@@ -319,7 +319,7 @@ def grid_ranges(
 def _sums(ranges: LatentRanges, likelihood: ClassLikelihood, pieces: int) -> Range:
     """Both sums of the proposition, and what the other classes leave."""
     xp, n = namespace(ranges.known), len(ranges.means)
-    boxes, least, most = _masses(ranges, pieces)
+    boxes, least, most = interval_masses(ranges, pieces)
     # products and sums of numbers >= 0; what lies beyond the outermost cuts is below TINY
     slack = gamma(pieces**n + 16)
     lows, highs = [], []
@@ -338,7 +338,7 @@ def _sums(ranges: LatentRanges, likelihood: ClassLikelihood, pieces: int) -> Ran
     return xp.clip(low, 0.0, 1.0), xp.clip(high, 0.0, 1.0)
 
 
-def _masses(ranges: LatentRanges, pieces: int) -> tuple[list[Range], Array, Array]:
+def interval_masses(ranges: LatentRanges, pieces: int) -> tuple[list[Range], PerVector, PerVector]:
     """Boxes of the partition, and the least and the greatest `P(d in S)` of each, (B, M[, M])."""
     grids = [cuts(*both, pieces) for both in zip(ranges.means, ranges.variances, strict=True)]
     ends = [(grid[:, :-1], grid[:, 1:]) for grid in grids]

@@ -300,8 +300,10 @@ PICTURES: dict[str, Callable[..., Any]] = {
     "slopes": plot_slopes,
     "monotonicity": lambda ax, record: plot_monotonicities(ax, [record], [record.feature]),
     "monotonicities": lambda ax, table: plot_monotonicities(ax, table.rows, table.labels),
-    "lipschitz": plot_lipschitz,
-    "fairness": plot_fairness,
+    "lipschitz": lambda ax, record: plot_lipschitz(ax, [record], [f"l_{record.norm:g}"]),
+    "lipschitz_table": lambda ax, table: plot_lipschitz(ax, table.rows, table.labels),
+    "fairness": lambda ax, record: plot_fairness(ax, [record], [", ".join(record.protected)]),
+    "fairnesses": lambda ax, table: plot_fairness(ax, table.rows, table.labels),
     "radii": lambda ax, table: plot_radii(ax, table.rows, table.labels),
 }
 """Plots by kind of record, for `Record.plot`."""

@@ -56,6 +56,45 @@ def plot_monotonicities(ax: Axes | None, rows: Sequence[Monotonicity], labels: A
     ax = axes_or_new(ax)
     rows, labels = list(rows)[:MAX_ROWS], list(labels)[:MAX_ROWS]
     ends = np.array([[row.slope.lower, row.slope.upper] for row in rows]).reshape(-1, 2)
+    _bars(ax, rows, ends)
+    pairs = zip(rows, labels, strict=True)
+    name_rows(ax, [f"{label} {row.direction}" for row, label in pairs])
+    ax.set(xlabel="least slope in the wanted direction")
+    legend_above(ax, title="", columns=3)
+    return ax
+
+
+def plot_lipschitz(ax: Axes | None, rows: Sequence[LipschitzBound], labels: Any) -> Axes:
+    """The proved upper bound of each constant, and the attained one."""
+    ax = axes_or_new(ax)
+    rows, labels = list(rows)[:MAX_ROWS], list(labels)[:MAX_ROWS]
+    lower, upper = (np.array([getattr(row, end) for row in rows]) for end in ("lower", "upper"))
+    upper = np.where(np.isfinite(upper), upper, 2.0 * lower + 1.0)
+    places = np.arange(len(rows))
+    ax.barh(places, upper, 0.4, color=LIGHT, edgecolor=DARK, label="proved")
+    look: Any = {"marker": "D", "s": 46, "color": ACCENT, "edgecolors": "black", "zorder": 3}
+    ax.scatter(lower, places, **look, label="attained")
+    name_rows(ax, [str(label) for label in labels])
+    ax.set(xlim=(0.0, 1.05 * float(upper.max()) or 1.0), xlabel="Lipschitz constant in the region")
+    title = f"proved: at most {rows[0].upper:.4g}" if len(rows) == 1 else ""
+    legend_above(ax, title=title, columns=2)
+    return ax
+
+
+def plot_fairness(ax: Axes | None, rows: Sequence[Fairness], labels: Any) -> Axes:
+    """The proved bounds of each least margin, against 0."""
+    ax = axes_or_new(ax)
+    rows, labels = list(rows)[:MAX_ROWS], list(labels)[:MAX_ROWS]
+    ends = np.array([[row.margin.lower, row.margin.upper] for row in rows]).reshape(-1, 2)
+    _bars(ax, rows, ends)
+    name_rows(ax, [str(label) for label in labels])
+    ax.set(xlabel="least margin of equal treatment in the region")
+    legend_above(ax, title="", columns=3)
+    return ax
+
+
+def _bars(ax: Axes, rows: Sequence[Any], ends: np.ndarray) -> None:
+    """Intervals against 0, in the colours of the rows' verdicts, the proved ends marked."""
     low, high = padded_limits([*ends[np.isfinite(ends)].tolist(), 0.0])
     ends = np.clip(ends, low, high)
     for status in dict.fromkeys(row.status for row in rows):
@@ -65,37 +104,4 @@ def plot_monotonicities(ax: Axes | None, rows: Sequence[Monotonicity], labels: A
         ax.barh(places, right - left, 0.4, left, **look, label=status.name)
         ax.scatter(left, places, marker="|", s=200, color=look["color"], zorder=3)
     ax.axvline(0.0, color=DARK, linewidth=1.0)
-    pairs = zip(rows, labels, strict=True)
-    name_rows(ax, [f"{label} {row.direction}" for row, label in pairs])
-    ax.set(xlim=(low, high), xlabel="least slope in the wanted direction")
-    legend_above(ax, title="", columns=3)
-    return ax
-
-
-def plot_lipschitz(ax: Axes | None, bound: LipschitzBound) -> Axes:
-    """The proved upper bound of the constant, and the attained one."""
-    ax = axes_or_new(ax)
-    upper = bound.upper if np.isfinite(bound.upper) else 2.0 * bound.lower + 1.0
-    ax.barh([0], [upper], 0.4, color=LIGHT, edgecolor=DARK)
-    look: Any = {"marker": "D", "s": 46, "color": ACCENT, "edgecolors": "black", "zorder": 3}
-    ax.scatter([bound.lower], [0], **look, label=f"attained: {bound.lower:.4g}")
-    name_rows(ax, [f"l_{bound.norm:g}"])
-    ax.set(xlim=(0.0, 1.05 * upper or 1.0), xlabel="Lipschitz constant in the region")
-    legend_above(ax, title=f"proved: at most {bound.upper:.4g}", columns=1)
-    return ax
-
-
-def plot_fairness(ax: Axes | None, answer: Fairness) -> Axes:
-    """The proved bounds of the least margin, against 0."""
-    ax = axes_or_new(ax)
-    ends = np.array([answer.margin.lower, answer.margin.upper])
-    low, high = padded_limits([*ends[np.isfinite(ends)].tolist(), 0.0])
-    left, right = np.clip(ends, low, high)
-    colour = STATUS_COLOURS[answer.status.name]
-    ax.barh([0], [right - left], 0.4, [left], color=colour, linewidth=2.0, label=answer.status.name)
-    ax.scatter([left], [0], marker="|", s=200, color=colour, zorder=3)
-    ax.axvline(0.0, color=DARK, linewidth=1.0)
-    name_rows(ax, [", ".join(answer.protected)])
-    ax.set(xlim=(low, high), xlabel="least margin of equal treatment in the region")
-    legend_above(ax, title="", columns=1)
-    return ax
+    ax.set(xlim=(low, high))

@@ -20,6 +20,7 @@ from gpcert.quantities.output import (
     Std,
     Variance,
 )
+from gpcert.quantities.quantile import Quantile
 from gpcert.quantities.slope import Slope
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "PairVotes",
     "Probability",
     "ProbabilityOfImprovement",
+    "Quantile",
     "Quantity",
     "Response",
     "SameSide",

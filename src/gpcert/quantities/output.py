@@ -313,6 +313,11 @@ class Response(OutputQuantity):
     sign: int
 
     @property
+    def by_variance(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the prediction does."""
+        return getattr(self.likelihood, "by_variance", True)
+
+    @property
     def known(self) -> tuple[float, float]:
         """What the likelihood predicts, or its negative."""
         low, high = self.likelihood.range

@@ -1,7 +1,8 @@
 """Cells in the coordinates that a kernel sees: displacements from the cells' centres, scaled.
 
 `d = (x - c) * inverse_length` in the free features, or in those of them that the kernel depends on.
-In a `Frame` the scales are powers of two; elsewhere they are the kernel's own length-scales.
+In a `Frame` the scales are powers of two; elsewhere they are the kernel's own length-scales. A
+`Stretch` measures displacements by the widths of their cell (Statement 6.4).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from gpcert.numerics.arrays import (
     Vectors,
     namespace,
 )
-from gpcert.numerics.rounding import gamma, nonnegative, up
+from gpcert.numerics.rounding import gamma, given, leading_power, nonnegative, up
 from gpcert.regions.cells import Cells
 from gpcert.regions.frame import Frame
 from gpcert.regions.image import CurvedCells, ImageCells
@@ -225,3 +226,34 @@ class ScaledCells:
         total = xp.sum(weights * xp.where(moves, sizes, xp.zeros_like(sizes)), axis=1)
         raised = up(total, self.half.shape[1] + 4)
         return xp.where(xp.any(moves, axis=1), raised, xp.zeros_like(total))
+
+
+NARROWEST = 2.0**-40
+"""Features in which a cell is narrower than this part of its widest count as this wide."""
+
+
+class Stretch(NamedTuple):
+    """Displacements d of each cell as e, `d_j = factors_j e_j`, in which errors are known for all e
+    of one length: features in which the cell is narrow then count as little as they move.
+
+    `factors` (B, f): powers of two, at most 1; |e| and |e|^2 are at most `rho` and `rho2` (B,),
+    and rho2 at most `largest`.
+    """
+
+    factors: PerCellAndFeature
+    rho: PerCell
+    rho2: PerCell
+    largest: float
+
+    @staticmethod
+    def of(geometry: ScaledCells) -> Stretch:
+        """Of the cells' half-widths, as parts of the largest; none below `NARROWEST` of it."""
+        half = geometry.half
+        xp = namespace(half)
+        columns = xp.concat([half, xp.zeros_like(geometry.rho2)[:, None]], axis=1)
+        largest = xp.max(columns, axis=1)[:, None]
+        part = half / xp.where(largest > 0, largest, xp.ones_like(largest))
+        factors = given(xp.clip(2.0 * leading_power(part), NARROWEST, 1.0))
+        more = xp.sum(half * half * (1.0 / (factors * factors) - 1.0), axis=1)
+        rho2 = up(geometry.rho2 + more, half.shape[1] + 8)
+        return Stretch(factors, up(xp.sqrt(rho2), 2), rho2, float(xp.max(rho2)))

@@ -89,6 +89,7 @@ class AdapterContract:
         X = probe_points(conversion.posterior)
         measured = check_agreement(conversion.posterior, conversion.predict, X, self.tolerance)
         said = (measured.mean, measured.variance, measured.probability, measured.decisions)
+        said += (measured.response,)
         assert any(part is not None for part in said), "the library was asked for nothing"
         # through the registry, as a user calls it
         assert as_posterior(model).fingerprint == conversion.posterior.fingerprint
@@ -159,6 +160,7 @@ class AdapterContract:
         random, Z = np.random.default_rng(1), model.places
         width = np.ptp(Z, axis=0)
         radius = self.radius * np.where(width > 0, width, 1.0)
+        radius[list(model.levels)] = 0.0  # a region keeps categories
         center = Z[len(Z) // 2]
         region = Ball(center, radius)
         X = center + radius * random.uniform(-1.0, 1.0, size=(SAMPLES, model.dim))
@@ -187,6 +189,7 @@ def _quantities(model: Model, library: LibraryPrediction) -> dict[QuantityName, 
     if library.probability is not None:
         predictions["probability"] = library.probability[:, None]
     parts: dict[QuantityName, Any] = {"mean": library.mean, "variance": library.variance}
+    parts["response"] = library.response
     predictions.update({name: part for name, part in parts.items() if part is not None})
     return predictions
 

@@ -68,7 +68,7 @@ def test_the_rounding_of_weighted_sums(seed, count):
 def test_two_ways_to_the_same_jet(case):
     """One-dimensional integrals for independent outputs, and moments of the differences."""
     own = random_evaluation(case, keep=3)
-    if not own._by_moments:
+    if not own.by_moments:
         return
     moments = own.likelihood.moments(own.place.change.means.reference, own.place.L, 2)
     for c in range(own.layout.classes):

@@ -12,11 +12,11 @@ from scipy import special
 
 from gpcert.enclosures.classes.jets import ClassJet, weighted_jet
 from gpcert.enclosures.classes.latent import mean_first_order, variance_first_order
-from gpcert.enclosures.classes.metric import _coordinates, _Norms
+from gpcert.enclosures.classes.metric import _Norms, coordinates_of
 from gpcert.enclosures.classes.outputs import LatentOutputs
-from gpcert.enclosures.classes.reference import _inverse_error
+from gpcert.enclosures.classes.reference import inverse_error
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
-from gpcert.enclosures.classes.taylor_bound import _second_norm, _with_curvature
+from gpcert.enclosures.classes.taylor_bound import second_norm, with_curvature
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.integrals import gumbel_rule
@@ -57,7 +57,7 @@ def test_inverse_error(seed, n, off):
     rng = np.random.default_rng(seed)
     L = np.tril(rng.normal(size=(n, n))) + np.diag(10.0 ** rng.uniform(-3, 2, n))
     R = np.linalg.inv(L) * (1.0 + off)
-    error = float(_inverse_error(R[None], L[None])[0])
+    error = float(inverse_error(R[None], L[None])[0])
     if not np.isfinite(error):
         return
     with ctx.workprec(300):
@@ -71,7 +71,7 @@ def test_norms_of_covariances(seed, n):
     rng = np.random.default_rng(seed)
     W = rng.normal(size=(n, n)) * 10.0 ** rng.uniform(-2, 2)
     W = W + W.T if rng.random() < 0.7 else np.outer(W[0], W[0]) - np.diag(rng.random(n))
-    sizes = np.abs(_coordinates(W[None, None]))[:, :, 0]
+    sizes = np.abs(coordinates_of(W[None, None]))[:, :, 0]
     values = np.abs(np.linalg.eigvalsh(W))
     found = _Norms.of(sizes, n)
     assert float(found.nuclear[0]) >= values.sum() * (1.0 - 1e-12)
@@ -155,7 +155,7 @@ def test_weight_of_the_curvature(likelihood, coupled, radius):
         own.place.geometry, zero, 0.0 * half, 0.0 * half[:, :, None], zero, rate
     )
     for weights in ((1.0, 0.0, 0.0), (0.0, 1.0, -1.0)):
-        curved, bend = _with_curvature(flat, own.jet(weights), own.place)
+        curved, bend = with_curvature(flat, own.jet(weights), own.place)
         moved = 0.5 * abs(float(curved.hessian[0, 0, 0])) * float(half[0, 0]) ** 2
         assert moved > 1e-9
         assert float(bend[0]) >= np.expm1(rate * float(half[0, 0]) ** 2) * moved * (1.0 - 1e-12)
@@ -275,7 +275,7 @@ def test_correlations_of_pairs(case):
     own = random_evaluation(case, keep=2)
     cells = own.evaluation.cells
     c, k, other = case.rng.choice(m, 3, replace=False).tolist()
-    low, high = (to_numpy(end) for end in own.pairs._correlation(c, k, other))
+    low, high = (to_numpy(end) for end in own.pairs.correlation(c, k, other))
     T = np.zeros((2, m))
     T[:, c], T[0, k], T[1, other] = -1.0, 1.0, 1.0
     for b in range(len(cells)):
@@ -349,7 +349,7 @@ def test_the_second_derivative_as_a_form(seed, n):
     D2 = D2 + np.swapaxes(D2, 1, 2) + rng.choice([-3.0, 0.0, 3.0]) * np.eye(n)
     errors = rng.random((3, 3))
     jet = ClassJet(np.zeros(3), (np.zeros((3, n)), D2), errors)
-    found = _second_norm(jet)
+    found = second_norm(jet)
     truth = np.linalg.norm(D2, 2, axis=(1, 2)) + errors[:, 2]
     assert np.all(found >= truth * (1.0 - 1e-12))
     assert np.all(found <= truth * (1.0 + 1e-9))

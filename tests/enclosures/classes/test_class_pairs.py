@@ -86,8 +86,8 @@ def test_correlations(case):
     if m < 3:
         return
     c, k, other = (int(i) for i in case.rng.choice(m, 3, replace=False))
-    low, high = map(to_numpy, own.pairs._correlation(c, k, other))
-    associated = to_numpy(own.pairs._associated(c))
+    low, high = map(to_numpy, own.pairs.correlation(c, k, other))
+    associated = to_numpy(own.pairs.associated(c))
     assert np.all((low >= -1.0) & (low <= high) & (high <= 1.0))
     for b, X in enumerate(points_of_cells(own.evaluation, case.rng)):
         if len(X) == 0:
@@ -114,7 +114,7 @@ def test_a_correlation_known_exactly():
             SquaredExponential(1.0, 2.0), [[0.0]], np.zeros((3, 1)), likelihood=likelihood
         )
         own = evaluation_of(posterior, Box([-0.1], [0.1]))
-        low, high = (float(end[0]) for end in own.pairs._correlation(0, 1, 2))
+        low, high = (float(end[0]) for end in own.pairs.correlation(0, 1, 2))
         assert low <= 0.5 <= high
         assert high - low < 1e-2
 
@@ -136,12 +136,12 @@ def test_a_negative_correlation():
     X = np.zeros((1, 1))
     V = difference_map(3) @ posterior.covariances(X)[0] @ difference_map(3).T
     own = evaluation_of(posterior, Box([0.0], [0.0]))
-    low, high = (float(end[0]) for end in own.pairs._correlation(0, 1, 2))
+    low, high = (float(end[0]) for end in own.pairs.correlation(0, 1, 2))
     true = V[0, 1] / np.sqrt(V[0, 0] * V[1, 1])
     assert low - 1e-12 <= true <= high + 1e-12
     assert true < -0.9
     assert high - low < 1e-6
-    assert not own.pairs._associated(0)[0]
+    assert not own.pairs.associated(0)[0]
     low, high = (float(end[0]) for end in own.pairs.range(0))
     least, most = true_sums(posterior, X, (1.0, 0.0, 0.0))
     assert low <= most[0]
@@ -272,7 +272,7 @@ def test_the_ends_of_a_correlation_are_told_apart():
         }.items():
             W = T @ V @ T.T
             rho = W[:, 0, 1] / np.sqrt(W[:, 0, 0] * W[:, 1, 1])
-            low, high = (float(end[0]) for end in own.pairs._correlation(c, k, other))
+            low, high = (float(end[0]) for end in own.pairs.correlation(c, k, other))
             assert low <= rho.min() + 1e-9
             assert high >= rho.max() - 1e-9
 
@@ -312,7 +312,7 @@ def test_correlations_follow_from_variances(seed):
             D[min(i, j), max(i, j)] for i, j in ((c, k), (c, other), (k, other))
         )
         rho = 0.5 * (first + second - between) / np.sqrt(first * second)
-        low, high = (float(end[0]) for end in known._correlation(c, k, other))
+        low, high = (float(end[0]) for end in known.correlation(c, k, other))
         assert low <= rho.min() + 1e-12
         assert high >= rho.max() - 1e-12
         if width == 0.0:
@@ -320,6 +320,6 @@ def test_correlations_follow_from_variances(seed):
     # a covariance that is known, and standard deviations that are not
     one, four, two = np.array([1.0]), np.array([4.0]), np.array([2.0])
     ranges = {(0, 1): (one, four), (0, 2): (one, one), (1, 2): (two - 1.0, two + 2.0)}
-    low, high = (float(end[0]) for end in Known(ranges)._correlation(0, 1, 2))
+    low, high = (float(end[0]) for end in Known(ranges).correlation(0, 1, 2))
     assert low <= -1.0
     assert high >= 1.0 - 1e-12

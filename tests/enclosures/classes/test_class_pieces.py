@@ -12,7 +12,7 @@ import gpcert
 from gpcert.enclosures.classes.jets import class_jet, weighted_jet
 from gpcert.enclosures.classes.latent import Shapes, variance_first_order
 from gpcert.enclosures.classes.outputs import LatentOutputs
-from gpcert.enclosures.classes.taylor_bound import _moved, _piece, taylor_bound
+from gpcert.enclosures.classes.taylor_bound import moved_reference, piece_bound, taylor_bound
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.goals.compound import classes_of
 from gpcert.kernels import SquaredExponential
@@ -43,13 +43,13 @@ def test_random_cells(case):
         return
     points = points_of_cells(own.evaluation, case.rng)
     for weights in sums_of(own.layout.classes, case.rng):
-        lower = to_numpy(own._by_pieces(weights))
+        lower = to_numpy(own.by_pieces(weights))
         for b, X in enumerate(points):
             if len(X):
                 assert lower[b] <= true_sums(case.posterior, X, weights)[1].min()
         if case.posterior.outputs == 3:
             for known in (lower, lower - 0.1, lower + case.rng.normal(0.0, 0.1, len(lower))):
-                found = to_numpy(own._by_pieces(weights, known))
+                found = to_numpy(own.by_pieces(weights, known))
                 np.testing.assert_array_equal(np.fmax(found, known), np.fmax(lower, known))
 
 
@@ -78,7 +78,7 @@ def test_only_the_variance_changes(likelihood, amplitude, ends, shift):
     X = np.linspace(*ends, 200)[:, None]
     for weights in ((1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (-1.0, 1.0)):
         least = true_sums(posterior, X, weights)[1].min()
-        assert float(to_numpy(own._by_pieces(weights))[0]) <= least
+        assert float(to_numpy(own.by_pieces(weights))[0]) <= least
 
 
 @crossed(
@@ -94,14 +94,14 @@ def test_three_classes_whose_variance_changes(likelihood, amplitude, ends):
     X = np.linspace(*ends, 200)[:, None]
     for weights in ((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (-1.0, 1.0, 0.0), (0.0, 1.0, -1.0)):
         least = true_sums(posterior, X, weights)[1].min()
-        assert float(to_numpy(own._by_pieces(weights))[0]) <= least
+        assert float(to_numpy(own.by_pieces(weights))[0]) <= least
 
 
 def test_pieces_pay_where_the_variance_changes():
     posterior = well(20.0, [0.0, 1.0, -0.5], Softmax(), m=3)
     own = evaluation_of(posterior, Box([0.5], [1.0]))
     weights = (0.0, 1.0, 0.0)
-    pieces = float(to_numpy(own._by_pieces(weights))[0])
+    pieces = float(to_numpy(own.by_pieces(weights))[0])
     one = float(to_numpy(taylor_bound(own.latent, own.place, own.jet(weights)).lower)[0])
     truth = true_sums(posterior, np.linspace(0.5, 1.0, 100)[:, None], weights)[0].min()
     assert truth - pieces < 0.05
@@ -123,7 +123,7 @@ def test_sizes_of_a_piece(case):
     for share in (-0.5, 0.0, 0.5):
         middle = np.maximum(share * trace, -0.9 * n)
         half = 0.4 * trace + 1e-6
-        moved = _moved(place, middle, half)
+        moved = moved_reference(place, middle, half)
         for b, X in enumerate(points):
             if not len(X):
                 continue
@@ -176,7 +176,7 @@ def test_a_piece_is_measured_from_its_own_covariance(case):
     n, place = own.layout.n, own.place
     if n > 2:
         return
-    moved = _moved(place, 0.3 * np.ones(len(place.L)), 0.1 * np.ones(len(place.L)))
+    moved = moved_reference(place, 0.3 * np.ones(len(place.L)), 0.1 * np.ones(len(place.L)))
     reference = to_numpy(place.change.variances.reference)
     noise = case.posterior.likelihood.noise * (np.eye(n) + 1.0)
     V = np.einsum("bj,jkl->bkl", reference, own.layout.matrices) + noise
@@ -204,9 +204,10 @@ def test_a_piece_pays_for_its_second_order(order):
 
     middle, half = np.array([0.1]), np.array([0.2])
     place = replace(own.place, sizes=replace(own.place.sizes, mean=own.place.sizes.mean + 0.5))
-    moved = _moved(place, middle, half)
+    moved = moved_reference(place, middle, half)
     lower = [
-        float(_piece(own.latent, moved, lambda place, x=x: jet_at(place.L, x))[0]) for x in (0, 20)
+        float(piece_bound(own.latent, moved, lambda place, x=x: jet_at(place.L, x))[0])
+        for x in (0, 20)
     ]
     sizes = moved.sizes
     A, W = float(sizes.mean[0]), float(sizes.spread[0])

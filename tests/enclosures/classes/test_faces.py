@@ -43,11 +43,11 @@ def test_leads_by_faces_hold(seed, f, radius):
         [rng.choice([-1.0, 1.0], size=(100, f)), rng.uniform(-1.0, 1.0, size=(50, f))]
     )
     mean = posterior.predict(X)[0]
-    found = float(leader._ahead_by_faces(1)[0])
+    found = float(leader.ahead_by_faces(1)[0])
     if found > 0:
         least, exact = X[np.argmin(mean[:, 0] - mean[:, 1])], ArbPosterior(posterior)
         assert not exact.mean(least, 0) - exact.mean(least, 1) < flint().arb(found)
-    lead = float(own._by_leader((1.0, -1.0, 0.0))[0])
+    lead = float(own.by_leader((1.0, -1.0, 0.0))[0])
     assert lead <= true_sums(posterior, X, (1.0, -1.0, 0.0))[1].min()
 
 
@@ -70,5 +70,5 @@ def test_faces_prove_what_one_box_does_not():
         SquaredExponential(4.0, 4.0), points, weights, factor, likelihood=Softmax(), coupled=True
     )
     leader, _ = leader_of(posterior, 2.0, f)
-    assert float(leader._ahead_of(1)[0]) <= 0
-    assert float(leader._ahead_by_faces(1)[0]) > 0
+    assert float(leader.ahead_of(1)[0]) <= 0
+    assert float(leader.ahead_by_faces(1)[0]) > 0

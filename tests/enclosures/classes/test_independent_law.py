@@ -68,7 +68,7 @@ def test_cells_hold_the_truth(case):
         jet = own.jet(weights)
         alone = to_numpy(taylor_bound(own.latent, own.place, jet).lower)
         best = to_numpy(own.lower(weights, None).lower)
-        best = np.maximum(best, to_numpy(own._by_pieces(weights)))
+        best = np.maximum(best, to_numpy(own.by_pieces(weights)))
         low, high = (to_numpy(end) for end in center_range(own.latent, own.place, jet))
         least, greatest = true_sums(case.posterior, centers, weights)
         assert np.all(low <= greatest)
@@ -143,7 +143,7 @@ def test_bends_together_are_smaller_than_one_by_one():
     assert float(place.sizes.frobenius[0]) < 0.8 * float(apart.frobenius[0])
     weights = tuple(np.eye(m)[0])
     whole = float(taylor_bound(own.latent, own.place, own.jet(weights)).lower[0])
-    assert float(own._by_pieces(weights)[0]) > whole
+    assert float(own.by_pieces(weights)[0]) > whole
 
 
 @crossed({"likelihood": [Softmax(), MultinomialProbit(0.5)], "spread": [20.0, 0.5, 0.0]}, quick=2)

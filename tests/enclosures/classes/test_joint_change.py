@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gpcert.enclosures.classes.joint_change import (
     JointBends,
-    _longest_change,
     joint_sizes,
+    longest_change,
     spectral_size,
 )
 from gpcert.enclosures.classes.latent import FirstOrder
@@ -121,7 +121,7 @@ def test_many_features_move_a_covariance_together(seed, n, f):
     half, left = rng.random((1, f)), rng.random((1, J)) * rng.choice([0.0, 1.0])
     still = still[:, :, 0] * rng.choice([0.0, 0.1, 1.0])
     geometry = replace(still_geometry(), half=half)
-    found = float(_longest_change((still, slope, own), left, geometry)[0])
+    found = float(longest_change((still, slope, own), left, geometry)[0])
     d, N = rng.choice([-1.0, 1.0], (1, f)) * half, rng.choice([-1.0, 1.0], (1, J)) * left
     for _ in range(10):
         whole = still + (slope @ d[:, :, None] + own @ N[:, :, None])[:, :, 0]
@@ -168,7 +168,7 @@ def test_pieces_of_many_classes_where_only_the_variance_changes(shift, ends):
     mean, variance = posterior.predict(X)
     for weights in ((1.0, 0.0, 0.0, 0.0, 0.0), (-1.0, 0.0, 0.0, 0.0, 0.0), (1.0, -1.0, 0, 0, 0)):
         found = Softmax().independent_moments(mean, variance, np.asarray(weights))
-        lower = float(own._by_pieces(weights)[0])
+        lower = float(own.by_pieces(weights)[0])
         assert lower <= (found.value + found.errors[:, 0]).min() + 1e-9
         if ends == (0.5, 0.7):
             assert lower >= found.value.min() - 0.1

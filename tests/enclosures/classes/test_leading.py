@@ -101,13 +101,13 @@ def test_many_features_are_decided_by_a_mean(coupled):
         classes=("a", "b", "c"),
     )
     own = evaluation_of(posterior, Ball(np.zeros(20), 1.5))
-    found = own._by_leader((1.0, -1.0, 0.0))
+    found = own.by_leader((1.0, -1.0, 0.0))
     assert float(found[0]) > 0.0
     X = rng.uniform(-1.5, 1.5, size=(200, 20))
     low, high = true_sums(posterior, X, (1.0, -1.0, 0.0))
     assert float(found[0]) <= high.min()
     assert low.min() > 0.0
-    weighted = own._by_leader((2.0, -1.0, 0.0))
+    weighted = own.by_leader((2.0, -1.0, 0.0))
     assert np.all(np.isneginf(to_numpy(weighted)))
 
 
@@ -130,5 +130,5 @@ def test_a_larger_mean_does_not_lead_against_a_larger_variance(swapped):
     own = evaluation_of(posterior, Ball([0.0], 1e-3))
     row = (-1.0, 1.0, 0.0) if swapped else (1.0, -1.0, 0.0)
     assert true_sums(posterior, np.zeros((1, 1)), row)[1][0] < 0.0
-    assert np.isneginf(float(own._by_leader(row)[0]))
+    assert np.isneginf(float(own.by_leader(row)[0]))
     assert float(own.lower(row, 0.0).lower[0]) < 0.0

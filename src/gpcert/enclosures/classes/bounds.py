@@ -61,14 +61,14 @@ class ClassBounds:
         return self.evaluation.once((self.layout, key), compute)
 
     @property
-    def _by_moments(self) -> bool:
+    def by_moments(self) -> bool:
         """Whether the reference's own law is integrated, and not one of independent classes."""
         return self.layout.classes <= self.likelihood.largest_coupled
 
     @property
     def _about_nearest(self) -> bool:
         """Whether the expansion is about the nearest independent law: too far for some models."""
-        return not self._by_moments and not self.layout.independent
+        return not self.by_moments and not self.layout.independent
 
     @property
     def _scales(self) -> bool:
@@ -84,7 +84,7 @@ class ClassBounds:
     def _moments(self, place: Reference, order: int) -> ClassMoments | None:
         """Class probabilities and their derivatives at a reference, where its law is integrated."""
         a = place.change.means.reference
-        return self.likelihood.moments(a, place.L, order) if self._by_moments else None
+        return self.likelihood.moments(a, place.L, order) if self.by_moments else None
 
     def _single(self, place: Reference, moments: ClassMoments | None, c: int) -> ClassJet:
         """One class at a reference."""
@@ -112,7 +112,7 @@ class ClassBounds:
             return best  # all that was asked; pairs of many classes are expensive
         others = {
             "ranges": lambda: self._by_ranges(weights),
-            "pieces": lambda: self._by_pieces(weights, best.lower),
+            "pieces": lambda: self.by_pieces(weights, best.lower),
         }
         if self._about_nearest:
             rest = orthogonal_rest(self.jet(weights), self.place.sizes)
@@ -125,7 +125,7 @@ class ClassBounds:
                 evaluation.report(key, bool(xp.any(other > best.lower)))
                 best = Minimum(xp.maximum(best.lower, other), best.point)
         if target == 0.0 and bool(xp.any(best.lower <= target)):
-            best = Minimum(xp.maximum(best.lower, self._by_leader(weights)), best.point)
+            best = Minimum(xp.maximum(best.lower, self.by_leader(weights)), best.point)
         floor = xp.full_like(best.lower, min(weights))  # the probabilities add up to one
         return Minimum(xp.maximum(best.lower, floor), best.point)
 
@@ -164,10 +164,10 @@ class ClassBounds:
         evaluation = self._once("point", self.evaluation.at_centers)
         return ClassBounds(evaluation, self.layout, self.likelihood)
 
-    def _by_pieces(self, weights: Weights, known: PerCell | None = None) -> Array:
+    def by_pieces(self, weights: Weights, known: PerCell | None = None) -> PerCell:
         """`variance_pieces_bound`, where it is possible; `known` bounds are those to surpass."""
         xp = namespace(self.evaluation.cells.lower)
-        if not (self.layout.n <= MAX_DIFFERENCES if self._by_moments else self._scales):
+        if not (self.layout.n <= MAX_DIFFERENCES if self.by_moments else self._scales):
             return xp.full_like(self.latent.geometry.rho2, -math.inf)
 
         def jet_at(place: Reference) -> ClassJet:
@@ -177,7 +177,7 @@ class ClassBounds:
 
         return variance_pieces_bound(self.latent, self.place, jet_at, known)
 
-    def _by_leader(self, weights: Weights) -> Array:
+    def by_leader(self, weights: Weights) -> PerCell:
         """A positive bound where the sum is a difference of two classes, and its sign is proved."""
         xp = namespace(self.evaluation.cells.lower)
         nothing = xp.full_like(self.latent.geometry.rho2, -math.inf)

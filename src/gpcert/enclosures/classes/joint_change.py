@@ -166,7 +166,7 @@ def joint_sizes(
         entries = up(xp.abs(still) + linear_reach(geometry, slope), 4) + bend + lost
         length = euclidean(entries)
         if images.shape[1] > 1:
-            together = _longest_change((still, slope, images), joint.left, geometry)
+            together = longest_change((still, slope, images), joint.left, geometry)
             length = xp.minimum(length, up(together + euclidean(lost + gamma(8) * entries), 4))
         parts.append(length)
     bent = _rows(R, joint.prior[None])[:, :, 0]
@@ -198,9 +198,11 @@ def _base_sizes(R: Array, L: Array) -> tuple[Array, Array]:
     return total[:, 0], euclidean(xp.abs(whole - eye * trace / n) + lost)
 
 
-def _longest_change(
-    change: tuple[Array, Array, Array], left: Array, geometry: ScaledCells
-) -> Array:
+def longest_change(
+    change: tuple[Annotated[Array, "B r"], Annotated[Array, "B r f"], Annotated[Array, "B r J"]],
+    left: Annotated[Array, "B J"],
+    geometry: ScaledCells,
+) -> PerCell:
     """Upper bound (B,) of the length of `still + slope d + images N`, `|N_j| <= left_j`: the
     longest image of the box of (d, 1, N) (Statement 10.16). They are symmetric matrices as rows:
     entries below the diagonal count twice. The products' roundings are the caller's."""

@@ -46,11 +46,11 @@ class Leader:
         """(B,): a positive lower bound of `pi_c - pi_k`, or minus infinity."""
         c, k, latent = self.c, self.k, self.latent
         xp = namespace(latent.cells.lower)
-        mu = self._ahead_by_faces(k)
+        mu = self.ahead_by_faces(k)
         nothing = xp.full_like(mu, -math.inf)
         possible = mu > 0
         for j in self.others:  # a class that may be ahead of c decides otherwise: not worth it
-            possible = possible & (self._ahead_by_faces(j) > 0)
+            possible = possible & (self.ahead_by_faces(j) > 0)
         if not bool(xp.any(possible)):
             return nothing
         changes = [covariance_of(self.pairs, (c, k), j) for j in self.others]
@@ -74,7 +74,7 @@ class Leader:
         """A model of `factor (mu_second - mu_first)` without its offset, and that offset."""
         return pair_model(self.latent, self.layout, (first, second), factor=factor)
 
-    def _ahead_of(self, k: int) -> Array:
+    def ahead_of(self, k: int) -> PerCell:
         """Certified lower bound (B,) of the mean of `f_c - f_k`."""
         key = (self.layout, "ahead", self.c, k)
         return self.latent.once(key, lambda: self._least(*self._mean_sum(k, self.c)))
@@ -102,9 +102,9 @@ class Leader:
                 constant = constant + abs(factor * c * units.shift)
         return FormFunction(weights, sizes, constant=up_float(float(constant), 16))
 
-    def _ahead_by_faces(self, k: int) -> Array:
-        """`_ahead_of`, or what its faces say where that is not positive."""
-        ahead = self._ahead_of(k)
+    def ahead_by_faces(self, k: int) -> PerCell:
+        """`ahead_of`, or what its faces say where that is not positive."""
+        ahead = self.ahead_of(k)
         if bool(ahead[0] > 0) or not self._by_faces:
             return ahead
         key = (self.layout, "ahead by faces", self.c, k)
@@ -112,7 +112,7 @@ class Leader:
         return self.latent.once(
             key,
             lambda: least_on_faces(
-                self.latent, function, lambda latent: self._on(latent)._ahead_of(k)
+                self.latent, function, lambda latent: self._on(latent).ahead_of(k)
             ),
         )
 
@@ -129,7 +129,7 @@ class Leader:
             leader = self._on(latent)
             there = covariance_of(leader.pairs, (self.c, self.k), j)
             assert there is not None, "known on larger cells"
-            return leader._less(leader._ahead_of(self.k), there)
+            return leader._less(leader.ahead_of(self.k), there)
 
         return least_on_faces(self.latent, function, bound)
 

@@ -55,7 +55,7 @@ def measure(
     `inflation` (B,) >= 0: the metric that is meant is T R for a matrix T with
     `|T - I|_2 <= inflation`; everything is enlarged accordingly (twice for covariances).
     Reason: triangle inequalities, row by row for the means, and for covariances in the coordinates
-    of `_coordinates`.
+    of `coordinates_of`.
     """
     xp = namespace(R)
     n, f = R.shape[1], geometry.half.shape[1]
@@ -114,8 +114,8 @@ def _covariance_sizes(
     matrices = change.matrices[None]
     images, sizes = turned(R, matrices), turned(size, xp.abs(matrices))
     J = images.shape[1]
-    coordinates = _coordinates(images)
-    magnitudes = _coordinates(sizes, absolute=True)
+    coordinates = coordinates_of(images)
+    magnitudes = coordinates_of(sizes, absolute=True)
     moved = xp.sum(xp.abs(variances.slope) * geometry.half[:, None, :], axis=2)
     sums = (moved + variances.bend)[:, :, None]
     lost = gamma(2 * n + J + 12) * (magnitudes @ sums)[:, :, 0]
@@ -147,13 +147,15 @@ def _fixed_part(change: Change, R: Array, count: int) -> Array:
     n, size = R.shape[1], xp.abs(R)
     shift = turned(R, change.offset[:, None])
     shift_size = turned(size, xp.abs(change.offset)[:, None])
-    fixed = xp.abs(_coordinates(shift))[:, :, 0]
-    fixed = fixed + gamma(2 * n + 12) * _coordinates(shift_size, absolute=True)[:, :, 0]
+    fixed = xp.abs(coordinates_of(shift))[:, :, 0]
+    fixed = fixed + gamma(2 * n + 12) * coordinates_of(shift_size, absolute=True)[:, :, 0]
     norm = root(xp.sum(R * R, axis=(1, 2)))
     return up(fixed + 2.0 * (norm**2 * change.offset_error)[:, None], count)
 
 
-def _coordinates(W: Array, absolute: bool = False) -> Array:
+def coordinates_of(
+    W: Annotated[Array, "B J n n"], absolute: bool = False
+) -> Annotated[Array, "B K J"]:
     """(B, K, J): linear coordinates of symmetric matrices W (B, J, n, n) for `_Norms`.
 
     n = 2: the trace t, and `W_11 - W_22`, `2 W_12` of length s: the eigenvalues are (t +- s) / 2.

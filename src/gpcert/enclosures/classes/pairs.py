@@ -44,12 +44,12 @@ class PairBounds:
         m = len(wins)
         low = down(sum(wins) - (m - 1.0) - gamma(m + 2) * m, 2)
         product = down(math.prod(wins), m + 2)
-        low = nonnegative(xp.where(self._associated(c), xp.maximum(low, product), low))
+        low = nonnegative(xp.where(self.associated(c), xp.maximum(low, product), low))
         most = xp.clip(up(1.0 - xp.stack(losses, axis=1), 1), 0.0, 1.0)
         high = xp.min(most, axis=1)
         if len(others) == 2:
             ends = xp.stack(wins, axis=1), most
-            joint = self.likelihood.joint_range(ends, self._correlation(c, *others))
+            joint = self.likelihood.joint_range(ends, self.correlation(c, *others))
             if joint is not None:
                 low, high = xp.maximum(low, joint[0]), xp.minimum(high, joint[1])
         return low, high
@@ -138,7 +138,7 @@ class PairBounds:
             D = D + factor * factor * variance.units.about(nonnegative(variance.center))
         return namespace(self.latent.cells.lower).asarray(q), D
 
-    def _correlation(self, c: int, k: int, other: int) -> tuple[Array, Array]:
+    def correlation(self, c: int, k: int, other: int) -> tuple[PerCell, PerCell]:
         """Certified range (B,) of the correlation of `f_k - f_c` and `f_other - f_c`."""
         xp = namespace(self.latent.cells.lower)
         first, second = self.variance(c, k), self.variance(c, other)
@@ -157,7 +157,7 @@ class PairBounds:
 
         return quotient(covariance[0], -1.0), quotient(covariance[1], 1.0)
 
-    def _associated(self, c: int) -> Array:
+    def associated(self, c: int) -> PerCell:
         """(B,): every covariance of `f_k - f_c` and `f_l - f_c` is proved to be >= 0."""
         xp = namespace(self.latent.cells.lower)
         ok = xp.ones_like(self.latent.geometry.rho2) > 0

@@ -175,7 +175,7 @@ def reference(latent: LatentOutputs, layout: ClassLayout, likelihood: ClassLikel
     error = gamma(n + J + 4) * frobenius(size)
     mismatch = up(frobenius(L @ xp.matrix_transpose(L) - wanted) + error, n * n + 8)
     R = xp.linalg.inv(L)
-    inflation = _inverse_error(R, L)
+    inflation = inverse_error(R, L)
     sizes = measure(change, R, inflation, geometry)
     where = (layout, likelihood, geometry)
     return Reference(*where, outputs, apart, mismatch, noise, change, L, R, inflation, sizes)
@@ -228,7 +228,7 @@ def _weighted(y: Array, matrices: Array) -> Array:
     return xp.reshape(y @ xp.reshape(matrices, (J, n * n)), (y.shape[0], n, n))
 
 
-def _inverse_error(R: Array, L: Array) -> Array:
+def inverse_error(R: Annotated[Array, "B n n"], L: Annotated[Array, "B n n"]) -> PerCell:
     """(B,): `L^-1 = T R` with `|T - I|_2 <= this`, for any R close to the inverse of L.
 
     Reason: with `R L = I + E`, `L^-1 = (I + E)^-1 R` and `|(I + E)^-1 - I| <= e / (1 - e)`,

@@ -62,7 +62,7 @@ def least_sum(
     # both are sums of terms that may cancel
     count = 64 + 4 * (place.layout.outputs + place.layout.classes)
     rounding = gamma(count) * _terms(latent, place, slopes)
-    bent, bend_error = _with_curvature(model, jet, place)
+    bent, bend_error = with_curvature(model, jet, place)
     best = bent.minimum()
     lost = up(lost + slopes.error + bend_error + rounding, 4)
     lower = jet.value + (best.lower - constant) - slopes.shift - lost
@@ -188,11 +188,11 @@ def missed_bends(jet: ClassJet, sizes: Sizes) -> PerCell:
     """What the second-order part differs from its value for the linear parts of da and dV, and
     what the computed derivatives are off by."""
     norms = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
-    norms[1] = _second_norm(jet)
+    norms[1] = second_norm(jet)
     return up(_bent(norms, sizes, jet.order) + _tensor_errors(jet, sizes), 32)
 
 
-def _second_norm(jet: ClassJet) -> Array:
+def second_norm(jet: ClassJet) -> PerCell:
     """Upper bound (B,) of the spectral norm of the true second derivative."""
     second, xp = jet.derivatives[1], namespace(jet.value)
     second = 0.5 * (second + xp.matrix_transpose(second))
@@ -222,9 +222,9 @@ def _tensor_errors(jet: ClassJet, sizes: Sizes) -> Array:
     return total
 
 
-def _with_curvature(
+def with_curvature(
     model: QuadraticLowerModel, jet: ClassJet, place: Reference
-) -> tuple[QuadraticLowerModel, Array]:
+) -> tuple[QuadraticLowerModel, PerCell]:
     """The model plus `d^T M d / 2`, M the second-order part for the linear parts of da and dV, and
     a bound of what the weight and rounding cost.
 
@@ -263,7 +263,7 @@ def gaussian_bounds(jet: ClassJet, place: Reference) -> list[PerCell]:
 
 
 MAX_DIFFERENCES = 2
-"""Largest n for which trace and skew say all about the size of a change (see `_moved`)."""
+"""Largest n for which trace and skew say all about the size of a change (see `moved_reference`)."""
 
 PIECES = 6
 """Pieces of the range of the trace."""
@@ -303,14 +303,14 @@ def variance_pieces_bound(
         middle = 0.5 * (ends[0] + ends[1])
         # the ends round: neighbours overlap a little
         half = up(0.5 * (ends[1] - ends[0]) + gamma(16) * (xp.abs(low) + high), 4)
-        bound = _piece(latent, _moved(place, middle, half), jet_at)
+        bound = piece_bound(latent, moved_reference(place, middle, half), jet_at)
         best = bound if best is None else xp.minimum(best, bound)
     return xp.where(usable, best, xp.full_like(best, -math.inf))
 
 
-def _piece(
+def piece_bound(
     latent: LatentOutputs, place: Reference, jet_at: Callable[[Reference], ClassJet]
-) -> Array:
+) -> PerCell:
     """The bound for the points of the cell whose trace lies in the piece of the reference.
 
     Of a piece of half-width h the part of `<Q, V - V_k> / 2` along the trace is at least
@@ -346,7 +346,7 @@ def _piece(
     return xp.maximum(whole.lower, apart.lower)
 
 
-def _moved(place: Reference, middle: Array, half: Array) -> Reference:
+def moved_reference(place: Reference, middle: PerCell, half: PerCell) -> Reference:
     """The reference V_k, and the sizes of what is left of the change for the points of the piece.
 
     Variances `apart` move with their law, whose noise is then none. In the metric of V_0 the change

@@ -35,6 +35,7 @@ from gpcert.kernels.expansions.squared_exponential_table import SquaredExponenti
 from gpcert.kernels.exponentials import exponential_tail
 from gpcert.numerics.arrays import (
     Array,
+    Index,
     PerCell,
     PerCellAndFeature,
     PerCellMatrix,
@@ -175,11 +176,11 @@ def monotone_signs(
     if large or not 0 < len(active) <= MAX_FEATURES:
         return signs
     a = expansion.K[0] * function.weights
-    cell = _cell(table, expansion, active, xp.abs(a))
+    cell = form_cell(table, expansion, active, xp.abs(a))
     largest = xp.maximum(xp.max(cell.moved(1.0)[2]), cell.rho**2)
     if not bool(largest < LARGEST_SLOPE):  # nor where it is no number
         return signs
-    low, high = _sum_slopes(cell, a, function.sizes)
+    low, high = sum_slopes(cell, a, function.sizes)
     terms = xp.abs(low) + xp.abs(high)
     half_square = 0.5 * up(cell.rho * cell.rho, 2)
     if function.constant > 0.0:
@@ -187,7 +188,7 @@ def monotone_signs(
         size = up(function.constant * cell.half * xp.exp(up(most, len(active) + 8)), 16)
         low, high, terms = low - size, high + size, terms + size
     if function.W is not None:
-        least, most = _form_slopes(cell, function.W)
+        least, most = form_slopes(cell, function.W)
         shrink = xp.exp(-half_square) * (1.0 - gamma(32))
         most = xp.where(most > 0, most, most * shrink)
         least = xp.where(least < 0, least, least * shrink)
@@ -201,8 +202,11 @@ def monotone_signs(
     return signs
 
 
-def _cell(
-    table: SquaredExponentialTable, expansion: WeightedExpansion, active: Array, magnitudes: Array
+def form_cell(
+    table: SquaredExponentialTable,
+    expansion: WeightedExpansion,
+    active: Index,
+    magnitudes: Annotated[Array, "N"],
 ) -> _Cell:
     """The tilt is the points' mean, each with its magnitude (N,); any would do."""
     xp, geometry = namespace(expansion.K), expansion.geometry
@@ -223,7 +227,9 @@ def _cell(
     )
 
 
-def _sum_slopes(cell: _Cell, a: Array, sizes: Array) -> tuple[Array, Array]:
+def sum_slopes(
+    cell: _Cell, a: Annotated[Array, "N"], sizes: Annotated[Array, "N"]
+) -> tuple[Annotated[Array, "f"], Annotated[Array, "f"]]:
     """Bounds (f,) of `sum_i a_i u_ij e^((u_i - v).d)` on the cell, for every j."""
     xp, half = namespace(a), cell.half
     N, f = cell.u.shape
@@ -253,7 +259,9 @@ def _sum_slopes(cell: _Cell, a: Array, sizes: Array) -> tuple[Array, Array]:
     return value - radius, value + radius
 
 
-def _form_slopes(cell: _Cell, W: Array) -> tuple[Array, Array]:
+def form_slopes(
+    cell: _Cell, W: Annotated[Array, "N N"]
+) -> tuple[Annotated[Array, "f"], Annotated[Array, "f"]]:
     """Bounds (f,) of `e^(-v.d) (d_j Q - d_j' Q)`, that is of
     `2 sum_ik B_ik u_ij e^((u_i + u_k - v).d) - d_j sum_ik B_ik e^((u_i + u_k - v).d)`, for every j.
     """

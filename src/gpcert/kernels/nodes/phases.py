@@ -21,6 +21,7 @@ from gpcert.numerics.arrays import (
     PerCell,
     PerCellAndPoint,
     PerFeature,
+    PerVector,
     Points,
     Reals,
     namespace,
@@ -133,7 +134,7 @@ def swing(
     return xp.where(whole, xp.zeros_like(low), low), xp.where(peak, most, high)
 
 
-def known_phase(phase: Array, error: Array) -> tuple[Array, Array]:
+def known_phase(phase: PerVector, error: PerVector) -> tuple[PerVector, PerVector]:
     """A phase with an error of a turn or more is called 0, its error infinite."""
     xp = namespace(phase)
     known = error < 1.0
@@ -318,7 +319,7 @@ class WavesBatch(PhaseBatch):
                 sums.append(up(self.node.variance * reduce(add, terms), 2 * n + 5))
         return tuple(sums)
 
-    def turned(self, real: Array, imaginary: Array) -> Jet:
+    def turned(self, real: PerCell, imaginary: PerCell) -> Jet:
         """With `real + i imaginary` (B,) in the place of Psi(z_i)."""
         even, odd = self._parts(real[:, None], imaginary[:, None])
         even, odd = ([self.node.variance * part[:, 0] for part in parts] for parts in (even, odd))

@@ -35,8 +35,7 @@ from gpcert.study.experiments.base import (
 from gpcert.study.experiments.pictures import save
 from gpcert.study.experiments.results import OWN, Environment, ExperimentResult, write_whole
 from gpcert.utils.archive import from_json, to_json
-from gpcert.utils.optional_imports import optional
-from gpcert.utils.versions import package_version
+from gpcert.utils.optional_imports import optional, package_version
 
 FORMAT = "gpcert-part-1"
 LEFT_OUT = ("cli/", "plots/", "study/report/", "testing/")

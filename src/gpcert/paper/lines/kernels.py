@@ -1,6 +1,11 @@
-"""Lines under and over the kernels that are not radial: each has a carrier of its own.
+"""Lines under and over the library's kernels, one function a class of batch.
 
-Proofs: docs/mathematics.md, statements 12.1 and 12.3.
+Kernels that are not radial have a carrier of their own. A radial one, `s F_0(r)`, is a function of
+phi = r^2: F_0 is completely monotone in q = r^2, so psi(q) = s F_0(sqrt q) is convex and falling, a
+tangent lies below it, and a line through (or over) both ends of an interval above it. Lines of
+composed kernels add, or follow McCormick's inequalities.
+
+Proofs: docs/mathematics.md, statements 12.1 to 12.4.
 """
 
 from __future__ import annotations
@@ -8,6 +13,9 @@ from __future__ import annotations
 from functools import reduce
 from operator import add
 
+import numpy as np
+
+from gpcert.kernels.active_dimensions import ActiveBatch
 from gpcert.kernels.constant import ConstantBatch
 from gpcert.kernels.exponential_tilt import (
     LARGEST_EXPONENT,
@@ -15,20 +23,35 @@ from gpcert.kernels.exponential_tilt import (
     exponential_above,
 )
 from gpcert.kernels.linear import LinearBatch
+from gpcert.kernels.nodes.composite import ProductBatch, ScaleBatch, SumBatch
 from gpcert.kernels.nodes.phases import WavesBatch, phase_reach
+from gpcert.kernels.nodes.radial import LocalRadial
+from gpcert.kernels.nodes.radial_batch import RadialBatch
 from gpcert.kernels.periodic import PeriodicBatch
 from gpcert.numerics.arrays import Array, PerCell, namespace
-from gpcert.numerics.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, down, gamma, nonnegative, up
+from gpcert.numerics.rounding import (
+    EXP_ULPS,
+    SIN_COS_ULPS,
+    TINY,
+    U,
+    down,
+    gamma,
+    given,
+    nonnegative,
+    up,
+)
+from gpcert.paper.lines.algebra import combined, product_enclosed
 from gpcert.paper.lines.carriers import (
     Affine,
     AffineRelaxation,
     ExponentialCarrier,
     LinearCarrier,
+    QuadraticCarrier,
     SinusoidCarrier,
     sinusoid_minimum,
 )
 from gpcert.paper.lines.exponentials import exponential_lines
-from gpcert.paper.lines.registry import affine_relaxation
+from gpcert.paper.lines.registry import affine_relaxation, batch_parts
 
 
 @affine_relaxation.register
@@ -145,3 +168,113 @@ def _periodic(batch: PeriodicBatch) -> AffineRelaxation:
         Affine(lines.intercept_under, ((carrier, lines.slope_under),)),
         Affine(lines.intercept_over, ((carrier, lines.slope_over),)),
     )
+
+
+FARTHEST = 1e140
+"""Beyond this distance the lines are constants: its square would leave float64."""
+
+
+@affine_relaxation.register
+@np.errstate(over="ignore", invalid="ignore")
+def _radial(batch: RadialBatch) -> AffineRelaxation:
+    """Tangent at the middle of the range of q, and the chord over it.
+
+    A line is valid for whatever slope is taken. Under: `psi(q) >= psi(m) + psi'(m) (q - m)`, and a
+    slope b that is off psi'(m) by e costs `e max |q - m|`. Over: psi(q) - b q is convex, so it is
+    largest at an end. Where psi' is infinite (Matern 1/2 at q = 0) the slope is 0.
+    """
+    node, distances = batch.node, batch.distance_range
+    s, near = node.variance, distances.high <= FARTHEST
+    xp = namespace(near)
+    floor = TINY * max(1.0, s)
+    zero = xp.zeros_like(distances.low)
+    low, high = (xp.where(near, end, zero) for end in distances)
+    q_low, q_high = low * low * (1.0 - 4.0 * U), up(high * high, 2)
+
+    at_low, error = _value(node, low)
+    most = up(at_low * (1.0 + error), 4) + floor
+    at_high, error = _value(node, high)
+    least = nonnegative(at_high * (1.0 - error) * (1.0 - 4.0 * U) - floor)
+    end = up(at_high * (1.0 + error), 4) + floor
+
+    under, tangent = _tangent(node, q_low, q_high)
+    exists = xp.isfinite(under) & xp.isfinite(tangent) & near
+    under, tangent = xp.where(exists, under, least), xp.where(exists, tangent, zero)
+
+    width = q_high - q_low
+    wide = near & (width > 0)
+    chord = (at_high - at_low) / xp.where(wide, width, 1.0 + zero)
+    chord = given(xp.where(wide, -nonnegative(-chord), zero))
+    over = up(xp.maximum(most - chord * q_low, end - chord * q_high), 8)
+    # far cells: 0 and s enclose everything
+    least, under = (xp.where(near, part, zero) for part in (least, under))
+    most, over = (xp.where(near, part, zero + up(s, 4)) for part in (most, over))
+
+    largest = xp.where(near, q_high, up(distances.high * distances.high, 4))
+    carrier = QuadraticCarrier(
+        node.table.points,
+        batch.centers,
+        batch.half,
+        node.fixed,
+        gamma(node.roundings),
+        node.extents,
+        largest,
+        node.scale,
+        batch.geometry.features,
+    )
+    return AffineRelaxation(
+        least, most, Affine(under, ((carrier, tangent),)), Affine(over, ((carrier, chord),))
+    )
+
+
+def _tangent(node: LocalRadial, q_low: Array, q_high: Array) -> tuple[Array, Array]:
+    """Height at q = 0 and slope of the tangent in the middle; not finite where psi' is infinite."""
+    xp, profile, s = namespace(q_low), node.profile, node.variance
+    middle = xp.sqrt(0.5 * (q_low + q_high))
+    height, slope = (s * term for term in profile.terms(middle, (0, 0), (1, 0)))
+    ulps = (1.1 * U) * (profile.roundings(middle) + 16.0)
+    q, slope = middle * middle, -0.5 * slope
+    away = up(xp.maximum(nonnegative(q_high - q), nonnegative(q - q_low)) + (8.0 * U) * q, 4)
+    # a slope that underflows is off by less than TINY
+    under = (height - slope * q) * (1.0 - ulps) + slope * (ulps * away)
+    return under - TINY * max(1.0, s) - TINY * away, slope
+
+
+def _value(node: LocalRadial, r: Array) -> tuple[Array, Array]:
+    """s F_0(r) and its relative error."""
+    value = node.variance * node.profile.terms(r, (0, 0))[0]
+    return value, (1.1 * U) * (node.profile.roundings(r) + 4.0)
+
+
+batch_parts.register(SumBatch, lambda batch: batch.parts)
+batch_parts.register(ScaleBatch, lambda batch: (batch.part,))
+batch_parts.register(ActiveBatch, lambda batch: (batch.part,))
+batch_parts.register(ProductBatch, lambda batch: (batch.left, batch.right))
+
+
+@affine_relaxation.register
+def _sum(batch: SumBatch) -> AffineRelaxation:
+    """Intervals and lines add; each carrier keeps its own slopes."""
+    one = namespace(batch.value).ones_like(batch.value)
+    return combined([(one, affine_relaxation(part)) for part in batch.parts])
+
+
+@affine_relaxation.register
+def _scale(batch: ScaleBatch) -> AffineRelaxation:
+    """Both sides times the factor."""
+    factor = namespace(batch.value).full_like(batch.value, batch.factor)
+    return combined([(factor, affine_relaxation(batch.part))])
+
+
+@affine_relaxation.register
+def _product(batch: ProductBatch) -> AffineRelaxation:
+    """McCormick's inequalities; see `gpcert.paper.lines.algebra`."""
+    left, right = batch.left, batch.right
+    values = (left.value, right.value)
+    return product_enclosed(affine_relaxation(left), affine_relaxation(right), values)
+
+
+@affine_relaxation.register
+def _active(batch: ActiveBatch) -> AffineRelaxation:
+    """That of k: its carriers' minima over the cell are those over the cell's shadow."""
+    return affine_relaxation(batch.part)
