@@ -83,13 +83,13 @@ def resume(
     """Go on with a call that was killed or interrupted, from its checkpoint, a file of yours."""
     if output is not None:
         check_folder("--output", output)
-    found = gpcert.resume(file, budget=seconds)
-    for record in found if isinstance(found, tuple) else (found,):
+    answer = gpcert.resume(file, budget=seconds)
+    for record in answer if isinstance(answer, tuple) else (answer,):
         console().print(str(record), markup=False, soft_wrap=True)
     if output is not None:
-        if isinstance(found, tuple):
+        if isinstance(answer, tuple):
             raise InputError("--output: several ranges share no file; call gpcert.resume")
-        found.save(output)
+        answer.save(output)
         say_written(output)
 
 
