@@ -16,6 +16,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Slope
+from gpcert.testing.effort import crossed
 
 KERNELS = [SquaredExponential([0.7, 1.5]), Matern([1.0, 2.0], 2.5), RationalQuadratic(1.0, 0.8)]
 
@@ -174,8 +175,7 @@ def test_jacobians_of_several_outputs():
     assert pair[1].converged
 
 
-@pytest.mark.parametrize("norm", [1, 2, "inf"])
-@pytest.mark.parametrize("known", [True, False])
+@crossed({"norm": [1, 2, "inf"], "known": [True, False]})
 def test_standard_deviations_and_probabilities(norm, known):
     rng = np.random.default_rng(0)
     Z, y = rng.normal(size=(10, 2)), rng.normal(size=10)
