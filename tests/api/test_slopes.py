@@ -84,6 +84,18 @@ def test_monotone_proved_and_refuted_by_two_points():
         bool(first)
 
 
+def test_monotony_of_all_outputs():
+    model, box = model_of(KERNELS[0], 2), gpcert.Box([-0.1, -0.1], [0.1, 0.1])
+    table = gpcert.certify_monotone(model, box, {0: "+", 1: "-"}, all_outputs=True)
+    assert table.labels == ("0: 0", "0: 1", "1: 0", "1: 1")
+    for c in (0, 1):
+        alone = gpcert.certify_monotone(model, box, {0: "+", 1: "-"}, output=c)
+        assert [row.status for row in alone] == [row.status for row in table][2 * c : 2 * c + 2]
+        assert alone.labels == (0, 1)
+    with pytest.raises(InputError, match="all_outputs"):
+        gpcert.certify_monotone(model, box, {0: "+"}, output=1, all_outputs=True)
+
+
 def test_a_feature_that_does_not_matter_is_monotone_both_ways():
     model = gpcert.Posterior(
         gpcert.kernels.ActiveDimensions(SquaredExponential(1.0), (0,)), [[0.0, 0.0]], [1.0]
