@@ -32,6 +32,7 @@ BUILT_IN = (
     ("gpcert", "libraries:GPCERT"),
     ("sklearn", "sklearn"),
     ("sklearn", "sklearn_wrappers"),
+    ("sklearn", "sklearn_ensembles"),
     # before GPyTorch's, whose classes its models derive from
     ("botorch", "libraries:BOTORCH"),
     ("gpytorch", "libraries:GPYTORCH"),
