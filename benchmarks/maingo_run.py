@@ -95,6 +95,14 @@ class Model(maingopy.MAiNGOmodel):
         result = maingopy.EvaluationContainer()
         if self.quantity == "mean":
             result.objective = self.gp.calculate_prediction_reduced_space(variables)
+        elif self.quantity in ("lcb", "ei"):
+            mean = self.gp.calculate_prediction_reduced_space(variables)
+            variance = self.gp.calculate_variance_reduced_space(variables)
+            std = maingopy.sqrt(maingopy.max(variance, 1e-16))
+            if self.quantity == "lcb":
+                result.objective = maingopy.af_lcb(mean, std, self.problem["beta"])
+            else:
+                result.objective = -maingopy.af_ei(mean, std, self.problem["best"])
         else:
             result.objective = predictive_probability(self.problem, variables)
         return result
@@ -105,6 +113,8 @@ def check_predictions(problem):
     model = gaussian_process(problem, melonpy.GaussianProcessDouble)
     pairs = zip(problem["checks"], problem["check_mean"], strict=True)
     gap = max(abs(model.calculate_prediction_reduced_space(x) - mean) for x, mean in pairs)
+    pairs = zip(problem["checks"], problem["check_variance"], strict=True)
+    gap = max(gap, *(abs(model.calculate_variance_reduced_space(x) - v) for x, v in pairs))
     if not gap <= AGREEMENT:
         raise SystemExit(f"MeLOn's GP predicts otherwise: largest difference {gap:.3g}")
     return gap
@@ -114,7 +124,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("problem", type=Path)
     parser.add_argument("result", type=Path)
-    parser.add_argument("--quantity", choices=["mean", "probability"], default="mean")
+    parser.add_argument("--quantity", choices=["mean", "probability", "lcb", "ei"], default="mean")
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--tol", type=float, default=0.01)
     arguments = parser.parse_args()

@@ -7,6 +7,7 @@ ignores: chapters of mathematics.md, the API reference, the command line, pages 
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ sphinx_gallery_conf = {
     "examples_dirs": "tutorials",
     "gallery_dirs": "generated/tutorials",
     "filename_pattern": r"\.py$",
+    # without BoTorch its tutorial is left out
+    "ignore_pattern": r"__init__\.py" if find_spec("botorch") else r"__init__\.py|botorch\.py",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "download_all_examples": False,

@@ -38,6 +38,8 @@ OPTIONAL = {
     "botorch": "make libraries",
     "optuna": "make libraries",
     "skopt": "make libraries",
+    "trieste": "pip install trieste (it brings TensorFlow)",
+    "ax": "pip install 'gpcert[ax]'",
     "panel": "make libraries",
     "gpflow": "make test-gpflow",
     "jax": "make test-jax",

@@ -44,6 +44,8 @@ MODULES = {
     "search": "The search",
     "botorch": "In BoTorch's place",
     "optuna": "In Optuna's place",
+    "ax": "In Ax's place",
+    "trieste": "In Trieste's place",
     "skopt": "In scikit-optimize's place",
     "testing": "Contracts for your own parts",
 }

@@ -186,7 +186,7 @@ def test_what_is_not_known_is_not_covered(robust):
         header["question"]["goal"]["quantity"] = "share"
 
     def claim(header, arrays):
-        header["claim"] = "B"
+        header["claim"] = "C"
 
     def level(header, arrays):
         header["question"]["level"] = ["1", "0"]

@@ -12,7 +12,7 @@ import gpcert
 import gpcert.enclosures.precision as precision_module
 from gpcert import Budget, Posterior
 from gpcert.enclosures import Evaluation, local_model
-from gpcert.enclosures.lower_model import _fall
+from gpcert.enclosures.lower_model import weight_fall
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.square import second_covariance
 from gpcert.kernels import Linear, Matern, SquaredExponential
@@ -59,7 +59,7 @@ def test_exponential_tail(order, x):
 def test_chords(rate, rho2, part):
     """`fall r <= 1 - exp(-rate r)` and `exp(rate r) - 1 <= chord r` for r up to rho2."""
     chord = arb(float(growth_chord(rate, np.asarray([rho2]))[0]))
-    fall = arb(float(_fall(rate, np.asarray([rho2]))[0]))
+    fall = arb(float(weight_fall(rate, np.asarray([rho2]))[0]))
     for r in (rho2, part * rho2):
         grown = (arb(rate) * arb(r)).expm1()
         shrunk = -(-arb(rate) * arb(r)).expm1()

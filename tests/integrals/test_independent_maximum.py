@@ -7,7 +7,7 @@ from flint import acb, arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.integrals.independent_maximum import REACH, TAIL, _aliasing, _assembled, _integrate
+from gpcert.integrals.independent_maximum import REACH, TAIL, aliasing_error, hessian_of, node_sums
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
 from gpcert.testing.effort import examples, variants
 from tests.likelihoods.normal_references import DIFFERENCES, END, cdf, density, hermite, integral
@@ -100,18 +100,18 @@ def test_error_of_coarse_steps(scales):
     mu = rng.uniform(-3.0, 0.0, (count, classes))
     weights = np.eye(classes)[rng.integers(classes, size=count)]
     step = np.ones(count)
-    coarse = _integrate((mu, s, weights), step, np.full(count, -60.0), 120)
-    fine = _integrate((mu, s, weights), step / 16.0, np.full(count, -960.0), 1920)
-    bound = 2.0 * _aliasing(s, step, np.ones(count))
+    coarse = node_sums((mu, s, weights), step, np.full(count, -60.0), 120)
+    fine = node_sums((mu, s, weights), step / 16.0, np.full(count, -960.0), 1920)
+    bound = 2.0 * aliasing_error(s, step, np.ones(count))
     gaps = [
         np.abs(coarse.value - fine.value),
         np.abs(coarse.gradient - fine.gradient).max(axis=1),
-        np.abs(_assembled(coarse, weights) - _assembled(fine, weights)).max(axis=(1, 2)),
+        np.abs(hessian_of(coarse, weights) - hessian_of(fine, weights)).max(axis=(1, 2)),
     ]
     for gap in gaps:
         assert np.all(gap <= bound)
         assert gap.max() > 1e-10
-    assert np.all(_aliasing(s, step / 8.0, np.ones(count)) < 1e-16)
+    assert np.all(aliasing_error(s, step / 8.0, np.ones(count)) < 1e-16)
 
 
 def test_independent_extremes():

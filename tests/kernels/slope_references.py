@@ -10,10 +10,10 @@ from typing import Any
 from gpcert.testing.balls import dot, exact, flint, total
 from gpcert.testing.kernel_references import (
     REFERENCES,
-    _root,
-    _squared_distance,
-    _vector,
+    exact_vector,
     reference_of,
+    root_of_series,
+    squared_distance,
 )
 
 THETA = ((1,), (1, 1), (3, 3, 1), (15, 15, 6, 1), (105, 105, 45, 10, 1))
@@ -39,7 +39,7 @@ def profile(name: str, config: dict[str, Any], order: int, r2: Any) -> Any:
         return factor * ((1 + r2 / (2 * alpha)).log() * (-alpha - order)).exp()
     assert name == "matern", name
     p = round(config["nu"] - 0.5)
-    t = arb(2 * p + 1).sqrt() * _root(r2)
+    t = arb(2 * p + 1).sqrt() * root_of_series(r2)
     scale = arb(2 * p + 1) ** order / THETA[p][0]
     if order <= p:
         return scale * (-t).exp() * _theta(p - order, t)
@@ -51,18 +51,18 @@ def _bent(name: str, config: dict[str, Any], r2: Any, square: Any) -> Any:
     """`F_2(r) square`, which is 0 at r = 0 where F_2 is infinite."""
     if name != "matern" or config["nu"] != 1.5:
         return profile(name, config, 2, r2) * square
-    t = flint().arb(3).sqrt() * _root(r2)
+    t = flint().arb(3).sqrt() * root_of_series(r2)
     zero = t.is_zero() if isinstance(t, flint().arb) else all(c.is_zero() for c in t.coeffs())
     return 0 * square if zero else 9 * (-t).exp() * (square / t)
 
 
 def _scaled(config, x, direction):
-    lengths = _vector(config["length_scale"], len(x))
+    lengths = exact_vector(config["length_scale"], len(x))
     return lengths, [u / length for u, length in zip(direction, lengths, strict=True)]
 
 
 def _apart(config, x, z):
-    lengths = _vector(config["length_scale"], len(x))
+    lengths = exact_vector(config["length_scale"], len(x))
     return [(a - b) / length for a, b, length in zip(x, z, lengths, strict=True)]
 
 
@@ -70,7 +70,7 @@ def slope(kernel: tuple[str, dict[str, Any]], u: list[Any], x: Any, z: Any) -> A
     """`D_u k(x, z)`."""
     name, config = kernel
     if name in {"squared_exponential", "rational_quadratic", "matern"}:
-        r2 = _squared_distance(config["length_scale"], x, z)
+        r2 = squared_distance(config["length_scale"], x, z)
         _, along = _scaled(config, x, u)
         toward = -dot(along, _apart(config, x, z))
         return flint().arb(config["variance"]) * toward * profile(name, config, 1, r2)
@@ -91,7 +91,7 @@ def slope(kernel: tuple[str, dict[str, Any]], u: list[Any], x: Any, z: Any) -> A
         seen = [int(j) for j in config["dimensions"]]
         return slope(config["kernel"], *([v[j] for j in seen] for v in (u, x, z)))
     if name == "linear":
-        weights, center = _vector(config["weights"], len(x)), _vector(config["center"], len(x))
+        weights, center = (exact_vector(config[key], len(x)) for key in ("weights", "center"))
         return total(w * a * (b - o) for w, a, b, o in zip(weights, u, z, center, strict=True))
     if name == "polynomial":
         inner = {"weights": config["weights"], "center": config["center"]}
@@ -106,7 +106,7 @@ def covariance(kernel: tuple[str, dict[str, Any]], u: list[Any], x: Any, y: Any)
     """`<D_u phi(x), D_u phi(y)>`."""
     name, config = kernel
     if name in {"squared_exponential", "rational_quadratic", "matern"}:
-        r2 = _squared_distance(config["length_scale"], x, y)
+        r2 = squared_distance(config["length_scale"], x, y)
         _, along = _scaled(config, x, u)
         across = dot(along, _apart(config, x, y))
         inner = profile(name, config, 1, r2) * dot(along, along)
@@ -132,7 +132,7 @@ def covariance(kernel: tuple[str, dict[str, Any]], u: list[Any], x: Any, y: Any)
         seen = [int(j) for j in config["dimensions"]]
         return covariance(config["kernel"], *([v[j] for j in seen] for v in (u, x, y)))
     if name == "linear":
-        weights = _vector(config["weights"], len(x))
+        weights = exact_vector(config["weights"], len(x))
         return total(w * a * a for w, a in zip(weights, u, strict=True))
     assert name in {"constant", "white"}, name
     return flint().arb(0)

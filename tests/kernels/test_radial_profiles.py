@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.errors import InputError
-from gpcert.kernels.matern import Matern, _series
+from gpcert.kernels.matern import Matern, remainder_series
 from gpcert.kernels.nodes.radial_profiles import PositiveSeries, all_at, reverse_bessel
 from gpcert.kernels.nodes.radial_variations import DistanceRange, radial_variations
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.squared_exponential import SquaredExponential
-from gpcert.kernels.squared_exponential import _series as _gaussian_series
+from gpcert.kernels.squared_exponential import remainder_series as gaussian_series
 from gpcert.numerics.rounding import TINY, U, gamma
 from gpcert.testing.balls import flint
 from gpcert.testing.effort import examples
@@ -188,7 +188,7 @@ def test_positive_series(order, x):
     """Above the real number, and by little."""
     module = flint()
     arb = module.arb
-    for family in (_gaussian_series(), *(_series(p) for p in range(order, 11))):
+    for family in (gaussian_series(), *(remainder_series(p) for p in range(order, 11))):
         series = family[order]
         bound = float(all_at((series,), np.asarray([x]))[0][0])
         with module.ctx.workprec(4000):

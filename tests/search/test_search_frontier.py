@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gpcert.regions import Ball
 from gpcert.search import Budget, Problem, StopReason, solve
 from gpcert.search.questions import DecidedLevel, ManyBoxes, OneRegion
-from gpcert.search.state import HALVINGS, Boxes, Frontier, Incumbents
+from gpcert.search.state import CHOICE, HALVINGS, Boxes, Frontier, Incumbents
 from gpcert.testing.effort import examples
 from tests.search.search_problems import ConesGoal, bump, cones, cube
 
@@ -69,7 +69,8 @@ def test_replace_takes_all_children_in():
     np.testing.assert_array_equal(frontier.bounds(), [[1.25]])
     assert sorted(frontier.boxes.lower[:, 0]) == [1.25, 1.5, 2.0, 3.0]
     assert float((frontier.boxes.high - frontier.boxes.low).sum()) == pytest.approx(2.0)
-    assert frontier.bytes == 4 * (8 + 8 + 8 + 8 + 4 * HALVINGS)
+    # and a copy, and what it takes to choose
+    assert frontier.bytes == 2 * 4 * (8 + 8 + 8 + 8 + 4 * HALVINGS) + 4 * CHOICE
 
 
 @settings(max_examples=examples(200), deadline=None)

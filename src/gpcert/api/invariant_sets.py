@@ -57,8 +57,8 @@ def invariant_set(
     region : a `Box` of the states, or n pairs (low, high).
     step : "next" if the models predict the next state, "delta" if they predict what is added to it.
     disturbance : the largest size of what is added to the next state, a number or n of them.
-    inputs : (m, k) candidates for the k input features; for every cell one is chosen. None where
-        the models have the states alone.
+    inputs : (m, k) candidates for the k input features; for every cell the middle one, in this
+        order, of those that keep inside is chosen. None where the models have the states alone.
     beta : the map is any function within `mean +- beta std` at every point; 0 means the mean. With
         `gpcert.uniform_beta` this is a statement about the true map.
     cells : about how many cells there are at first, the same number along each state.

@@ -214,7 +214,7 @@ class QuadraticLowerModel:
         x = up((self.rate - rate) * rho2, 2)
         shrink = nonnegative(down(xp.exp(-x), EXP_ULPS + 4))
         lost = up(dip * self.heaviest * xp.where(rises, xp.ones_like(x), x), 8)
-        lift = xp.where(rises, xp.zeros_like(x), least * _fall(self.rate - rate, rho2))
+        lift = xp.where(rises, xp.zeros_like(x), least * weight_fall(self.rate - rate, rho2))
         light = self.scaled(xp.where(rises, shrink, xp.ones_like(x)))._bent(2.0 * lift)
         return replace(light.lowered(lost), rate=rate)
 
@@ -403,7 +403,7 @@ def _polynomial(value: Array, gradient: Array, hessian: Array | None, d: Array) 
 
 
 @fused
-def _fall(rate: float, rho2: Array) -> Array:
+def weight_fall(rate: float, rho2: PerCell) -> PerCell:
     """`(1 - exp(-rate rho2)) / rho2`, rounded down; `rate (1 - x/2)` in the limit of small x."""
     xp = namespace(rho2)
     x = rate * rho2

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from functools import reduce
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import array_api_compat
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from gpcert.integrals.moments import IndependentMoments
 from gpcert.integrals.sectors import DERIVATIVE_BOUNDS
 from gpcert.integrals.special import normal_cdf, normal_pdf
-from gpcert.numerics.arrays import Array, PerCellAndClass, namespace, to_numpy
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndClass, namespace, to_numpy
 from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import NORMAL_CDF_ULPS, U
 
@@ -60,9 +60,9 @@ def independent_maximum(mu: Array, s: Array, weights: PerCellAndClass) -> Indepe
     """Certified `sum_c w_c pi_c` for `y_k ~ N(mu_k, s_k^2)`, with its gradient and Hessian in mu.
 
     mu, s, weights (B, m); s within 2 U of the real standard deviations, relative; s > 0. The errors
-    are those of the trapezoidal rule (`_aliasing`), of the nodes left out (`TAIL`), of rounding
-    (`_Sums`) and of the shift of the means (`_shifted`); order by order, where they are worse than
-    knowing nothing that counts.
+    are those of the trapezoidal rule (`aliasing_error`), of the nodes left out (`TAIL`), of
+    rounding (`_Sums`) and of the shift of the means (`_shifted`); order by order, where they are
+    worse than knowing nothing that counts.
     """
     xp = namespace(mu)
     shift, shift_error = _shifted(mu, s)
@@ -72,14 +72,14 @@ def independent_maximum(mu: Array, s: Array, weights: PerCellAndClass) -> Indepe
     classes = mu.shape[1]
     smallest = xp.min(s, axis=1)
     count = int(xp.max(xp.where(usable, counts, xp.ones_like(counts))))
-    sums = _integrate((shift, s, weights), step, start, count)
-    rule = _aliasing(s, step, smallest) + (classes + 3.0) * TAIL + shift_error
+    sums = node_sums((shift, s, weights), step, start, count)
+    rule = aliasing_error(s, step, smallest) + (classes + 3.0) * TAIL + shift_error
     rule = xp.where(usable, rule, xp.full_like(rule, float("inf")))
     units = xp.stack([xp.ones_like(smallest), 1.0 / smallest, 1.0 / smallest**2], axis=1)
     errors = 1.01 * (sums.errors + ((2.0 * size + UNDERFLOW) * rule)[:, None] * units) + UNDERFLOW
     middle, trivial = _trivial(weights, smallest)
     good = errors < trivial
-    hessian = _assembled(sums, weights)
+    hessian = hessian_of(sums, weights)
     return IndependentMoments(
         xp.where(good[:, 0], sums.value, middle),
         xp.where(good[:, 1][:, None], sums.gradient, xp.zeros_like(weights)),
@@ -141,7 +141,12 @@ def _nodes(mu: Array, s: Array) -> tuple[Array, Array, Array]:
     return step, start, counts
 
 
-def _integrate(law: tuple[Array, Array, Array], step: Array, start: Array, count: int) -> _Sums:
+def node_sums(
+    law: tuple[PerCellAndClass, PerCellAndClass, PerCellAndClass],
+    step: PerCell,
+    start: PerCell,
+    count: int,
+) -> _Sums:
     """Sums over all nodes, in chunks; of means below 0, deviations and weights (B, m)."""
     xp = namespace(step)
     length = max(8, int(CHUNK / (law[0].shape[0] * law[0].shape[1] + 1)))
@@ -196,7 +201,7 @@ def _rounding(x: Array, r: Array, lean: Array, product: Array, size: Array, coun
     return xp.stack([value, gradient, hessian], axis=1)
 
 
-def _assembled(sums: _Sums, weights: Array) -> Array:
+def hessian_of(sums: _Sums, weights: PerCellAndClass) -> Annotated[Array, "B m m"]:
     """The Hessian (B, m, m), symmetric: the mean of the two forms of every entry."""
     xp = namespace(weights)
     gap = weights[:, :, None] - weights[:, None, :]
@@ -206,7 +211,7 @@ def _assembled(sums: _Sums, weights: Array) -> Array:
     return xp.where(eye[None] > 0.0, sums.diagonal[:, :, None] * eye[None], matrix)
 
 
-def _aliasing(s: Array, step: Array, smallest: Array) -> Array:
+def aliasing_error(s: PerCellAndClass, step: PerCell, smallest: PerCell) -> PerCell:
     """Error of the trapezoidal rule in units of `2 max|w|` and 1 / s_min a derivative (B,).
 
     Statement: for f analytic in `|Im t| <= A`, `|h sum f(jh) - int f| <= 2 M / (e^(2 pi A/h) - 1)`,

@@ -34,7 +34,7 @@ LARGEST_T = 800.0
 
 
 @lru_cache(maxsize=16)
-def _series(p: int) -> tuple[PositiveSeries, ...]:
+def remainder_series(p: int) -> tuple[PositiveSeries, ...]:
     """R_n^2 for n <= min(p, 2) as functions of t: `g - e^-t h`, see `squared_remainders`.
 
     `rho2^n F_n = t^(2n) e^-t theta_(p-n) / theta_p(0)`, `F_1(0) rho2 = t^2 / (2 (nu - 1))`,
@@ -234,9 +234,9 @@ class Matern(RadialKernel):
         return (slope * rate + 3.3 * U * self._rate) * most + (slope * shift + evaluation)
 
     def squared_remainders(self, rho2: PerCell) -> tuple[PerCell, ...]:
-        """See `_series`; of order n only for p >= n."""
+        """See `remainder_series`; of order n only for p >= n."""
         xp = namespace(rho2)
         t = xp.where(rho2 > 0, up(self._rate * xp.sqrt(rho2), 4), xp.zeros_like(rho2))
-        remainders = all_at(_series(self.p), t)
+        remainders = all_at(remainder_series(self.p), t)
         remainders += [infinite_beyond_zero(rho2)] * (3 - len(remainders))
         return tuple(remainders)

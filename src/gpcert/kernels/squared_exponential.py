@@ -24,7 +24,7 @@ from gpcert.regions import Region
 
 
 @lru_cache(maxsize=1)
-def _series() -> tuple[PositiveSeries, ...]:
+def remainder_series() -> tuple[PositiveSeries, ...]:
     """R_n^2 as functions of x = rho2 / 2."""
     rows = (([2], [2]), ([2, 2], [2, 4]), ([2, 0, 3], [2, 2, 4]))
     return tuple(PositiveSeries(tuple(map(Fraction, g)), tuple(map(Fraction, h))) for g, h in rows)
@@ -99,7 +99,7 @@ class SquaredExponential(RadialKernel, SectionKernel):
 
     def squared_remainders(self, rho2: PerCell) -> tuple[PerCell, ...]:
         """With x = rho2 / 2: `2 - 2e^-x`, `2 + 2x - e^-x (2 + 4x)`, `2 + 3x^2 - e^-x (...)`."""
-        return tuple(all_at(_series(), 0.5 * rho2))
+        return tuple(all_at(remainder_series(), 0.5 * rho2))
 
     def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         """Matrix `k(x_i, y_j)` in plain floating point; no root is needed here."""

@@ -87,7 +87,7 @@ class GridCells:
 
 def kept_inside(cells: GridCells, images: Images) -> tuple[PerCell, PerCell]:
     """Which cells (R,) the largest union of cells has that holds, for each of its cells, one of m
-    boxes `images`; and the number (R,) of the first of these.
+    boxes `images`; and the number (R,) of the middle one of those that are inside.
 
     Correctness (Statement 21.4): cells are taken out while none of their boxes lies in the union of
     those that are left, in exact comparisons.
@@ -108,7 +108,9 @@ def kept_inside(cells: GridCells, images: Images) -> tuple[PerCell, PerCell]:
         good = usable & (count == 0)
         again = kept & good.any(axis=1)
         if np.array_equal(again, kept):
-            return kept, np.where(kept, good.argmax(axis=1), -1)
+            rank = np.cumsum(good, axis=1)
+            middle = good & (rank == (rank[:, -1:] + 1) // 2)
+            return kept, np.where(kept, middle.argmax(axis=1), -1)
         kept = again
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from gpcert.numerics.arrays import Rows
 from gpcert.numerics.deadline import OutOfTime, checkpoint, until
+from gpcert.numerics.rounding import gamma, up_float
 from gpcert.search.problem import (
     Budget,
     Clock,
@@ -28,6 +29,9 @@ from gpcert.search.state import HALVINGS, Boxes, split_order
 FEW_CELLS = 64
 """Cells are halved more than once at a time while a batch has fewer parts: small batches cost about
 as much as these."""
+
+MANY = 4096
+"""Numbers beyond which a plain sum, with its error, takes the place of an exact one."""
 
 CellData = Annotated[np.ndarray, "n k"]
 """What is known of each cell beside its contributions, k bytes that its parts inherit."""
@@ -181,7 +185,10 @@ class _PartitionSearch:
         """Halve the cells whose bounds are farthest apart, and evaluate the parts."""
         most, cells = self._most_parents(), self.state.open
         gaps = -cells.lower[splittable].sum(axis=1)
-        index = splittable[np.argsort(-gaps, kind="stable")[:most]]
+        worst = np.arange(len(gaps))
+        if len(gaps) > 2 * most:  # a sort of all of them would take longer than the batch
+            worst = np.sort(np.argpartition(-gaps, most)[:most])
+        index = splittable[worst[np.argsort(-gaps[worst], kind="stable")[:most]]]
         parents = cells.take(index)
         times = np.ones(len(index), dtype=int)
         if self.problem.budget.boxes is None:
@@ -253,11 +260,13 @@ def _sums(bounds: Rows, known: tuple[float, float]) -> tuple[float, float]:
     the lower ones and minus the upper ones.
 
     Reason: `math.fsum` rounds the real sum of floats correctly, so the next float below is at most
-    that sum. A sum of numbers that are not negative is not negative.
+    that sum; of many numbers a plain sum in any order is taken, less `gamma(n)` of their sizes. A
+    sum of numbers that are not negative is not negative.
     """
     ends = []
     for before, column in ((known[0], bounds[:, 0]), (-known[1], bounds[:, 1])):
-        terms = column[column != 0].tolist()
+        terms: list[float] = [_plain_sum(column)] if len(column) > MANY else column.tolist()
+        terms = [term for term in terms if term != 0]
         if before != 0:
             terms.append(before)
         if not terms:
@@ -273,6 +282,18 @@ def _sums(bounds: Rows, known: tuple[float, float]) -> tuple[float, float]:
                 total = -math.inf
             ends.append(max(total, 0.0) if min(terms) >= 0 else total)
     return ends[0], 0.0 - ends[1]
+
+
+def _plain_sum(values: np.ndarray) -> float:
+    """A lower bound of the sum of many numbers; 0 where all are 0."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = float(np.sum(np.abs(values)))
+        total = float(np.sum(values))
+        lost = up_float(gamma(len(values)) * up_float(size, len(values)), 2)
+        least = math.nextafter(total - lost, -math.inf)
+    if size == 0 or not math.isfinite(least):
+        return 0.0 if size == 0 else -math.inf
+    return max(least, 0.0) if values.min() >= 0 else least
 
 
 def _with_batch(

@@ -47,7 +47,8 @@ class Budget:
     """Limits of one search; None lifts a limit. Bounds stay valid whichever limit is met first.
 
     `seconds` of wall-clock time, number of `boxes` evaluated, and `memory` in bytes held by boxes
-    that wait to be split and by the batch being evaluated.
+    that wait to be split, by the copy that replacing some of them makes, and by the batch being
+    evaluated.
 
     The time is that of the whole call, from the conversion of the model on. It is looked at between
     the pieces of all long work (boxes, outputs, integrals, programs, steps of local search), so it

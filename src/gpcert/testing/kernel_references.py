@@ -32,7 +32,7 @@ def reference_of(name: str, config: dict[str, Any]) -> Callable[[Point, Point], 
     return lambda x, z: formula(config, x, z)
 
 
-def _vector(value: Any, d: int) -> list[Any]:
+def exact_vector(value: Any, d: int) -> list[Any]:
     """One exact ball per feature, from a number or d numbers."""
     return exact(np.broadcast_to(np.asarray(value, dtype=np.float64), (d,)))
 
@@ -41,14 +41,14 @@ def _difference(x: Point, z: Point) -> list[Any]:
     return [a - b for a, b in zip(x, z, strict=True)]
 
 
-def _squared_distance(length_scale: Any, x: Point, z: Point) -> Any:
+def squared_distance(length_scale: Any, x: Point, z: Point) -> Any:
     """`r^2 = sum_j ((x_j - z_j) / l_j)^2`."""
-    lengths = _vector(length_scale, len(x))
+    lengths = exact_vector(length_scale, len(x))
     scaled = [d / length for d, length in zip(_difference(x, z), lengths, strict=True)]
     return dot(scaled, scaled)
 
 
-def _root(square: Any) -> Any:
+def root_of_series(square: Any) -> Any:
     """`sqrt`; of a power series in tau that begins with tau^2n, its branch for tau >= 0.
 
     Through a point where r = 0 a function of r then gives its one-sided expansion; a coefficient
@@ -74,7 +74,7 @@ def radial(shape: Callable[[dict[str, Any], Any], Any]) -> Formula:
     """`s^2 F_0` from `shape(config, r^2)`, the formula of a radial kernel without its variance."""
 
     def formula(config: dict[str, Any], x: Point, z: Point) -> Any:
-        square = _squared_distance(config["length_scale"], x, z)
+        square = squared_distance(config["length_scale"], x, z)
         return flint().arb(config["variance"]) * shape(config, square)
 
     return formula
@@ -89,7 +89,7 @@ def _matern(config: dict[str, Any], r2: Any) -> Any:
     arb = flint().arb
     p = round(float(config["nu"]) - 0.5)
     assert float(config["nu"]) == p + 0.5, "half-integer smoothness"
-    t = arb(2 * p + 1).sqrt() * _root(r2)
+    t = arb(2 * p + 1).sqrt() * root_of_series(r2)
 
     def term(i: int) -> Any:
         weight = math.factorial(p + i) // math.factorial(i)
@@ -101,28 +101,28 @@ def _matern(config: dict[str, Any], r2: Any) -> Any:
 
 def _periodic(config: dict[str, Any], x: Point, z: Point) -> Any:
     arb, d = flint().arb, len(x)
-    periods, lengths = _vector(config["period"], d), _vector(config["length_scale"], d)
+    periods, lengths = exact_vector(config["period"], d), exact_vector(config["length_scale"], d)
     each = zip(_difference(x, z), periods, lengths, strict=True)
     squares = total(((arb.pi() * gap / period).sin() / length) ** 2 for gap, period, length in each)
     return arb(config["variance"]) * (-2 * squares).exp()
 
 
 def _cosine(config: dict[str, Any], x: Point, z: Point) -> Any:
-    angle = dot(_vector(config["frequency"], len(x)), _difference(x, z))
+    angle = dot(exact_vector(config["frequency"], len(x)), _difference(x, z))
     return flint().arb(config["variance"]) * angle.cos()
 
 
 def _spectral_mixture(config: dict[str, Any], x: Point, z: Point) -> Any:
 
     def term(variance: float, frequency: Any, lengths: Any) -> Any:
-        angle = dot(_vector(frequency, len(x)), _difference(x, z))
-        return flint().arb(variance) * (-_squared_distance(lengths, x, z) / 2).exp() * angle.cos()
+        angle = dot(exact_vector(frequency, len(x)), _difference(x, z))
+        return flint().arb(variance) * (-squared_distance(lengths, x, z) / 2).exp() * angle.cos()
 
     return total(map(term, config["variances"], config["frequencies"], config["length_scales"]))
 
 
 def _exponential_tilt(config: dict[str, Any], x: Point, z: Point) -> Any:
-    theta = _vector(config["theta"], len(x))
+    theta = exact_vector(config["theta"], len(x))
     return (dot(theta, x) + dot(theta, z) + flint().arb(config.get("log_factor", 0.0))).exp()
 
 
@@ -130,7 +130,7 @@ def _cosine_pair(config: dict[str, Any], x: Point, z: Point) -> Any:
     """`sum_{a, b in {1, 2}} cos(w_a.x + p_a - w_b.z - p_b)`."""
     d, phases = len(x), config.get("phases")
     shifts = exact([0.0, 0.0] if phases is None else phases)
-    pair = [_vector(config["first"], d), _vector(config["second"], d)]
+    pair = [exact_vector(config["first"], d), exact_vector(config["second"], d)]
     left = [dot(w, x) + p for w, p in zip(pair, shifts, strict=True)]
     right = [dot(w, z) + p for w, p in zip(pair, shifts, strict=True)]
     return total((a - b).cos() for a in left for b in right)
@@ -150,7 +150,7 @@ def _generalised_spectral(config: dict[str, Any], x: Point, z: Point) -> Any:
 
 def _linear(config: dict[str, Any], x: Point, z: Point) -> Any:
     d = len(x)
-    weights, center = _vector(config["weights"], d), _vector(config.get("center", 0.0), d)
+    weights, center = exact_vector(config["weights"], d), exact_vector(config.get("center", 0.0), d)
     left, right = _difference(x, center), _difference(z, center)
     return dot([w * a for w, a in zip(weights, left, strict=True)], right)
 

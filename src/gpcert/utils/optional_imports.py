@@ -38,6 +38,7 @@ EXTRAS = {
     **dict.fromkeys(("hypothesis", "mpmath", "pytest"), "testing"),
     **{"torch": "torch", "gpytorch": "gpytorch", "botorch": "botorch", "GPy": "gpy"},
     **{"gpjax": "gpjax", "tinygp": "tinygp", "optuna": "optuna", "skopt": "skopt"},
+    "ax": "ax",
 }
 """The extra of pyproject.toml that installs each package."""
 
