@@ -160,7 +160,8 @@ def _question(model: Model, request: QuantityRequest) -> RangeQuestion:
 
 def _mixture(model: Any, request: QuantityRequest) -> RangeQuestion:
     """Of the law of a member drawn with its weight."""
-    name, beta = request.quantity or "mean", request.beta
+    name: Any = request.quantity or "mean"
+    beta = request.beta
     if name == "mean":
         question = WeightedMeans(model.weights)
         meaning = f"mean of {len(model.members)} models' means, by their weights"
