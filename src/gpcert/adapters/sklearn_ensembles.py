@@ -64,7 +64,8 @@ def to_posterior(model: Any) -> Conversion:
     if len(members) == 1:
         mixture: Any = adapter.with_names(members[0], names)
     else:
-        mixture = adapter.with_names(Mixture(tuple(members), weights), names)
+        mixture = Mixture(tuple(members), weights)
+        mixture = adapter.with_names(mixture, names)
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         return LibraryPrediction(mean=np.reshape(model.predict(X), (len(X), 1)))

@@ -94,8 +94,9 @@ def range_question(model: Model, asked: QuantityRequest) -> RangeQuestion:
         question = question_of_object(model, quantity)
     else:
         one_of("quantity", quantity, (None, *QUANTITIES))
-        read = _mixture if isinstance(model, Mixture) else _question
-        question = read(model, replace(asked, beta=beta))
+        asked = replace(asked, beta=beta)
+        mixed = isinstance(model, Mixture)
+        question = _mixture(model, asked) if mixed else _question(model, asked)
     return replace(question, fingerprint=model.fingerprint, beta=beta, given=quantity)
 
 
@@ -118,7 +119,7 @@ def quantity_requests(
     }
 
 
-def _question(model: Model, request: QuantityRequest) -> RangeQuestion:
+def _question(model: Outputs | Committee, request: QuantityRequest) -> RangeQuestion:
     quantity: Any = request.quantity
     if isinstance(model, Committee):
         return _committee(model, quantity)
@@ -158,7 +159,7 @@ def _question(model: Model, request: QuantityRequest) -> RangeQuestion:
     return replace(question, default=1, two=True)
 
 
-def _mixture(model: Any, request: QuantityRequest) -> RangeQuestion:
+def _mixture(model: Mixture, request: QuantityRequest) -> RangeQuestion:
     """Of the law of a member drawn with its weight."""
     name: Any = request.quantity or "mean"
     beta = request.beta

@@ -223,8 +223,11 @@ def class_weights(
     return tuple(weights.tolist())
 
 
-Model = Posterior | SeparateOutputs | Committee | Mixture
+Model = Posterior | SeparateOutputs | Committee
 """What a search looks at."""
+
+AnyModel = Model | Mixture
+"""What may be asked about: a mixture is searched as its members."""
 
 KINDS: dict[str, type[ModelCollection]] = {
     kind.FORMAT: kind for kind in (Committee, SeparateOutputs, Mixture)
