@@ -221,8 +221,8 @@ def _questions(
         goals[SLOPE] = [RangeGoals.of_all(slopes_question(model)) for model in models]
     others = tuple(q for q in asked if not (isinstance(q, str) and q == SLOPE))
     requests = quantity_requests(others, beta).items() if others or not goals else ()
-    found = {name: [RangeGoals.of(model, each) for model in models] for name, each in requests}
-    return found | goals
+    named = {name: [RangeGoals.of(model, each) for model in models] for name, each in requests}
+    return named | goals
 
 
 def _objects(questions: Mapping[str, Sequence[RangeGoals]]) -> dict[str, list[str]]:

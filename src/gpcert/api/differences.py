@@ -44,7 +44,7 @@ def difference_range(
     fixed: Mapping[Any, Any] | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[SearchOptions],
+    **options: Unpack[SearchOptions],
 ) -> PredictionRange:
     """Proved bounds of how much the mean changes when its inputs do, over a region.
 
@@ -76,23 +76,23 @@ def difference_range(
     index = output_number(posterior, output)
     region = domain_of(posterior, bounds, fixed)
     asked = ReadChange.of(posterior, change, region)
-    settings, accuracy = SearchSettings.read(words), Accuracy.read(tol, rtol)
+    settings, accuracy = SearchSettings.read(options), Accuracy.read(tol, rtol)
     usual = Tolerance(USUAL * spreads(posterior)[index])
-    found = asked.change(posterior, index)
+    changed = asked.change(posterior, index)
     meaning = f"change of {meaning_of(posterior, index)} {asked.told}"
     about = {"output": label_of(posterior, output), "model": posterior.fingerprint}
-    if found is None:
+    if changed is None:
         return _constant(asked.region, meaning, settings, start, about)
-    goals = change_goals(found, meaning)
-    with progress_line(words.get("progress")) as line:
+    goals = change_goals(changed, meaning)
+    with progress_line(options.get("progress")) as line:
         progress = Progress(start, lambda state: line.show(ranges_text(state)))
         stop: dict[str, Any] = {"progress": progress}
         stop["tol"] = accuracy.tolerance() if accuracy.given else usual
-        result = solve(settings.problem(found.model, asked.region, goals.quantities, **stop))
+        result = solve(settings.problem(changed.model, asked.region, goals.quantities, **stop))
     (row,) = goals.records(result, asked.region, settings)
     ends = {
-        "minimum": widened(row.minimum, found.error),
-        "maximum": widened(row.maximum, found.error),
+        "minimum": widened(row.minimum, changed.error),
+        "maximum": widened(row.maximum, changed.error),
     }
     return replace(row, **ends, **about)
 
@@ -186,16 +186,16 @@ def read_values(
     wanted = "two or more" if count is None else f"{count}"
     names = model.feature_names
     told = f"feature {j}" if names is None else repr(names[j])
-    found: list[float] = []
+    numbers: list[float] = []
     for value in list(values) if several else ():
         row = [0.0] * model.dim
         row[j] = value
         levels = {j: model.levels[j]} if j in model.levels else {}
         read = coded(name, row, levels, names)[j]
-        found.append(float(finite_array(f"{name} of {told}", read, ndim=0)))
-    if len(found) < 2 or len(set(found)) < len(found) or len(found) != (count or len(found)):
+        numbers.append(float(finite_array(f"{name} of {told}", read, ndim=0)))
+    if len(set(numbers)) < max(2, len(numbers)) or len(numbers) != (count or len(numbers)):
         raise InputError(f"{name}: expected {wanted} different values of {told}, got {values!r}")
-    return found
+    return numbers
 
 
 def held_at(region: Region, values: Mapping[int, float]) -> Region:

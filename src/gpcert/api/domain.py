@@ -29,7 +29,7 @@ def domain_of(model: Model, bounds: Any, fixed: Mapping[Any, Any] | None = None)
                         f"fixed: expected one of {labels} for {label!r}, got {value!r}"
                     )
                 names = [(model.feature_names or ())[j] for j in columns]
-                ends = {name: float(own == value) for name, own in zip(names, labels, strict=True)}
+                ends = {name: float(x == value) for name, x in zip(names, labels, strict=True)}
                 bounds = {**{k: v for k, v in bounds.items() if k != label}, **ends}
     region = read_region(model, bounds) if isinstance(bounds, Region) else _box(model, bounds)
     if held:

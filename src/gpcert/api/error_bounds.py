@@ -243,14 +243,14 @@ def _observations(y: Any, sizes: Sequence[int]) -> list[np.ndarray | None]:
 def _assumptions(delta: float | None, checked: bool, m: int) -> tuple[str, ...]:
     """In words, what the bound rests on."""
     each = "each output's " if m > 1 else "the "
-    found = [f"{each}function less its offset has at most norm_bound as norm in the kernel's space"]
+    lines = [f"{each}function less its offset has at most norm_bound as norm in the kernel's space"]
     if delta is None:
-        found.append("no observation is farther than noise_bound from the function")
+        lines.append("no observation is farther than noise_bound from the function")
     else:
-        found.append(
+        lines.append(
             "the noise of each observation is sub-Gaussian with noise_bound, given all before it"
         )
-    found.append("kernel, offset and noise variance were chosen before the observations were seen")
+    lines.append("kernel, offset and noise variance were chosen before the observations were seen")
     if not checked:
-        found.append("the stored weights solve the model's equations exactly; y= checks that")
-    return tuple(found)
+        lines.append("the stored weights solve the model's equations exactly; y= checks that")
+    return tuple(lines)

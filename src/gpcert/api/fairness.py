@@ -60,7 +60,7 @@ def certify_fair(
     norm: float | str = "inf",
     output: Any = None,
     fixed: Mapping[Any, Any] | None = None,
-    **words: Unpack[SearchOptions],
+    **options: Unpack[SearchOptions],
 ) -> Fairness:
     """Prove or refute that nobody in a region is treated differently for a protected feature.
 
@@ -107,10 +107,10 @@ def certify_fair(
             f"protected: expected at most {MOST_GROUPS} combinations of values, got {len(groups)}"
         )
     radii, distance = _radii(posterior, similar, values), check_norm(norm, "norm")
-    settings = SearchSettings.read(words)
+    settings = SearchSettings.read(options)
     owner, c = posterior.output(index)
     asked = _Question(owner, c, groups, region, radii, distance, allowed, level)
-    with progress_line(words.get("progress")) as line:
+    with progress_line(options.get("progress")) as line:
         progress = Progress(start, lambda state: line.show(margin_text(state)))
         margin, pairs, result = asked.answer(settings, progress)
     pair, ends = _refuted(posterior, index, asked, pairs) if margin.upper < 0 else (None, ())
@@ -301,8 +301,8 @@ def _refuted(
     if not points:
         return None, ()
     flat, limits = np.concatenate(points), Budget(seconds=10.0)
-    found = bound_boxes(model, flat, flat, quantity="mean", budget=limits, progress=False)
-    ends = found["mean"][:, index].reshape(-1, 2, 2)  # of both points, lower and upper
+    bounds = bound_boxes(model, flat, flat, quantity="mean", budget=limits, progress=False)
+    ends = bounds["mean"][:, index].reshape(-1, 2, 2)  # of both points, lower and upper
     first, second = ends[:, 0], ends[:, 1]
     if asked.delta is not None:
         below, above = add_down(second[:, 0], -first[:, 1]), add_down(first[:, 0], -second[:, 1])
@@ -322,18 +322,18 @@ def _protected(model: Outputs, protected: Any) -> dict[int, list[float]]:
     named = as_mapping("protected", protected)
     if named is not None:
         numbers = labels_by_number(model, "protected", named)
-        found = {j: read_values(model, "protected", j, named[v]) for j, v in numbers.items()}
-        return found or _no()
+        codes = {j: read_values(model, "protected", j, named[v]) for j, v in numbers.items()}
+        return codes or _no()
     labels = [protected] if isinstance(protected, str) or np.ndim(protected) == 0 else protected
-    found = {}
+    codes = {}
     for j, label in labels_by_number(model, "protected", labels).items():
         if j not in model.levels:
             raise InputError(
                 f"protected: {label!r} holds no categories, so that the values that count are not "
                 f"known; expected {{{label!r}: (value, value)}}"
             )
-        found[j] = codes_of(model.levels[j]).tolist()
-    return found or _no()
+        codes[j] = codes_of(model.levels[j]).tolist()
+    return codes or _no()
 
 
 def _no() -> Any:

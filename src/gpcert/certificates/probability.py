@@ -71,6 +71,10 @@ class FailureProbability(
             raise InputError("cells, status and mass: expected as many of each")
 
 
+POSITIVE = ("std", "variance", "probability", "ei", "pi")
+"""Quantities that are never negative."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Expectation(Searched, kind="expectation", told="lower upper quantity output reason"):
     """`lower <= E <= upper`, proved, for the mean E of a quantity of the model when the inputs are
@@ -95,8 +99,9 @@ class Expectation(Searched, kind="expectation", told="lower upper quantity outpu
 
     def check(self) -> None:
         super().check()
-        if not self.lower <= self.upper:
-            raise InputError("lower and upper: expected lower <= upper")
+        least = 0.0 if self.quantity in POSITIVE else -math.inf
+        if not least <= self.lower <= self.upper:
+            raise InputError(f"lower and upper: expected {least:g} <= lower <= upper")
 
 
 def _shown(record: FailureProbability | Expectation) -> dict[str, str]:

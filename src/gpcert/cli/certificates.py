@@ -83,13 +83,13 @@ def resume(
     """Go on with a call that was killed or interrupted, from its checkpoint, a file of yours."""
     if output is not None:
         check_folder("--output", output)
-    found = gpcert.resume(file, budget=seconds)
-    for record in found if isinstance(found, tuple) else (found,):
+    answer = gpcert.resume(file, budget=seconds)
+    for record in answer if isinstance(answer, tuple) else (answer,):
         console().print(str(record), markup=False, soft_wrap=True)
     if output is not None:
-        if isinstance(found, tuple):
+        if isinstance(answer, tuple):
             raise InputError("--output: several ranges share no file; call gpcert.resume")
-        found.save(output)
+        answer.save(output)
         say_written(output)
 
 
@@ -117,6 +117,8 @@ def page(
 
 def header_rows(header: dict[str, Any]) -> list[tuple[str, str]]:
     """Rows of text with the contents of a certificate's header."""
+    from gpcert.certificates.proof import CLAIMS
+
     try:
         question, answer, rows = header["question"], header["answer"], []
         pairs = zip(question.get("rows", [question]), answer.get("rows", [answer]), strict=True)
@@ -128,6 +130,7 @@ def header_rows(header: dict[str, Any]) -> list[tuple[str, str]]:
         names = members[0].get("feature_names")
         rows += [("features", ", ".join(map(str, names)))] if names else []
         rows += [("kernel", str(member["kernel"])) for member in members]
+        rows.append(("claim", CLAIMS.get(header["claim"], str(header["claim"]))))
         rows.append(("model", f"sha256 {header['sha256']}"))
         rows += [(str(name), str(text)) for name, text in header["provenance"].items()]
     except (KeyError, TypeError, AttributeError) as error:

@@ -122,8 +122,8 @@ def ranges(
     summary = f"{len(results)} ranges: {within} within the tolerance, {len(results) - within} wider"
     title = f"Prediction ranges, {ball.title(ball_radius)}"
     columns = ["output", "quantity", *ENDS, "boxes", "ms"]
-    shown = "output quantity minimum maximum boxes ms"
-    files.end(points.labelled(results), title, columns, shown, summary)
+    fields = "output quantity minimum maximum boxes ms"
+    files.end(points.labelled(results), title, columns, fields, summary)
 
 
 @options.command(
@@ -221,9 +221,9 @@ def attack(
     )
     title = f"Attacks ({method}), {ball.title(ball_radius)}"
     columns = ["decision", "found", "before", "after", "success", "confirmed", "distance"]
-    shown = "decision new_decision before after success confirmed distance"
+    fields = "decision new_decision before after success confirmed distance"
     code = ExitCode.REFUTED if confirmed else ExitCode.UNDECIDED
-    files.end(result, title, columns, shown, summary, picture, code=lambda table: code)
+    files.end(result, title, columns, fields, summary, picture, code=lambda table: code)
 
 
 @options.command(
@@ -335,8 +335,8 @@ def robustness(
     summary = f"{len(deltas)} ranges: median delta at most {above(median)}"
     title = f"Robustness, {ball.title()}"
     columns = ["model", "radius", "delta >=", "delta <=", "boxes", "ms"]
-    shown = "group setting delta boxes ms"
-    files.end(points.labelled(deltas), title, columns, shown, summary, picture)
+    fields = "group setting delta boxes ms"
+    files.end(points.labelled(deltas), title, columns, fields, summary, picture)
 
 
 @options.command(
@@ -421,5 +421,5 @@ def worst_case(
     summary = f"{len(result)} points: a mean moves by at most {above(result.widest)}"
     title = f"Worst predictions, {ball.title(ball_radius)}"
     columns = ["mean", *ENDS, "band from", "band to"]
-    shown = "mean minimum maximum band"
-    files.end(points.labelled(result), title, columns, shown, summary, picture)
+    fields = "mean minimum maximum band"
+    files.end(points.labelled(result), title, columns, fields, summary, picture)

@@ -35,8 +35,8 @@ def category_minimum(
     may = [groups.allowed(cells.lower, cells.upper, group) for group in groups.columns]
     center = [cells.center[:, group] for group in groups.columns]
     total = xp.zeros_like(gradient[:, 0])
-    for g, own in enumerate(groups.columns):
-        slope, rows, c = gradient[:, own], hessian[:, own, :], center[g]
+    for g, columns in enumerate(groups.columns):
+        slope, rows, c = gradient[:, columns], hessian[:, columns, :], center[g]
         least = slope - xp.sum(slope * c, axis=1)[:, None]
         for h, other in enumerate(groups.columns):
             T = _centred(rows[:, :, other], c, center[h])

@@ -306,10 +306,9 @@ def _most(
     # what halving an axis may gain: the surface's place, its slope where it leaves the cell
     density = abs(p[1])
     leaves = outside[:, None] * abs(surface.slope) * others.half
-    curved = np.sum(abs(surface.bend) * others.half[:, :, None], axis=1) * others.half
     third = 0.5 * (bend[1] - bend[0])[:, None] * (abs(surface.slope) * others.half) ** 2
     errors = surface.above[:, None] * parts
-    gains = density[:, None] * (errors + 0.5 * leaves + 0.1 * curved * leaves) + third
+    gains = density[:, None] * (errors + 0.1 * leaves) + third
     return np.clip(bound, 0.0, 1.0), np.where(np.isfinite(gains), gains, 0.0)
 
 

@@ -132,11 +132,11 @@ def predicted_shares(
     """
     count = len(f.value)
     normal = NormalEnds(np.zeros(count), np.full(count, REACH))
-    found = surface_shares(_scores(f, v), normal, normal, cell.moments, cell.scores)
+    share = surface_shares(_scores(f, v), normal, normal, cell.moments, cell.scores)
     steep = _steep_shares(f, ends[2:], cell)
-    better = ~(found[1] - found[0] <= steep[1] - steep[0])
-    gains = np.where(better[:, None], steep[2], found[2])
-    lower, upper = np.maximum(found[0], steep[0]), np.minimum(found[1], steep[1])
+    better = ~(share[1] - share[0] <= steep[1] - steep[0])
+    gains = np.where(better[:, None], steep[2], share[2])
+    lower, upper = np.maximum(share[0], steep[0]), np.minimum(share[1], steep[1])
     least, most, v_low, v_high = ends
     low = np.minimum(score(-most, v_low)[0], score(-most, v_high)[0])
     high = np.maximum(score(-least, v_low)[1], score(-least, v_high)[1])

@@ -353,11 +353,11 @@ def _cell_minimum(geometry: ScaledCells, gradient: Array, hessian: Array) -> Min
     scale = geometry.inverse_length
     if geometry.is_plain and geometry.columns is None and scale.ndim == 1:
         # user's units: two roundings an entry, which the bound counts
-        own = hessian * (scale[:, None] * scale[None, :])
-        lower = category_minimum(geometry.cells, gradient * scale, own)
+        scaled = hessian * (scale[:, None] * scale[None, :])
+        lower = category_minimum(geometry.cells, gradient * scale, scaled)
         if lower is not None:
-            found = box_minimum(geometry.half, gradient, hessian)
-            return Minimum(namespace(lower).maximum(lower, found.lower), found.point)
+            best = box_minimum(geometry.half, gradient, hessian)
+            return Minimum(namespace(lower).maximum(lower, best.lower), best.point)
     return quadratic_minimum(geometry, gradient, hessian)
 
 

@@ -460,16 +460,16 @@ class _Page:
 
     def answered(self, question: Question, shown: Any) -> tuple[Question, Any, Any]:
         """The question with its certificate and its range, or with errors in their places."""
-        found: list[Any] = []
+        answers: list[Any] = []
         for each in (
             lambda: question.certificate(self.explorer.model),
             lambda: question.range(self.explorer.model, shown),
         ):
             try:
-                found.append(each())
+                answers.append(each())
             except GPCertError as error:
-                found.append(error)
-        return question, found[0], found[1]
+                answers.append(error)
+        return question, answers[0], answers[1]
 
     def show_answer(self, question: Question, certificate: Any, proved: Any) -> None:
         """Draw the verdict, its boxes and its counter-example, and print them."""
@@ -543,8 +543,8 @@ class _Page:
         )
         picture = panel.pane.Bokeh(self.figure, sizing_mode="stretch_width")
         wide = {"flex": "3 1 340px", "min-width": "0"}
-        shown = panel.Column(picture, tabs, styles=wide)
-        return panel.FlexBox(asked, shown, sizing_mode="stretch_width")
+        results = panel.Column(picture, tabs, styles=wide)
+        return panel.FlexBox(asked, results, sizing_mode="stretch_width")
 
     def _file(self) -> io.StringIO:
         if self.certificate is None:

@@ -102,8 +102,8 @@ class Piecewise(Increasing):
         here = ky[(before + 1).clip(0, last)]
         return [
             tuple(
-                xp.where(told, own, part)
-                for own, part in zip((here, here, zero, zero), each[:4], strict=True)
+                xp.where(told, known, part)
+                for known, part in zip((here, here, zero, zero), each[:4], strict=True)
             )
             for each in sides
         ]

@@ -59,8 +59,8 @@ class InputLaw:
         for j, marginal in enumerate(self.marginals):
             pairs = np.stack([low[:, j], high[:, j]], axis=1)
             distinct, place = np.unique(pairs, axis=0, return_inverse=True)
-            found = _interval_moments(marginal, distinct[:, 0], distinct[:, 1])
-            columns.append([each[place.reshape(-1)] for each in found])
+            moments = _interval_moments(marginal, distinct[:, 0], distinct[:, 1])
+            columns.append([each[place.reshape(-1)] for each in moments])
         return Moments(*(np.stack(each, axis=1) for each in zip(*columns, strict=True)))
 
 

@@ -29,12 +29,11 @@ def total(sizes: Sequence[Reals]) -> Reals:
     return raised(reduce(add, sizes), len(sizes))
 
 
-@np.errstate(over="ignore", under="ignore")
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
 def times(a: Reals, b: Reals) -> Reals:
     """`a b` rounded up, broadcast; 0 times infinity is 0."""
     xp = namespace(a, b)
-    zero = (a == 0) | (b == 0)
-    product = xp.where(zero, xp.ones_like(a), a) * xp.where(zero, xp.ones_like(b), b)
+    zero, product = (a == 0) | (b == 0), a * b
     return xp.where(zero, xp.zeros_like(product), up(product, 1))
 
 
@@ -70,13 +69,16 @@ def hypotenuse(a: Reals, b: Reals) -> Reals:
 @np.errstate(over="ignore")
 def leibniz(first: Sequence[Reals], second: Sequence[Reals], order: int) -> Reals:
     """`sum_j C(n, j) first_j second_(n-j)`: the size of the n-th derivative of a product."""
-    return raised(
-        sum(
-            float(math.comb(order, j)) * times(first[j], second[order - j])
-            for j in range(order + 1)
-        ),
-        2 * order + 2,
-    )
+    pairs = [(j, first[j], second[order - j]) for j in range(order + 1)]
+    # one zero for all cells and points: as a term it would be one more array of zeros
+    some = [each for each in pairs if not (_absent(each[1]) or _absent(each[2]))]
+    terms = (float(math.comb(order, j)) * times(a, b) for j, a, b in some or pairs)
+    return raised(sum(terms), 2 * order + 2)
+
+
+def _absent(size: Reals) -> bool:
+    """Whether it is a single number, and zero."""
+    return isinstance(size, np.ndarray) and size.size == 1 and not size.any()
 
 
 @np.errstate(over="ignore", under="ignore")

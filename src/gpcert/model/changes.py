@@ -41,13 +41,13 @@ MOST_KNOWN = 64
 _KNOWN: WeakKeyDictionary[Posterior, dict[Hashable, Any]] = WeakKeyDictionary()
 
 
-def _once(posterior: Posterior, key: Hashable, found: Callable[[], T]) -> T:
+def _once(posterior: Posterior, key: Hashable, compute: Callable[[], T]) -> T:
     """What was found of a model before, with the norms that are known of it since."""
     known = _KNOWN.setdefault(posterior, {})
     if key not in known:
         if len(known) >= MOST_KNOWN:
             known.clear()
-        known[key] = found()
+        known[key] = compute()
     return known[key]
 
 

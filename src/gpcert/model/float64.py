@@ -39,10 +39,10 @@ def evaluation_error(posterior: Posterior, output: int, low: PerFeature, high: P
         along = float(np.abs(arrays["slope"][output]) @ reach)
         sums, whole = sums + gamma(len(low) + q + 11) * along, whole + 2.0 * along
     offset, scale = (abs(float(arrays[name][output])) for name in ("offset", "scale"))
-    found = scale * sums + gamma(4) * (scale * whole + offset) + TINY * (1.0 + scale) * (N + 1.0)
-    if not math.isfinite(found):
+    total = scale * sums + gamma(4) * (scale * whole + offset) + TINY * (1.0 + scale) * (N + 1.0)
+    if not math.isfinite(total):
         raise InputError("proof='B': the model's numbers leave float64; use proof=True")
-    return up_float(found, N + 4 * len(low) + 4 * q + 99)
+    return up_float(total, N + 4 * len(low) + 4 * q + 99)
 
 
 def _kernel(described: Any, reach: PerFeature, Z: np.ndarray, mapped: int) -> Evaluated:
@@ -88,14 +88,14 @@ def _radial(name: str, config: Any) -> tuple[float, float]:
 def _combined(parts: list[Evaluated], product: bool) -> Evaluated:
     """Of a sum or a product (Statement 23.2)."""
     size, most = (1.0, np.ones(1)) if product else (0.0, np.zeros(1))
-    for own, errors in parts:
-        size = size * own if product else size + own
-        most = most * (own + errors) if product else most + (own + errors)
+    for part, errors in parts:
+        size = size * part if product else size + part
+        most = most * (part + errors) if product else most + (part + errors)
     if product:
         # prod (M + e) - prod M, without cancellation
         gap, before = np.zeros(1), 1.0
-        for own, errors in parts:
-            gap, before = gap * (own + errors) + before * errors, before * own
+        for part, errors in parts:
+            gap, before = gap * (part + errors) + before * errors, before * part
     else:
         gap = np.sum([errors for _, errors in parts], axis=0)
     return up_float(size, len(parts)), up(gap + gamma(len(parts)) * most, 4 * len(parts))

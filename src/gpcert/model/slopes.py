@@ -32,7 +32,7 @@ def joined_slopes(
 ) -> Outputs:
     """The slopes of several outputs along several directions, output by output."""
     owners = (model.output(c) for c in outputs)
-    return _together([slope_of(own, u, c) for own, c in owners for u in directions])
+    return _together([slope_of(owner, u, c) for owner, c in owners for u in directions])
 
 
 def slopes_of_outputs(model: Outputs, direction: PerFeature) -> Outputs:

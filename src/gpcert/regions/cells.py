@@ -119,7 +119,7 @@ class Cells:
         return self._others(
             xp.concat([self.lower, second], axis=0),
             xp.concat([first, self.upper], axis=0),
-            lambda own: xp.concat([own(self), own(self)], axis=0),
+            lambda of: xp.concat([of(self), of(self)], axis=0),
         )
 
     def can_split(self, axis: Array | None = None) -> PerCell:
@@ -133,7 +133,7 @@ class Cells:
 
     def take(self, index: Annotated[Array, "i"]) -> Cells:
         """The cells at an index array or under a mask."""
-        return self._others(self.lower[index], self.upper[index], lambda own: own(self)[index])
+        return self._others(self.lower[index], self.upper[index], lambda of: of(self)[index])
 
     def with_ends(self, lower: PerCellAndFeature, upper: PerCellAndFeature) -> Cells:
         """Other boxes in the place of these."""
@@ -146,7 +146,7 @@ class Cells:
         return batches[0]._others(
             xp.concat([cells.lower for cells in batches], axis=0),
             xp.concat([cells.upper for cells in batches], axis=0),
-            lambda own: xp.concat([own(cells) for cells in batches], axis=0),
+            lambda of: xp.concat([of(cells) for cells in batches], axis=0),
         )
 
     def _others(

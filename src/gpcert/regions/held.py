@@ -80,11 +80,11 @@ class Slices(Region):
         other region's free features, contracted ones; -1 where there are several."""
         ends = np.tile(self.whole.lower, (len(low), 1)), np.tile(self.whole.upper, (len(low), 1))
         ends[0][:, self.whole.free], ends[1][:, self.whole.free] = low, high
-        found = []
+        places = []
         for group in self.held:
             may = ends[1][:, group] >= 1.0
-            found.append(np.where(may.sum(axis=1) == 1, np.argmax(may, axis=1), -1))
-        return np.stack(found, axis=1)
+            places.append(np.where(may.sum(axis=1) == 1, np.argmax(may, axis=1), -1))
+        return np.stack(places, axis=1)
 
     def cells(
         self,
@@ -144,8 +144,8 @@ class HeldDistances:
         """
         grouped = np.concatenate(groups)
         features, values = rest
-        own = ~np.isin(features, grouped)
-        features, values = features[own], values[own]
+        free = ~np.isin(features, grouped)
+        features, values = features[free], values[free]
         fixed = np.square((points[:, features] - values) / lengths[features]).sum(axis=1)
         most, tables = fixed.copy(), []
         for group in groups:

@@ -223,7 +223,7 @@ class LinearMap:
 
     def _curved_by(self, curves: Mapping[int, Curve]) -> LinearMap:
         """This map, its features then through functions: each of one input, and alone of it."""
-        matrix, shift, own = self.matrix.copy(), self.shift.copy(), dict(self.curves)
+        matrix, shift, joined = self.matrix.copy(), self.shift.copy(), dict(self.curves)
         for k, curve in curves.items():
             used = np.flatnonzero(matrix[k])
             j = int(used[0]) if len(used) else 0
@@ -237,10 +237,10 @@ class LinearMap:
                 )
             affine = Affine(-float(shift[k]) / factor, 1.0 / factor)
             plain = factor == 1.0 and shift[k] == 0.0
-            inner = own.get(j, Curve())
-            own[j] = (inner if plain else inner.then(affine)).then(*curve.steps)
+            inner = joined.get(j, Curve())
+            joined[j] = (inner if plain else inner.then(affine)).then(*curve.steps)
             matrix[k, j], shift[k] = 1.0, 0.0
-        return LinearMap(matrix, shift, self.levels, own)
+        return LinearMap(matrix, shift, self.levels, joined)
 
     def _passed(self, feature: int) -> int:
         """The input that is this feature, unchanged."""

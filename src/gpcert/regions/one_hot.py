@@ -53,8 +53,8 @@ class OneHotGroups:
         """The same groups by their numbers among some features; columns that are not among them are
         left out, and so are groups that have none there."""
         place = {int(j): k for k, j in enumerate(features)}
-        own = [[place[int(j)] for j in group if int(j) in place] for group in self.columns]
-        return OneHotGroups(tuple(np.array(group) for group in own if group))
+        groups = [[place[int(j)] for j in group if int(j) in place] for group in self.columns]
+        return OneHotGroups(tuple(np.array(group) for group in groups if group))
 
     # ---- points
 
@@ -100,10 +100,10 @@ class OneHotGroups:
         """Which categories of a group have their point in [lower, upper] (B, f)."""
         xp = namespace(lower)
         low, high = lower[:, group], upper[:, group]
-        own = (low <= 1.0) & (high >= 1.0)
+        possible = (low <= 1.0) & (high >= 1.0)
         others = (low <= 0.0) & (high >= 0.0)
         missed = xp.sum(xp.astype(~others, lower.dtype), axis=1)[:, None]
-        return own & (missed - xp.astype(~others, lower.dtype) == 0.0)
+        return possible & (missed - xp.astype(~others, lower.dtype) == 0.0)
 
     def contract(
         self, lower: PerCellAndFeature, upper: PerCellAndFeature
@@ -143,14 +143,14 @@ class OneHotGroups:
         many, g = g.ndim == 3, (g if g.ndim == 3 else g[:, None, :])
         total, rest = xp.zeros_like(g[..., 0]), 1.0 * g
         for group in self.columns:
-            own, c = g[..., group], cells.center[:, None, group]
+            slopes, c = g[..., group], cells.center[:, None, group]
             may = self.allowed(cells.lower, cells.upper, group)[:, None, :]
-            along = xp.sum(own * c, axis=-1)
-            least = xp.min(xp.where(may, own, xp.full_like(own, xp.inf)), axis=-1) - along
-            size = xp.max(xp.abs(own), axis=-1) + xp.sum(xp.abs(own) * c, axis=-1)
+            along = xp.sum(slopes * c, axis=-1)
+            least = xp.min(xp.where(may, slopes, xp.full_like(slopes, xp.inf)), axis=-1) - along
+            size = xp.max(xp.abs(slopes), axis=-1) + xp.sum(xp.abs(slopes) * c, axis=-1)
             n = len(group)
             exact = least - up(gamma(n + 4) * size, n + 4)
-            box = -up(xp.sum(xp.abs(own) * cells.half[:, None, group], axis=-1), n + 1)
+            box = -up(xp.sum(xp.abs(slopes) * cells.half[:, None, group], axis=-1), n + 1)
             # no category at all: any bound is one, that of the box is finite
             exact = xp.where(xp.isfinite(exact), exact, box)
             total = total + xp.maximum(exact, box)

@@ -120,21 +120,21 @@ class Bounding:
         parts, portfolio = [Part(np.arange(len(boxes)), evaluation)], evaluation.portfolio
         if slices is not None:
             parts = slices.parts(boxes, optional, portfolio)
-        found, places = [], []
+        bounded, places = [], []
         for part in parts:
-            own = boxes.take(part.rows)
+            some = boxes.take(part.rows)
             if part.evaluation is not None:
-                own, near = self._bounds(part, own, needed, goals, every)
+                some, near = self._bounds(part, some, needed, goals, every)
                 places += near
             else:
                 assert slices is not None
-                axes = np.repeat(slices.axes(own)[:, None], own.axes.shape[1], axis=1)
-                own = replace(own, axes=axes.astype(own.axes.dtype))
+                axes = np.repeat(slices.axes(some)[:, None], some.axes.shape[1], axis=1)
+                some = replace(some, axes=axes.astype(some.axes.dtype))
             if part.evaluation is not None and (part.columns is not None or slices is None):
                 portfolio = part.evaluation.portfolio
-            found.append(own)
+            bounded.append(some)
         order = np.concatenate([part.rows for part in parts])
-        return order, Boxes.concatenate(found), places, portfolio
+        return order, Boxes.concatenate(bounded), places, portfolio
 
     def _bounds(
         self,

@@ -139,15 +139,15 @@ class BoxFamily:
             return self.bounded_once(low, high)
         places, stop = ManyBoxes(low, high, low, high), WithinTolerance(tol)
         asked = BatchProblem(self, self.goals, places, stop, budget=budget, model=self.model)
-        found = solve_batch(asked)
-        reached = min(found.boxes, len(low))  # all are bounded once, in order, before any again
-        met = ~np.any(found.lower < tol.needed(found.upper), axis=1)
-        refined = Bounded(found.lower, None, reached, found.boxes, found.reason, met)
-        if not self.affine or found.reason is StopReason.INTERRUPTED:
+        answer = solve_batch(asked)
+        reached = min(answer.boxes, len(low))  # all are bounded once, in order, before any again
+        met = ~np.any(answer.lower < tol.needed(answer.upper), axis=1)
+        refined = Bounded(answer.lower, None, reached, answer.boxes, answer.reason, met)
+        if not self.affine or answer.reason is StopReason.INTERRUPTED:
             return refined
         once = self.bounded_once(low, high)
-        late = once.reason if once.reason is StopReason.TIME else found.reason
-        reached, boxes = min(reached, once.reached), found.boxes + once.boxes
+        late = once.reason if once.reason is StopReason.TIME else answer.reason
+        reached, boxes = min(reached, once.reached), answer.boxes + once.boxes
         return refined._replace(affine=once.affine, reached=reached, boxes=boxes, reason=late)
 
     def bounded_once(self, low: Rows, high: Rows) -> Bounded:
@@ -168,12 +168,12 @@ class BoxFamily:
                 rows = slice(start, start + size)
                 evaluation = self.evaluation(np.empty(0), low[rows], high[rows], False, portfolio)
                 for optional in (False, True):
-                    own = np.flatnonzero(paying == optional)
-                    if len(own):
+                    chosen = np.flatnonzero(paying == optional)
+                    if len(chosen):
                         evaluation = evaluation.again(optional)
-                        lower[rows, own] = self._bounds(evaluation, own)
+                        lower[rows, chosen] = self._bounds(evaluation, chosen)
                         if affine is not None:
-                            affine[rows, own] = self._affine(evaluation, own, lower[rows])
+                            affine[rows, chosen] = self._affine(evaluation, chosen, lower[rows])
                 portfolio = evaluation.portfolio
             start = len(low)
         late, met = start < len(low), np.arange(len(low)) < start
@@ -195,14 +195,14 @@ class BoxFamily:
 
     def _bounds(self, evaluation: Evaluation, goals: np.ndarray) -> np.ndarray:
         """(n, len(goals)): bounds of some goals over the boxes of an evaluation."""
-        own = [self.goals[g] for g in goals]
-        found = [(to_numpy(bound_of(goal, evaluation, None).lower), goal.known[0]) for goal in own]
-        return np.stack([np.maximum(*pair) for pair in found], axis=1)
+        some = [self.goals[g] for g in goals]
+        pairs = [(to_numpy(bound_of(goal, evaluation, None).lower), goal.known[0]) for goal in some]
+        return np.stack([np.maximum(*pair) for pair in pairs], axis=1)
 
     def _affine(self, evaluation: Evaluation, goals: np.ndarray, lower: np.ndarray) -> np.ndarray:
         """(n, len(goals), f + 1): slopes and offsets of affine functions below some goals; `lower`
         (n, G) is taken where none is known."""
-        found = []
+        models = []
         for g in map(int, goals):
             checkpoint()
             constant, goal = self.backend.asarray(lower[:, g]), self.goals[g]
@@ -210,8 +210,8 @@ class BoxFamily:
             line = least_affine(evaluation, goal.quantity).or_constant(constant)
             offset = through_origin(line, evaluation.cells.center)
             parts = (to_numpy(line.slope), to_numpy(offset)[:, None])
-            found.append(np.concatenate(parts, axis=1))
-        affine = np.stack(found, axis=1)
+            models.append(np.concatenate(parts, axis=1))
+        affine = np.stack(models, axis=1)
         if np.isnan(affine).any():
             raise SoundnessError("an affine bound is NaN; please report this model")
         return affine
@@ -265,7 +265,7 @@ def one_box_each(family: BoxFamily, regions: Sequence[Region], stop: StoppingRul
     places = ManyBoxes(*corners, balls=family.balls)
     centers = np.stack([region.center for region in regions])
     functions = [goal.function(family.model) for goal in family.goals]
-    found = solve_batch(
+    answer = solve_batch(
         BatchProblem(
             family,
             family.goals,
@@ -278,9 +278,9 @@ def one_box_each(family: BoxFamily, regions: Sequence[Region], stop: StoppingRul
             model=family.model,
         )
     )
-    stop_if_interrupted(found.reason)
-    if found.reason is StopReason.TIME:
+    stop_if_interrupted(answer.reason)
+    if answer.reason is StopReason.TIME:
         raise OutOfTime("the deadline has passed")
     points = np.repeat(centers[:, None], len(family.goals), axis=1)
-    points[:, :, free] = found.points
-    return OneBox(found.lower, found.upper, points)
+    points[:, :, free] = answer.points
+    return OneBox(answer.lower, answer.upper, points)

@@ -93,8 +93,8 @@ class Expected:
         scores = to_numpy(bounds[0].scores).copy()
         ends = None
         if type(quantity) is Mean:
-            own, output = evaluation.output(quantity.output)
-            p = plain_polynomial(own.mean(output), evaluation.cells, quantity.sign)
+            member, output = evaluation.output(quantity.output)
+            p = plain_polynomial(member.mean(output), evaluation.cells, quantity.sign)
             ends = mean_over_cells(p, moments)
         elif isinstance(quantity, OutputQuantity) and has_affine(quantity):
             below, above = (_lines(evaluation, goal, moments) for goal in self.goals)
@@ -122,15 +122,15 @@ def _predicted(
     high: Rows,
 ) -> Found:
     """Of `P(f < best_f)`, or `P(f > best_f)`, for f of the model's own distribution at x."""
-    own, output = evaluation.output(quantity.output)
-    mean, variance = own.mean(output), own.variance(output)
+    member, output = evaluation.output(quantity.output)
+    mean, variance = member.mean(output), member.variance(output)
     sign = -1 if quantity.maximize else 1
     level = sign * quantity.best_f
     f = plain_polynomial(mean, evaluation.cells, sign, level)
     v_low, v_high = map(to_numpy, variance.units.range(*variance.range))
     ends = (
-        down(to_numpy(least_mean(own, output, sign).lower) - level, 1),
-        up(-to_numpy(least_mean(own, output, -sign).lower) - level, 1),
+        down(to_numpy(least_mean(member, output, sign).lower) - level, 1),
+        up(-to_numpy(least_mean(member, output, -sign).lower) - level, 1),
         v_low,
         v_high,
     )

@@ -78,8 +78,8 @@ class InnerCells:
     def around(self, center: Corner, aspect: Corner) -> Ends:
         """The largest box about a point with sides in some proportion; of width 0 if there is
         none."""
-        room = np.minimum(center - self.whole[0], self.whole[1] - center)
-        reach = float(np.min(room / aspect))
+        distance = np.minimum(center - self.whole[0], self.whole[1] - center)
+        reach = float(np.min(distance / aspect))
         most = np.stack([center - reach * aspect, center + reach * aspect])
         most = np.clip(most, self.whole[0], self.whole[1])
         return self.grown(np.stack([center, center]), most)

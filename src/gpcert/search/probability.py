@@ -88,8 +88,8 @@ class BelowThreshold:
             known = isinstance(quantity, OutputQuantity) and has_affine(quantity)
             if known and len(crossed):
                 rows = self._crossed(evaluation, crossed, low, high, scores)
-                for share, found in zip(shares, rows[:2], strict=True):
-                    share[crossed] = found
+                for share, row in zip(shares, rows[:2], strict=True):
+                    share[crossed] = row
                 usable = np.isfinite(rows[2]).all(axis=1) & (rows[2].max(axis=1) > 0)
                 # both kinds of scores as parts of a cell's own gap
                 scores[crossed[usable]] = rows[2][usable]
@@ -113,8 +113,8 @@ class BelowThreshold:
         """Shares of the cells that the level set may cross."""
         quantity = self.goals[0].quantity
         if type(quantity) is Mean:
-            own, output = evaluation.output(quantity.output)
-            mean = own.mean(output)
+            member, output = evaluation.output(quantity.output)
+            mean = member.mean(output)
             whole = mean_polynomial(mean, evaluation.cells, self.threshold, quantity.sign)
         else:
             first, second = (least_affine(evaluation, goal.quantity) for goal in self.goals)

@@ -82,23 +82,23 @@ class SliceEvaluator:
         decided = np.all(choice >= 0, axis=1)
         count = self.combinations(boxes)
         few = ~decided & (count <= FEW_COMBINATIONS)
-        found = []
+        parts = []
         rows = np.flatnonzero(decided)
         if len(rows):
             columns = self.slices.columns
             ends = boxes.low[rows][:, columns], boxes.high[rows][:, columns]
             question = boxes.question[rows]
             evaluation = self.inner.evaluation(question, *ends, optional, portfolio, choice[rows])
-            found.append(Part(rows, evaluation, columns))
+            parts.append(Part(rows, evaluation, columns))
         if few.any():
-            found.append(Part(np.flatnonzero(few), None))
+            parts.append(Part(np.flatnonzero(few), None))
         rows = np.flatnonzero(~decided & ~few)
         if len(rows):
-            own = boxes.take(rows)
-            ends = own.question, own.low, own.high
+            some = boxes.take(rows)
+            ends = some.question, some.low, some.high
             # bounds that pay there say nothing of these: all are tried
-            found.append(Part(rows, self.evaluator.evaluation(*ends, optional, Portfolio())))
-        return found
+            parts.append(Part(rows, self.evaluator.evaluation(*ends, optional, Portfolio())))
+        return parts
 
     def combinations(self, boxes: Boxes) -> Annotated[np.ndarray, "n"]:
         """How many combinations of categories each contracted box holds."""

@@ -209,7 +209,7 @@ def _votes(quantity: Votes, evaluation: Evaluation, target: float | None) -> Goa
     bounds = []
     for j, lead in zip(quantity.rivals, leads, strict=True):
         weights = quantity.weights(j).tolist()
-        pair = max(range(len(parts)), key=lambda p, own=weights: abs(own[p]))  # of i and j
+        pair = max(range(len(parts)), key=lambda p, row=weights: abs(row[p]))  # of i and j
         sign = 1 if weights[pair] > 0 else -1
         point = part_bound(evaluation, quantity.parts[pair], sign, quantity.level).point
         bounds.append(GoalBound(lead, point, split_scores(evaluation, parts, weights)))

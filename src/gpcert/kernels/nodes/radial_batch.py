@@ -20,7 +20,11 @@ import numpy as np
 
 from gpcert.kernels.nodes.base import Jet, NodeBatch, TaylorRemainder, Triple
 from gpcert.kernels.nodes.radial_bins import BinnedSums, serves
-from gpcert.kernels.nodes.radial_remainder import MAX_TENSOR_FEATURES, radial_remainder
+from gpcert.kernels.nodes.radial_remainder import (
+    MAX_TENSOR_FEATURES,
+    fifth_order,
+    radial_remainder,
+)
 from gpcert.kernels.nodes.radial_variations import (
     DistanceRange,
     largest_third,
@@ -174,15 +178,28 @@ class RadialBatch(NodeBatch):
 
     def variations(self) -> tuple[PerCellAndPoint, ...]:
         """Sup of each derivative over the distances of the cell, times powers of rho."""
+        return self._variations
+
+    @cached_property
+    def _variations(self) -> tuple[PerCellAndPoint, ...]:
         node = self.node
         return radial_variations(node.profile, node.variance, self.distance_range, self.rho)
 
     def first_and_third(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+        return self._first_and_third
+
+    @cached_property
+    def _first_and_third(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
         node, orders = self.node, (1, 3)
         first, third = radial_variations(
             node.profile, node.variance, self.distance_range, self.rho, orders
         )
         return first, third
+
+    @cached_property
+    def fifth_order(self) -> tuple[list[PerCellAndPoint], PerCellAndPoint]:
+        """See `radial_remainder.fifth_order`; slopes ask for several sums of one batch."""
+        return fifth_order(self)
 
     def second_order_remainder(
         self, coefficients: PerCellAndPoint, third: PerCellAndPoint

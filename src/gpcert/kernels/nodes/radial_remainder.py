@@ -50,8 +50,29 @@ def radial_remainder(
     On large cells order 3 may be the better one for all points together.
     """
     xp = namespace(coefficients)
+    node, zero = batch.node, xp.zeros_like(batch.r)
+    F, smooth = batch.fifth_order
+    rough = up(third / 6.0, 1)
+    goes_on = smooth < rough
+    sizes = xp.abs(coefficients)
+    left = xp.where(sizes > 0, xp.where(goes_on, smooth, rough), zero)
+    total = up(xp.sum(sizes * left, axis=1), coefficients.shape[1] + 4)
+    rough = xp.where(sizes > 0, rough, zero)
+    plain = up(xp.sum(sizes * rough, axis=1), coefficients.shape[1] + 4)
+    a = node.variance * xp.where(goes_on, coefficients, zero)
+    raw = [
+        node.table.raw(a * xp.where(goes_on, factor, zero), degree)
+        for factor, degree in zip(F, TENSOR_DEGREES, strict=True)
+    ]
+    return remainder_of_tensors(batch, raw, total, plain)
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def fifth_order(batch: RadialBatch) -> tuple[list[PerCellAndPoint], PerCellAndPoint]:
+    """F_2, F_3 and F_4 at the distances, and what remains of each function beyond degree 4, with
+    the rounding of its tensors; the same for all weights."""
     node, rho = batch.node, batch.rho
-    zero = xp.zeros_like(batch.r)
+    xp = namespace(rho)
     F = node.profile.terms(batch.r, (2, 0), (3, 0), (4, 0))
     ends = (batch.r, batch.r)
     cubic, quartic = node.tensor_rounding(ends, batch.distance_error, node.extents, F)
@@ -66,19 +87,7 @@ def radial_remainder(
     )
     leftover = up(up(rho**5, POW_ULPS)[:, None] * sum(shares) / 120.0, 32)  # of degree 4, s apart
     beyond = up(node.variance * leftover, 2)
-    smooth, rough = up(rounding + beyond, 2), up(third / 6.0, 1)
-    goes_on = smooth < rough
-    sizes = xp.abs(coefficients)
-    left = xp.where(sizes > 0, xp.where(goes_on, smooth, rough), zero)
-    total = up(xp.sum(sizes * left, axis=1), coefficients.shape[1] + 4)
-    rough = xp.where(sizes > 0, rough, zero)
-    plain = up(xp.sum(sizes * rough, axis=1), coefficients.shape[1] + 4)
-    a = node.variance * xp.where(goes_on, coefficients, zero)
-    raw = [
-        node.table.raw(a * xp.where(goes_on, factor, zero), degree)
-        for factor, degree in zip(F, TENSOR_DEGREES, strict=True)
-    ]
-    return remainder_of_tensors(batch, raw, total, plain)
+    return F, up(rounding + beyond, 2)
 
 
 TENSOR_DEGREES = (1, 3, 4)

@@ -12,10 +12,11 @@ Proofs: docs/mathematics.md, statements 19.1 to 19.6.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Annotated
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -32,9 +33,10 @@ from gpcert.kernels.nodes.base import (
 from gpcert.kernels.nodes.composite import ProductBatch, SumNode
 from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.kernels.nodes.radial import LocalRadial
+from gpcert.kernels.nodes.radial_batch import RadialBatch
 from gpcert.kernels.nodes.radial_profiles import RadialProfile, infinite_beyond_zero
 from gpcert.kernels.nodes.radial_remainder import MAX_TENSOR_FEATURES
-from gpcert.kernels.sizes import frobenius, raised, times
+from gpcert.kernels.sizes import frobenius, leibniz, raised, times
 from gpcert.numerics.arrays import (
     Array,
     PerCell,
@@ -47,6 +49,7 @@ from gpcert.numerics.arrays import (
     namespace,
 )
 from gpcert.numerics.rounding import POW_ULPS, TINY, U, gamma, nonnegative, root, up, up_float
+from gpcert.regions.cells import Cells
 from gpcert.regions.frame import Frame
 from gpcert.regions.scaled import ScaledCells
 
@@ -94,6 +97,10 @@ class DerivedProfile(RadialProfile):
     def steepness(self, n: int, low: Reals, high: Reals) -> Reals:
         """Of F_(n+1)."""
         return self.profile.steepness(n + 1, low, high)
+
+
+_IN_USE: WeakValueDictionary[tuple[Hashable, ...], RadialBatch] = WeakValueDictionary()
+"""Batches of derived kernels that some expansion holds, by what they were made from."""
 
 
 @lru_cache(maxsize=128)
@@ -155,6 +162,13 @@ class RadialSlopeBatch(ProductBatch):
             first.gradient + second.value[:, None] * slope,
             first.hessian + (crossed + xp.matrix_transpose(crossed)),
         )
+
+    def variations(self) -> tuple[PerCellAndPoint, ...]:
+        """Leibniz, as of any product; the linear functions have no more than one derivative."""
+        size, first, none, _ = self.left.variations()
+        left = (size, first, none[:1, :1], none[:1, :1])
+        right = self.right.variations()
+        return tuple(leibniz(left, right, n) for n in range(4))
 
     @np.errstate(over="ignore", invalid="ignore")
     def second_order_remainder(
@@ -228,6 +242,8 @@ class RadialSlope(LocalNode):
     squared: float
     jump: float
     """See `RadialProfile.fifth_jump`, of the derived profile."""
+    identity: tuple[Hashable, ...]
+    """What `radial` was made from."""
 
     @staticmethod
     def build(
@@ -243,6 +259,7 @@ class RadialSlope(LocalNode):
         derivative = derived(profile)
         factor = derivative.factor if isinstance(derivative, DerivedProfile) else 1.0
         radial = LocalRadial.build(points, lengths, variance / factor, derivative, frame)
+        parts = (points, lengths, frame.unit, frame.origin, frame.fixed_values, free, held)
         along = direction / lengths
         squared = float(up(np.sum(along * along), len(lengths) + 8) + TINY * np.any(along != 0))
         slope = (along / lengths)[free] * frame.unit
@@ -260,6 +277,7 @@ class RadialSlope(LocalNode):
             float(up(np.sqrt(np.sum(slope * slope)), len(slope) + 16)) + TINY * bool(np.any(slope)),
             squared,
             factor * profile.fifth_jump,
+            (derivative, variance, *(bytes(np.asarray(part)) for part in parts)),
         )
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -302,7 +320,7 @@ class RadialSlope(LocalNode):
 
     @np.errstate(over="ignore", invalid="ignore")
     def at(self, geometry: ScaledCells) -> RadialSlopeBatch:
-        right = self.radial.at(geometry)
+        right = self._radial_batch(geometry)
         centers = geometry.center
         xp = namespace(centers)
         value = (self.points @ self.slope + self.fixed)[None, :] - (centers @ self.slope)[:, None]
@@ -322,6 +340,21 @@ class RadialSlope(LocalNode):
             reach,
         )
         return RadialSlopeBatch.of(left, right, geometry.half.shape[1], geometry=geometry)
+
+    def _radial_batch(self, geometry: ScaledCells) -> RadialBatch:
+        """The derived kernel on these cells: slopes along several directions, each a model of its
+        own, share it while the first of them is in use."""
+        cells = geometry.cells
+        shared = isinstance(cells.lower, np.ndarray) and type(cells) is Cells
+        if not shared or cells.choice is not None or cells.balls is not None:
+            return self.radial.at(geometry)
+        columns = b"" if geometry.columns is None else np.asarray(geometry.columns).tobytes()
+        ends = (cells.lower, cells.upper, geometry.center, geometry.half)
+        key = (*self.identity, id(cells.region), columns, *(end.tobytes() for end in ends))
+        batch = _IN_USE.get(key)
+        if batch is None:
+            batch = _IN_USE[key] = self.radial.at(geometry)
+        return batch
 
 
 @dataclass(frozen=True, eq=False)
