@@ -158,8 +158,8 @@ class Bounds:
         """Least value of `sign mu - level` on the cell.
 
         Of a squared exponential, `exp(y)`, y = |d|^2 / 2 in its length-scales, times it: the
-        products of `exp(y) phi` with monomials are orthogonal. Of rough kernels point by point, else
-        by the lengths of the kernel's Taylor terms.
+        products of `exp(y) phi` with monomials are orthogonal. Of rough kernels point by point,
+        else by the lengths of the kernel's Taylor terms.
         """
         model, c, kernel = self.model, goal.output, self.model.kernel
         sign, scale, t = goal.sign, model.scale[c], model.weights[c]
