@@ -7,12 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import openturns as ot
-
-for _old, _new in (("LHS", "LHSExperiment"), ("ComposedDistribution", "JointDistribution")):
-    if not hasattr(ot, _old):  # otbenchmark 0.1.1 calls them by their names of OpenTURNS 1.23
-        setattr(ot, _old, getattr(ot, _new))
-
-import otbenchmark
 from scipy.stats import qmc
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -58,6 +52,11 @@ PIECEWISE = {"RP110": _rp110, "RP77": _rp77}
 
 def limits() -> list[Limit]:
     """All of the package with at most `LARGEST_DIM` inputs, in growing dimension."""
+    for old, new in (("LHS", "LHSExperiment"), ("ComposedDistribution", "JointDistribution")):
+        if not hasattr(ot, old):  # otbenchmark 0.1.1 calls them by their names of OpenTURNS 1.23
+            setattr(ot, old, getattr(ot, new))
+    import otbenchmark
+
     found = []
     for problem in otbenchmark.ReliabilityBenchmarkProblemList():
         event = problem.getEvent()

@@ -18,7 +18,17 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from noiseless_problems import M52, SE, ackley, branin, fitted, hartmann3, shape_of, standardised
+from noiseless_problems import (
+    M52,
+    SE,
+    ackley,
+    branin,
+    fitted,
+    hartmann3,
+    rosenbrock,
+    shape_of,
+    standardised,
+)
 from report import Section, command_line, merge
 from threadpoolctl import threadpool_limits
 
@@ -51,6 +61,8 @@ FAMILIES = (
     Family(branin, 2, M52, 50, 1.0),
     Family(hartmann3, 3, SE, 100, 3.0),
     Family(hartmann3, 3, M52, 100, 3.0),
+    Family(rosenbrock, 4, SE, 100, 10.0),
+    Family(rosenbrock, 4, M52, 100, 10.0),
     Family(ackley, 4, SE, 100, 10.0),
     Family(ackley, 4, M52, 100, 10.0),
 )

@@ -158,22 +158,24 @@ class Bounds:
         """Least value of `sign mu - level` on the cell.
 
         Of a squared exponential, `exp(y)`, y = |d|^2 / 2 in its length-scales, times it: the
-        products of `exp(y) phi` with monomials are orthogonal. Else by the lengths of the kernel's
-        Taylor terms.
+        products of `exp(y) phi` with monomials are orthogonal. Of rough kernels point by point,
+        else by the lengths of the kernel's Taylor terms.
         """
-        model, c = self.model, goal.output
-        degree = min(self.degree, model.kernel.degree)
-        jets, t = self.expansion(degree), model.weights[c]
-        value = dot(t, jets.jet.value)
-        f = len(self.cell.widths)
-        slopes = jets.gradient(t) if degree > 0 else [arb(0)] * f
-        matrix = jets.hessian(t) if degree > 1 else arb_mat(f, f)
-        sign, scale = goal.sign, model.scale[c]
+        model, c, kernel = self.model, goal.output, self.model.kernel
+        sign, scale, t = goal.sign, model.scale[c], model.weights[c]
         rest = level.times(arb(-1)).shifted(sign * model.offset[c])
         if model.has_trend:
             rest = rest.plus(self._trend(c).times(sign * scale))
-        known = Quadratic(value, slopes, matrix)
-        kernel = model.kernel
+        if kernel.degree < 2:
+            chords = self._once(("chords", c), lambda: kernel.chords(self.cell, t))
+            if chords and chords.below.is_finite() and chords.above.is_finite():
+                least = chords.known.times(sign * scale).plus(rest).minimum(self.cell)
+                return least - scale * (chords.below if sign > 0 else chords.above)
+        degree, f = min(self.degree, kernel.degree), len(self.cell.widths)
+        jets = self.expansion(degree)
+        slopes = jets.gradient(t) if degree > 0 else [arb(0)] * f
+        matrix = jets.hessian(t) if degree > 1 else arb_mat(f, f)
+        known = Quadratic(dot(t, jets.jet.value), slopes, matrix)
         if isinstance(kernel, SquaredExponential):
             return self._weighted(kernel, known, rest, sign * scale, model.norms[c], degree)
         remainder = scale * model.norms[c] * kernel.lengths(self.cell, degree).rest

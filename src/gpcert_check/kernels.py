@@ -6,15 +6,24 @@ Each gives jets of k(., z_i) at a point (`jets`), the lengths of its features' T
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from flint import arb, arb_mat
 
 from gpcert_check.balls import dot, gamma, root, square, total
 from gpcert_check.cell import Cell, Frame
+from gpcert_check.forms import Quadratic
 from gpcert_check.jets import Column, Expansion, Inner, Jet
 from gpcert_check.lengths import Lengths
 from gpcert_check.verdicts import BadFile, NotCovered
+
+
+class Chords(NamedTuple):
+    """`sum_i t_i k(., z_i)` lies within [-below, above] of a quadratic function on a cell."""
+
+    known: Quadratic
+    below: arb
+    above: arb
 
 
 class Kernel:
@@ -43,6 +52,10 @@ class Kernel:
         of absolute values `reach`, which took half of `mapped` roundings (statement 13)."""
         raise NotCovered(f"what float64 gives of a kernel of the class {type(self).__name__}")
 
+    def chords(self, cell: Cell, weights: Column) -> Chords | None:
+        """A bound point by point (statement 14), if there is one."""
+        return None
+
     def expansion(self, cell: Cell, degree: int) -> Expansion:
         """The jets of all k(., z_i) at a cell's centre."""
         inner: list[Inner] = []
@@ -68,6 +81,10 @@ class Constant(Kernel):
 
     def computed(self, reach: Column, points: list[Column], mapped: int) -> tuple[arb, Column]:
         return self.variance, [arb(0)] * self.count
+
+    def chords(self, cell: Cell, weights: Column) -> Chords | None:
+        value = self.variance * total(weights)
+        return Chords(Quadratic.constant(value, self.free), arb(0), arb(0))
 
     def lengths(self, cell: Cell, degree: int) -> Lengths:
         size = root(self.variance)
@@ -163,6 +180,16 @@ class Sum(Kernel):
         """Of the parts' values."""
         return total(values)
 
+    def chords(self, cell: Cell, weights: Column) -> Chords | None:
+        parts = [part.chords(cell, weights) for part in self.parts]
+        found = parts[0]
+        for part in parts[1:]:
+            if found is None or part is None:
+                return None
+            both = found.below + part.below, found.above + part.above
+            found = Chords(found.known.plus(part.known), *both)
+        return found
+
     def joined(self, a: Any, b: Any) -> Any:
         """Of two parts."""
         return a.plus(b)
@@ -180,6 +207,15 @@ class Product(Sum):
         for value in values:
             found *= value
         return found
+
+    def chords(self, cell: Cell, weights: Column) -> Chords | None:
+        """Of a multiple of a kernel."""
+        constants = [part for part in self.parts if isinstance(part, Constant)]
+        others = [part for part in self.parts if not isinstance(part, Constant)]
+        if len(others) != 1:
+            return None
+        factor = self.folded([part.variance for part in constants])
+        return others[0].chords(cell, [factor * t for t in weights])
 
     def joined(self, a: Any, b: Any) -> Any:
         return a.times(b)

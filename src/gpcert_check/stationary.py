@@ -9,8 +9,9 @@ from flint import arb, arb_mat, ctx
 
 from gpcert_check.balls import TINY, dot, gamma, largest, power, root, square, total
 from gpcert_check.cell import Cell, Frame
+from gpcert_check.forms import Quadratic
 from gpcert_check.jets import Column, Inner, Jet, column, exact, scaled_rows
-from gpcert_check.kernels import Kernel, positive, prior_gram, vector
+from gpcert_check.kernels import Chords, Kernel, positive, prior_gram, vector
 from gpcert_check.lengths import Lengths
 from gpcert_check.verdicts import BadFile, NotCovered
 
@@ -58,6 +59,30 @@ class Radial(Kernel):
         number = len(inner) - 1
         second = {(number, number): columns[2]} if degree > 1 else {}
         return Jet(columns[0], {number: columns[1]}, second)
+
+    def chords(self, cell: Cell, weights: Column) -> Chords | None:
+        """f is convex: on [a, b] it is above its tangent, by as much as at a or at b at most."""
+        own = [cell.z[j] for j in self.dims]
+        size2, cross = dot(self.weights, map(square, own)), (self.doubled * column(own)).entries()
+        slope = arb_mat(1, len(own), own) * self.weighted * arb(2)
+        rows = self.ones * slope - self.columns
+        bend, widths = square(cell.reach(self.weights, self.dims)), cell.widths
+        values, slopes, gaps = [], [], []
+        for own_square, c, row in zip(self.squares, cross, rows.tolist(), strict=True):
+            s, reach = size2 + own_square - c, dot(map(abs, row), widths)
+            value, first = self.profile(s, 1)
+            ends = (s - reach).lower().nonnegative_part(), (s + reach + bend).upper()
+            gaps.append(largest(self.profile(e, 0)[0] - value - first * (e - s) for e in ends))
+            values.append(value)
+            slopes.append(first)
+        size, weighted = self.variance, [t * v for t, v in zip(weights, slopes, strict=True)]
+        along = (rows.transpose() * column(weighted) * size).entries()
+        known = Quadratic(
+            size * dot(weights, values), along, self.metric * (2 * size * total(weighted))
+        )
+        parts = list(zip(weights, gaps, strict=True))
+        below = total((-t).nonnegative_part() * r for t, r in parts)
+        return Chords(known, size * below, size * total(t.nonnegative_part() * r for t, r in parts))
 
     rounds: float | arb = 40
     """Roundings of f from a computed s on."""
@@ -156,8 +181,9 @@ class Matern(Radial):
         decay = (-t).exp()
         found = []
         for n in range(degree + 1):
-            found.append(decay * _horner(self.coefficients[p - n], t))
-            decay *= arb(2 * p + 1) / (-2 * (2 * (p - n) - 1))
+            found.append(decay * _horner(self.coefficients[max(p - n, 0)], t))
+            if n < degree:
+                decay *= arb(2 * p + 1) / (-2 * (2 * (p - n) - 1)) if n < p else -1 / (2 * t)
         return found
 
 

@@ -91,6 +91,26 @@ CALLS = {
     "certify_many": lambda p, **how: [
         c.margin for c in gpcert.certify_many(p, [[0.0], [1.4]], 1.4, threshold=0.0, **how)
     ],
+    "slopes": lambda p, **how: [r.minimum for r in gpcert.slope_ranges(p, [(-1.0, 4.0)], **how)],
+    "monotone": lambda p, **how: [
+        r.summary for r in gpcert.certify_monotone(p, [(-1.0, 0.5)], {0: "+"}, **how)
+    ],
+    "difference": lambda p, **how: (
+        gpcert.difference_range(p, [(-1.0, 1.0)], {0: 1.0}, **how).minimum
+    ),
+    "reason": lambda p, **how: (
+        gpcert.explain.sufficient(p, [0.0], 1.0, threshold=0.0, **how).features
+    ),
+    "worst_case": lambda p, **how: [r.minimum for r in gpcert.worst_case(p, [[0.0]], 1.0, **how)],
+    "safety": lambda p, **how: [
+        r.status.name for r in gpcert.safety_curve(p, [0.0], [0.5, 1.4], threshold=0.0, **how)
+    ],
+    "accuracy": lambda p, **how: [
+        r.lower
+        for r in gpcert.certified_accuracy(
+            p, [[0.0]], None, radii=[0.5], threshold=0.0, norm=2, **how
+        )
+    ],
     "lipschitz": lambda p, **how: gpcert.lipschitz(p, gpcert.Box([-1.0], [4.0]), **how).upper,
 }
 

@@ -138,6 +138,26 @@ def test_a_band_is_compared_as_a_whole():
         assert band.share == one.share
 
 
+@pytest.mark.parametrize(
+    ("quantity", "level", "words"),
+    [("variance", 0.3, {}), ("pi", 0.5, {"best_f": 0.1}), ("ei", 0.2, {"best_f": 0.0})],
+)
+def test_quantities_with_planes_and_without(quantity, level, words):
+    """Against plain values, which are far nearer than the undecided slab."""
+    model = fitted(6)
+    for side in (">=", "<="):
+        found = gpcert.level_set(
+            model, [(-1, 1)] * 2, level, quantity=quantity, side=side, tol=0.08, **words
+        )
+        X = np.random.default_rng(0).uniform(-1, 1, (12, 2))
+        values = np.array(
+            [gpcert.prediction_range(model, gpcert.Box(x, x), quantity=quantity, **words)
+             .nominal for x in X]
+        )  # fmt: skip
+        for value, state in zip(values, found.contains(X), strict=True):
+            assert state in {None, bool(value >= level if side == ">=" else value <= level)}
+
+
 def test_regions_of_two_classes_and_of_three():
     rng = np.random.default_rng(0)
     points = rng.uniform(-1, 1, (3, 2))
@@ -163,6 +183,7 @@ def test_regions_of_two_classes_and_of_three():
         assert one.target == model.labels[0]
         assert one.contains(X[known][0]) == (states[known][0] == model.labels[0])
     assert found.target is None
+    assert "class b" in str(found)
     with pytest.raises(InputError, match="label: expected one of 'a', 'b', 'c'"):
         _ = found.volume
 

@@ -9,7 +9,7 @@ from scipy.stats import norm, uniform
 
 import gpcert
 from gpcert.errors import InputError
-from gpcert.kernels import SquaredExponential
+from gpcert.kernels import Linear, SquaredExponential
 from gpcert.testing.effort import examples
 
 BUMP = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[1.0])
@@ -146,3 +146,79 @@ def test_inputs_that_are_refused(inputs, words):
 def test_options_that_are_refused(words, options):
     with pytest.raises(InputError, match=words):
         gpcert.failure_probability(HILLS, [norm(), norm()], **{"threshold": 0.0} | options)
+
+
+def test_correlated_normal_inputs():
+    """X = m + L z: of a bump of one combination in closed form."""
+    law = stats.multivariate_normal([0.5, -0.2], [[1.0, 0.6], [0.6, 0.8]])
+    X = law.rvs(size=200_000, random_state=np.random.default_rng(3))
+    share = float(np.mean(HILLS.mean(X)[:, 0] < 0.1))
+    found = gpcert.failure_probability(HILLS, law, 0.1)
+    slack = 5.0 * np.sqrt(share * (1.0 - share) / len(X))
+    assert found.lower - slack <= share <= found.upper + slack
+    assert found.upper <= 1.01 * found.lower
+    singular = stats.multivariate_normal([0, 0], [[1, 1], [1, 1]], allow_singular=True)
+    with pytest.raises(InputError, match="positive definite"):
+        gpcert.failure_probability(HILLS, singular, 0.1)
+    with pytest.raises(InputError, match="no boxes"):
+        gpcert.failure_probability(HILLS, law, 0.1, paving=True)
+
+
+def test_many_normal_inputs_are_turned():
+    """A rare event of a sum of seven inputs, which cells along the inputs hardly see."""
+    d, reach = 6, 4.0
+    model = gpcert.Posterior(Linear(1.0), np.ones((1, d)) / np.sqrt(d), [1.0])
+    found = gpcert.failure_probability(model, [norm()] * d, reach, side="above", rtol=0.01)
+    assert found.converged
+    assert found.lower <= norm.sf(reach) * (1 + 1e-9)
+    assert norm.sf(reach) * (1 - 1e-9) <= found.upper <= 1.01 * found.lower
+    assert found.outside < 1e-12
+
+
+class FromOpenTURNS:
+    """A distribution as OpenTURNS has it."""
+
+    def __init__(self, name, *parameters):
+        self.name, self.parameters = name, parameters
+
+    def getImplementation(self):
+        return self
+
+    def getClassName(self):
+        return self.name
+
+    def getDimension(self):
+        return 1
+
+    def getParameter(self):
+        return self.parameters
+
+    def computeCDF(self, x):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        (FromOpenTURNS("Normal", 0.5, 2.0), norm(0.5, 2.0)),
+        (FromOpenTURNS("Uniform", -1.0, 2.0), uniform(-1.0, 3.0)),
+        (FromOpenTURNS("LogNormal", 0.1, 0.5, -1.0), stats.lognorm(0.5, -1.0, np.exp(0.1))),
+        (FromOpenTURNS("Exponential", 2.0, -1.0), stats.expon(-1.0, 0.5)),
+        (FromOpenTURNS("Triangular", -1.0, 0.5, 2.0), stats.triang(0.5, -1.0, 3.0)),
+        (FromOpenTURNS("Logistic", 0.5, 0.2), stats.logistic(0.5, 0.2)),
+        (FromOpenTURNS("WeibullMin", 1.5, 2.0, -1.0), stats.weibull_min(2.0, -1.0, 1.5)),
+        (FromOpenTURNS("Gumbel", 0.5, 0.1), stats.gumbel_r(0.1, 0.5)),
+        (
+            FromOpenTURNS("TruncatedNormal", 0.5, 2.0, -1.5, 1.0),
+            stats.truncnorm(-1.0, 0.25, 0.5, 2.0),
+        ),
+    ],
+)
+def test_laws_of_openturns(theirs, ours):
+    first, second = (gpcert.failure_probability(BUMP, [law], 0.5) for law in (theirs, ours))
+    assert (first.lower, first.upper) == (second.lower, second.upper)
+
+
+def test_laws_of_openturns_that_are_refused():
+    with pytest.raises(InputError, match="got Student; use the nearest"):
+        gpcert.failure_probability(BUMP, [FromOpenTURNS("Student", 3.0, 0.0, 1.0)], 0.5)

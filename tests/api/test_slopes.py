@@ -14,6 +14,7 @@ from sklearn.svm import SVC
 import gpcert
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
+from gpcert.likelihoods import Probit
 from gpcert.quantities import Slope
 
 KERNELS = [SquaredExponential([0.7, 1.5]), Matern([1.0, 2.0], 2.5), RationalQuadratic(1.0, 0.8)]
@@ -171,6 +172,50 @@ def test_jacobians_of_several_outputs():
     pair = gpcert.lipschitz(single, box), gpcert.lipschitz(single, box, of="jacobian")
     assert pair[0].upper == pytest.approx(pair[1].upper, rel=0.02)
     assert pair[1].converged
+
+
+@pytest.mark.parametrize("norm", [1, 2, "inf"])
+@pytest.mark.parametrize("known", [True, False])
+def test_standard_deviations_and_probabilities(norm, known):
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(10, 2)), rng.normal(size=10)
+    kernel = SquaredExponential([0.7, 1.5]) + Matern(1.0, 2.5)
+    K = kernel.value(Z, Z) + 0.1 * np.eye(10)
+    exact = {"training_noise": 0.1} if known else {"factor": np.linalg.inv(np.linalg.cholesky(K))}
+    weights = np.linalg.solve(K, y)
+    box = gpcert.Box([-0.5, -0.3], [0.5, 0.7])
+    X = rng.uniform(box.lower, box.upper, (4000, 2))
+    Y = np.clip(X + 0.05 * rng.normal(size=X.shape), box.lower, box.upper)
+    lengths = np.linalg.norm(X - Y, ord=float(norm), axis=1)
+    regression = gpcert.Posterior(kernel, Z, weights, scale=2.0, noise=0.01, **exact)
+    binary = gpcert.Posterior(kernel, Z, weights, likelihood=Probit(), classes=("a", "b"), **exact)
+
+    def std(X):
+        return np.sqrt(regression.predict(X)[1][:, 0])
+
+    def probability(X):
+        return binary.prediction(X)[:, 0]
+
+    for model, of, function in ((regression, "std", std), (binary, "probability", probability)):
+        found = gpcert.lipschitz(model, box, norm=norm, of=of)
+        steepest = np.max(np.abs(function(X) - function(Y)) / lengths)
+        assert steepest <= found.upper
+        assert 0.3 * steepest < found.lower <= found.upper
+        first, second = function(found.pair)
+        apart = np.linalg.norm(found.pair[0] - found.pair[1], ord=float(norm))
+        assert abs(first - second) / apart >= found.lower - 1e-9
+        with pytest.raises(InputError, match="search"):
+            gpcert.lipschitz(model, box, of=of, rtol=0.1)
+
+
+def test_deviations_of_a_linear_function_with_unknown_weights():
+    """The standard deviation is the length of x: it grows by the root of 2 along the diagonal."""
+    model = gpcert.Posterior(gpcert.kernels.Linear(1.0), [[1.0, 1.0]], [0.0])
+    box = gpcert.Box([0.5, 0.5], [1.0, 1.0])
+    for norm, steepest in ((1, 0.8), (2, 1.0), ("inf", 2**0.5)):
+        found = gpcert.lipschitz(model, box, norm=norm, of="std")
+        assert steepest <= found.upper <= 2.0 + 1e-9
+        assert 0.7 * steepest < found.lower <= found.upper
 
 
 def test_boxes_of_slopes():

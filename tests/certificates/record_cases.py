@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+from scipy.stats import uniform
 
 import gpcert
 from gpcert import explain
@@ -68,6 +69,11 @@ RECORDS["monotonicities"] = gpcert.certify_monotone(MODEL, [(-1.0, 1.0)], {0: "+
 RECORDS["monotonicity"] = RECORDS["monotonicities"][0]
 EXACT = gpcert.Posterior(SquaredExponential(1.0), [[0.0]], [0.5], training_noise=0.01)
 RECORDS["error_bound"] = gpcert.uniform_beta(EXACT, norm_bound=2.0, noise_bound=0.1, delta=0.05)
+RECORDS["failure_probability"] = gpcert.failure_probability(
+    MODEL, [uniform(-1.0, 2.0)], 0.3, side="above", rtol=0.1, paving=True
+)
+RECORDS["expectation"] = gpcert.expectation(EXACT, [uniform(-1.0, 2.0)], "std", tol=0.1)
+RECORDS["quantile"] = gpcert.quantile(EXACT, [uniform(-1.0, 2.0)], 0.5, quantity="std", tol=0.1)
 RECORDS["lipschitz"] = gpcert.lipschitz(MODEL, [(-1.0, 1.0)])
 RECORDS["lipschitz_table"] = LipschitzTable((RECORDS["lipschitz"],) * 2)
 RECORDS["fairness"] = gpcert.certify_fair(MODEL, [0.0], {0: (0.0, 2.0)}, delta=1e-3)

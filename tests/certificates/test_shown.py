@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.stats import uniform
 
 import gpcert
 from gpcert import explain
@@ -71,6 +72,9 @@ def records():
     found += [steep, LipschitzTable((steep,)), fair, FairnessTable((fair,))]
     exact = gpcert.Posterior(mean.kernel, Z[:1], [0.5], training_noise=0.01)
     found += [gpcert.uniform_beta(exact, norm_bound=2.0, noise_bound=0.1, delta=0.05)]
+    laws = [uniform(0.0, 1.0), uniform(0.0, 1.0), *Z[0, 2:]]
+    found += [gpcert.failure_probability(mean, laws, 0.0, paving=True)]
+    found += [gpcert.expectation(mean, laws, tol=0.1), gpcert.quantile(mean, laws, 0.5, tol=0.1)]
     return {record.kind: record for record in found}
 
 

@@ -169,3 +169,53 @@ def test_forms_of_the_variance_enclose_the_solved_system(by_noise):
         assert not truth < lower[0, 0]
         assert not truth > upper[0, 0]
         assert abs(upper[0, 0] - lower[0, 0]) < 1e-12
+
+
+ROUGH = {
+    **{
+        name: CONFIGS[name] for name in ("matern", "matern 1/2", "matern 5/2", "rational_quadratic")
+    },
+    "sum": ("sum", {"kernels": [list(CONFIGS["matern 1/2"]), ["constant", {"variance": 0.7}]]}),
+    "multiple": ("scale", {"factor": 0.3, "kernel": list(CONFIGS["matern 1/2"])}),
+}
+
+
+@pytest.mark.parametrize("name", ROUGH)
+def test_chords_hold_point_by_point(name):
+    rng = np.random.default_rng(len(name))
+    proved, linear = 0, []
+    for _ in range(examples(60)):
+        frame, cell = cell_of(rng, norm=("inf", 2)[rng.integers(2)])
+        data = np.array(cell.center) + rng.normal(size=(4, 2)) * 10 ** rng.uniform(-3, 0.5)
+        kernel, weights = read_kernel(list(ROUGH[name]), [0, 1]), exact(rng.normal(size=4))
+        kernel.bind(data.tolist(), frame)
+        found = kernel.chords(cell, weights)
+        if not (found.below.is_finite() and found.above.is_finite()):
+            continue
+        proved += 1
+        reference = reference_of(*ROUGH[name])
+        for x in points_in(cell, rng):
+            pairs = zip(weights, data, strict=True)
+            value = sum((t * reference(exact(x), exact(z)) for t, z in pairs), arb(0))
+            d = [arb(a) - arb(b) for a, b in zip(x, cell.center, strict=True)]
+            slopes = sum((s * v for s, v in zip(found.known.slopes, d, strict=True)), arb(0))
+            bent = (arb_mat([d]) * found.known.matrix * arb_mat(2, 1, d))[0, 0] / 2
+            left = value - found.known.value - slopes - bent
+            assert not left < -found.below, name
+            assert not left > found.above, name
+            linear.append(float(found.below + found.above))
+    assert proved > 5
+    assert min(linear) < 1e-3  # some cells are small
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5])
+def test_rough_kernels_at_a_data_point(nu, tmp_path):
+    from tests.check.check_cases import CHECKED, verdict
+
+    model = gpcert.Posterior(gpcert.kernels.Matern(1.0, nu), [[0.0], [1.0]], [1.0, -0.2])
+    path = tmp_path / "x.cert"
+    gpcert.certify(model, [0.0], 0.3, threshold=0.1, proof=True).save(path)
+    assert verdict(path) == CHECKED
+    box = gpcert.Box([0.0], [0.5])
+    gpcert.prediction_range(model, box, quantity="mean", tol=1e-2, proof=True).save(path)
+    assert verdict(path) == CHECKED

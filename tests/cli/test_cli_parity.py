@@ -20,6 +20,7 @@ OPTIONS = {
     "output": "label",  # --class
     "n_samples": "samples",
     "bounds": "radius",
+    "inputs": "laws",
 }
 """What a parameter is called on the command line, where its own name is another thing there."""
 
@@ -27,6 +28,7 @@ NOWHERE = {
     "region": "a Python object; --radius, --norm, --features, --domain and --scale say as much",
     "fixed": "the ball's --features say what moves",
     "proof": "certificates hold one point each, and commands take tables; from Python",
+    "paving": "the cells of a picture; from Python",
     "all_outputs": "what gpcert range does unless --class names one",
 }
 """Parameters that have no place on a command line, and why."""
@@ -52,6 +54,8 @@ VERBS = {
     "lipschitz": [gpcert.lipschitz],
     "difference": [gpcert.difference_range],
     "fair": [gpcert.certify_fair],
+    "probability": [gpcert.failure_probability],
+    "expectation": [gpcert.expectation],
     "explain": [
         explain.effects,
         explain.sufficient,

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 import gpcert
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.kernels import Matern, SquaredExponential
+from gpcert.kernels import (
+    Constant,
+    Linear,
+    Matern,
+    Polynomial,
+    Scale,
+    SquaredExponential,
+    Sum,
+)
 from gpcert.likelihoods import MeanOnly
 from gpcert.model.committee import Committee
 from gpcert.numerics.arrays import Backend, backend_from_name, to_numpy
@@ -18,6 +26,7 @@ from gpcert.quantities import Mean, PairVotes
 from gpcert.regions import Ball, Box
 from gpcert.testing.balls import flint
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import REFERENCES
 
 
 def exact(value):
@@ -85,7 +94,8 @@ def test_the_first_order_bounds_the_mean(seed, kind, size):
     evaluation = Evaluation(local, cells)
     inside = np.concatenate([region.sample(4, rng), x[None]])
     for output in range(3):
-        model = local.linear_model(evaluation.expansion, output)
+        models = local.linear_models(evaluation.expansion, [output])
+        model = None if models is None else models[0]
         if size == 0.0:
             assert kind == "ball" or model is None  # no features are free
         if model is None:
@@ -162,6 +172,8 @@ def test_bounds_of_votes_hold_at_samples(seed, f, size):
     rng = np.random.default_rng(seed)
     classes = int(rng.integers(2, 6))
     kernel = Matern(np.full(f, math.sqrt(f)), 2.5) if seed % 5 == 0 else None
+    if seed % 5 in (1, 2):
+        kernel = [*POWERS.values()][seed // 5 % len(POWERS)]
     committee = committee_of(rng, f, classes, kernel)
     x = rng.normal(size=f)
     region = Box(x - size, x + size) if seed % 2 else Ball(x, size * math.sqrt(f), norm=2)
@@ -195,6 +207,84 @@ def test_many_features_are_proved_without_a_hessian(monkeypatch):
     assert [cert.status.name for cert in certs] == ["ROBUST"] * 5
 
 
+POWERS = {
+    "linear": Linear(0.3, center=0.1),
+    "quadratic": Polynomial(2, 0.2, offset=0.0),
+    "cubic": Polynomial(3, 0.1, offset=0.0, center=-0.2),
+    "ninth": Polynomial(9, 0.05, offset=1.0),
+    "sum": Sum((Scale(Polynomial(5, 0.1, 0.5), 0.7), Linear(0.2), Constant(0.4))),
+}
+
+
+def powers_in_balls(posterior, x, output):
+    """The mean in unit form at x, from the kernel's definition."""
+    config = posterior.kernel.config()
+    formula, total = REFERENCES[posterior.kernel.name], flint().arb(0)
+    for z, t in zip(posterior.points, posterior.weights[output], strict=True):
+        total += exact(t) * formula(config, [exact(v) for v in x], [exact(v) for v in z])
+    return total
+
+
+@pytest.mark.parametrize("name", POWERS)
+@settings(max_examples=examples(10), deadline=None)
+@given(seeds, st.sampled_from([0.0, 1e-9, 0.03, 0.4, 3.0]))
+def test_the_first_order_of_powers_bounds_the_mean(name, seed, size):
+    """At vertices against the gradient and elsewhere; of the linear machine it is exact."""
+    rng = np.random.default_rng(seed)
+    posterior = sparse_posterior(rng, 14, 2, POWERS[name], N=5)
+    x = rng.normal(size=14)
+    region = region_of(rng, x, "ball" if seed % 3 == 0 else "box", size)
+    local = local_model(posterior, region, Backend(), False)
+    evaluation = Evaluation(local, region.root())
+    models = local.linear_models(evaluation.expansion, range(2))
+    for output, model in enumerate(models or ()):
+        factor = exact(local.unit.mean_scale[output]) / exact(posterior.scale[output])
+        inside = np.concatenate([region.sample(3, rng), x[None]])
+        if size > 0:
+            vertex = size * np.sign(to_numpy(model.gradient)[0])
+            inside = np.concatenate([inside, region.project(np.stack([x - vertex, x + vertex]))])
+        values = [powers_in_balls(posterior, point, output) / factor for point in inside]
+        for sign in (1, -1):
+            enclosure = local.first_order(evaluation.expansion, model, (output, sign))
+            q = float(enclosure.minimum(np.zeros(1)).lower[0])
+            assert all(sign * value > exact(q) for value in values)
+            if name == "linear" and size > 0 and not isinstance(region, Ball):
+                least = min(float(sign * value) for value in values)
+                assert least - q <= 1e-12 * (1.0 + abs(least))
+
+
+@pytest.mark.parametrize("degree", [2, 3, 9])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_first_order_of_a_power_is_attained(degree, sign):
+    """Of one point: at the vertex where the power is largest nothing is lost."""
+    posterior = gpcert.Posterior(
+        Polynomial(degree, 0.5, 1.0), np.ones((1, 14)), [-sign], likelihood=MeanOnly()
+    )
+    x, size = np.full(14, 0.2), 0.1
+    region = Box(x - size, x + size)
+    local = local_model(posterior, region, Backend(), False)
+    evaluation = Evaluation(local, region.root())
+    (model,) = local.linear_models(evaluation.expansion, [0])
+    enclosure = local.first_order(evaluation.expansion, model, (0, int(sign)))
+    q = float(enclosure.minimum(np.zeros(1)).lower[0])
+    truth = sign * powers_in_balls(posterior, x + size, 0) / exact(local.unit.mean_scale[0])
+    assert truth > exact(q)
+    assert float(truth) - q <= 1e-12 * abs(q)
+
+
+@pytest.mark.parametrize("name", POWERS)
+def test_votes_of_powers_on_torch_are_about_the_same(name):
+    pytest.importorskip("torch")
+    committee = committee_of(np.random.default_rng(2), 16, 4, POWERS[name])
+    region, bounds = Ball(np.zeros(16), 0.05), []
+    for backend in map(backend_from_name, ("numpy", "torch")):
+        local = local_model(committee, region, backend, False)
+        models = local[0].linear_models if isinstance(local, tuple) else local.linear_models
+        found = models(Evaluation(local, region.root(backend)).expansion, range(6))
+        bounds.append([to_numpy(model.value - model.remainder) for model in found])
+    np.testing.assert_allclose(*bounds, rtol=1e-12, atol=1e-14)
+
+
 def test_votes_on_torch_are_the_same():
     pytest.importorskip("torch")
     rng = np.random.default_rng(2)
@@ -224,7 +314,7 @@ def test_the_first_order_is_sharp_on_a_diagonal(points, weights, size):
     region = Box(np.full(f, -size), np.full(f, size))
     local = local_model(posterior, region, Backend(), False)
     evaluation = Evaluation(local, region.root())
-    model = local.linear_model(evaluation.expansion, 0)
+    (model,) = local.linear_models(evaluation.expansion, [0])
     enclosure = local.first_order(evaluation.expansion, model, (0, 1))
     q = float(enclosure.minimum(np.zeros(1)).lower[0])
     vertex = np.full(f, size)

@@ -30,7 +30,7 @@ class TestDegreeOne(NodeContract):
     dim = 2
 
 
-@pytest.mark.parametrize("degree", range(1, 7))
+@pytest.mark.parametrize("degree", [1, 2, 3, 6, 9, 12])
 @pytest.mark.parametrize("offset", [0.0, 0.7])
 def test_expression_is_the_same_function(degree, offset):
     rng = np.random.default_rng(degree)
@@ -53,7 +53,7 @@ def test_expression_is_the_same_function(degree, offset):
     ("degree", "weights", "offset"),
     [
         (0, 1.0, 1.0),
-        (7, 1.0, 1.0),
+        (13, 1.0, 1.0),
         (2.5, 1.0, 1.0),
         (2, -1.0, 1.0),
         (2, 1.0, -1.0),

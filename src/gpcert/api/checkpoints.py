@@ -19,6 +19,7 @@ from gpcert.regions import Region
 from gpcert.regions.records import region_from_dict
 from gpcert.search import Budget
 from gpcert.search.checkpoints import Checkpoint, Content, Journal, keeping
+from gpcert.utils.optional_imports import package_version
 from gpcert.utils.packing import Kind, digest, packed, unpacked
 
 R = TypeVar("R")
@@ -57,7 +58,9 @@ def kept_call(
     given = arguments.pop("model", None)
     model: Model | None = None if given is None else as_posterior(given)
     fixed = {name: value for name, value in arguments.items() if name not in FREE}
-    call: dict[str, Any] = {"verb": verb, "digest": digest(verb, model, fixed), "arguments": {}}
+    # bounds of another version are not believed: it may have had a defect
+    asked_of = digest(package_version(), verb, model, fixed)
+    call: dict[str, Any] = {"verb": verb, "digest": asked_of, "arguments": {}}
     for name, value in arguments.items():
         try:
             call["arguments"][name] = packed(value, [], KINDS)

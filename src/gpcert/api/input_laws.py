@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,10 @@ from gpcert.integrals.families import (
 from gpcert.integrals.input_law import InputLaw
 from gpcert.integrals.marginals import Marginal, Truncated
 from gpcert.model.committee import Model
+from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import finite_array
-from gpcert.regions import Box
+from gpcert.numerics.rounding import up_float
+from gpcert.regions import Box, LinearMap
 
 TAIL = 1e-20
 """What is left out on either side of an input without an end, about: it counts with the bounds that
@@ -74,16 +76,32 @@ OPENTURNS: dict[str, Callable[..., Marginal]] = {
 @dataclass(frozen=True, eq=False)
 class ReadInputs:
     """`law` of the features that `region` leaves free; `told`, every feature's in words; `outside`,
-    at least the probability that is not in the region."""
+    at least the probability that is not in the region. With `behind` these are laws of coordinates
+    z of which it makes the inputs."""
 
     law: InputLaw
     region: Box
     told: tuple[str, ...]
     outside: float
+    behind: LinearMap | None = None
+
+    def seen_by(self, model: Model) -> Model:
+        """The model as a function of the coordinates that have these laws."""
+        if self.behind is None:
+            return model
+        if not isinstance(model, Posterior) or model.features is not None:
+            raise InputError(
+                "inputs: expected independent inputs for a model behind linear features (PCA, "
+                "scaling that is no plain scaling) or of several parts, got correlated normal ones"
+            )
+        return replace(model, features=self.behind, feature_names=None, spread=None)
 
 
 def read_inputs(model: Model, inputs: Any) -> ReadInputs:
     """From one distribution or number for each feature, by name or in order, or a joint one."""
+    normal = _joint_normal(inputs)
+    if normal is not None:
+        return _correlated(model, *normal)
     given = _each(model, inputs)
     held = held_by(model)
     marginals: list[Marginal] = []
@@ -107,6 +125,53 @@ def read_inputs(model: Model, inputs: Any) -> ReadInputs:
     return ReadInputs(law, region, tuple(told), law.outside(low[free], high[free]))
 
 
+def _joint_normal(inputs: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """Mean and covariance of a joint normal law of SciPy's or OpenTURNS', if it is one."""
+    if hasattr(inputs, "cov_object") and hasattr(inputs, "logpdf"):  # scipy's frozen one
+        return np.atleast_1d(inputs.mean), np.atleast_2d(inputs.cov_object.covariance)
+    if not _joint(inputs) or inputs.hasIndependentCopula():
+        return None
+    marginals = [inputs.getMarginal(j) for j in range(inputs.getDimension())]
+    kinds = {_implementation(each).getClassName() for each in marginals}
+    copula = _implementation(inputs.getCopula()).getClassName()
+    if kinds != {"Normal"} or copula != "NormalCopula":
+        return None
+    return np.array(inputs.getMean()), np.array(inputs.getCovariance())
+
+
+def _implementation(one: Any) -> Any:
+    return one.getImplementation() if hasattr(one, "getImplementation") else one
+
+
+def _correlated(model: Model, mean: np.ndarray, covariance: np.ndarray) -> ReadInputs:
+    """Inputs `mean + L z`, L the rounded Cholesky factor: that law is meant."""
+    d = model.dim
+    if mean.shape != (d,) or covariance.shape != (d, d):
+        raise InputError(f"inputs: expected a joint law of {d} features, got one of {len(mean)}")
+    try:
+        root = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError as error:
+        raise InputError(
+            "inputs: expected a covariance that is positive definite, got a singular one; give a "
+            "number for features that follow from others"
+        ) from error
+    told = tuple(
+        f"norm({m:g}, {s:g}), correlated"
+        for m, s in zip(mean, np.sqrt(np.diag(covariance)), strict=True)
+    )
+    return standard_normals(LinearMap(root, mean), told)
+
+
+def standard_normals(behind: LinearMap, told: tuple[str, ...], lost: float = 0.0) -> ReadInputs:
+    """Inputs that a map makes of independent standard normal coordinates, up to a probability."""
+    d = behind.matrix.shape[1]
+    marginal = Marginal(Normal())
+    low, high = _ends("z", marginal)
+    law, region = InputLaw((marginal,) * d), Box(np.full(d, low), np.full(d, high))
+    outside = law.outside(region.lower, region.upper)
+    return ReadInputs(law, region, told, up_float(outside + lost, 1), behind)
+
+
 def _name(model: Model, j: int) -> str:
     return repr(model.feature_names[j]) if model.feature_names else f"feature {j}"
 
@@ -125,9 +190,8 @@ def _each(model: Model, inputs: Any) -> list[Any]:
     if _joint(inputs):
         if not inputs.hasIndependentCopula():
             raise InputError(
-                "inputs: expected independent coordinates, got a joint distribution with a copula; "
-                "where it is normal, ask in independent standard normals z with X = m + L z: a "
-                "model behind a linear map (docs/probabilities.md)"
+                "inputs: expected independent coordinates or a joint normal law, got a joint "
+                "distribution with another copula; fit the model on independent coordinates"
             )
         inputs = [inputs.getMarginal(j) for j in range(inputs.getDimension())]
     if _is_distribution(inputs):
@@ -189,11 +253,10 @@ def _marginal(name: str, one: Any) -> tuple[Marginal, str]:
 
 
 def _openturns(name: str, one: Any) -> tuple[Marginal, str]:
-    own = one.getImplementation() if hasattr(one, "getImplementation") else one
+    own = _implementation(one)
     kind = own.getClassName()
     if kind == "ParametrizedDistribution":  # by other parameters than its own
-        own = own.getDistributionParameters().getDistribution()
-        own = own.getImplementation() if hasattr(own, "getImplementation") else own
+        own = _implementation(own.getDistributionParameters().getDistribution())
         kind = own.getClassName()
     if own.getDimension() != 1:
         raise InputError(f"inputs, {name}: expected a distribution of one input, got {one}")

@@ -30,7 +30,8 @@ from gpcert.api.options import (
 from gpcert.api.questions import range_question
 from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.running import progress_line, ranges_text
-from gpcert.certificates.probability import Expectation, FailureProbability
+from gpcert.api.turned_inputs import turned
+from gpcert.certificates.probability import POSITIVE, Expectation, FailureProbability
 from gpcert.errors import InputError
 from gpcert.model.changes import stationary
 from gpcert.model.committee import Model
@@ -41,11 +42,13 @@ from gpcert.search import Budget, Progress, StopReason
 from gpcert.search.expectation import Expected
 from gpcert.search.partition import PartitionProblem, PartitionResult, partition
 from gpcert.search.probability import BelowThreshold, cell_masses, cell_status
-
-SideName = Literal["below", "above"]
+from gpcert.utils.option_names import SideName
 
 USUAL, NEGLIGIBLE = 0.01, 1e-12
 """By default probabilities are known to a hundredth of themselves, or to so little."""
+
+TRIAL = 4_000
+"""Boxes that each choice of coordinates is tried with."""
 
 PART = 1e-3
 """By default means are known to this part of the spread of the quantity's values."""
@@ -77,7 +80,8 @@ def failure_probability(
     inputs : a distribution for each feature, in order or `{name: distribution}`: frozen ones of
         `scipy.stats` (norm, uniform, lognorm, expon, triang, logistic, gumbel_r, gumbel_l,
         weibull_min, weibull_max, truncnorm, halfnorm) or of OpenTURNS, whose joint distributions
-        of independent inputs are taken whole; a number keeps a feature fixed.
+        of independent inputs are taken whole; a number keeps a feature fixed. Correlated normal
+        inputs: `scipy.stats.multivariate_normal(mean, cov)`, or a joint normal law of OpenTURNS.
     threshold : a number in the quantity's units.
     side : "below" asks for P[quantity < threshold], "above" for P[quantity > threshold].
     quantity, beta, output : as in `prediction_range`; "mean" by default, which converges fastest.
@@ -107,6 +111,9 @@ def failure_probability(
     below = one_of("side", side, get_args(SideName)) == "below"
     level = float(finite_array("threshold", threshold, ndim=0))
     given, keep = read_inputs(posterior, inputs), bool(read_flag("paving", paving))
+    searched = given.seen_by(posterior)
+    if keep and given.behind is not None:
+        raise InputError("paving: cells of correlated inputs are no boxes; leave it out")
     if isinstance(quantity, str) and quantity == "band":
         raise InputError("quantity: a band has two ends; ask for 'lcb' or 'ucb'")
     how = _How.read(
@@ -116,12 +123,13 @@ def failure_probability(
         if keep:
             raise InputError("paving: a prediction has no side of a threshold; leave it out")
         request = QuantityRequest("pi", best_f=level, maximize=not below)
-        question = range_question(posterior, request)
+        question = range_question(searched, request)
         result = how.expected(question, question.index(output), given, (0.0, 1.0), start)
         about = {"quantity": "prediction", "meaning": f"{PREDICTION}{_owner(posterior, output)}"}
     else:
-        question = range_question(posterior, QuantityRequest(quantity, beta))
-        result = how.below(question, question.index(output), given, (level, below), keep, start)
+        question = range_question(searched, QuantityRequest(quantity, beta))
+        event = (question.index(output), level, below)
+        given, result = how.below(question, event, given, keep, start)
         about = {
             "quantity": question.quantity,
             "meaning": question.meanings[question.index(output)],
@@ -200,7 +208,9 @@ def expectation(
     given = read_inputs(posterior, inputs)
     if isinstance(quantity, str) and quantity == "band":
         raise InputError("quantity: a band has two ends; ask for 'lcb' or 'ucb'")
-    question = range_question(posterior, QuantityRequest(quantity, beta, best_f, maximize))
+    question = range_question(
+        given.seen_by(posterior), QuantityRequest(quantity, beta, best_f, maximize)
+    )
     index = question.index(output)
     accuracy = Accuracy.read(tol, rtol)
     spread = 1.0 if accuracy.given else float(value_spreads(question, [index])[0])
@@ -214,7 +224,7 @@ def expectation(
         )
     result = how.expected(question, index, given, ends, start)
     return Expectation(
-        lower=result.lower,
+        lower=max(result.lower, 0.0) if question.quantity in POSITIVE else result.lower,
         upper=result.upper,
         quantity=question.quantity,
         output=question.labels[index],
@@ -252,21 +262,41 @@ class _How:
     def below(
         self,
         question: RangeQuestion,
-        index: int,
+        event: tuple[int, float, bool],
         given: ReadInputs,
-        event: tuple[float, bool],
         keep: bool,
         start: float,
-    ) -> PartitionResult:
-        """Of P[quantity < level], or P[quantity > level]: what is outside may be in it or not."""
-        (level, below), first = event, question.two and index == 0
+    ) -> tuple[ReadInputs, PartitionResult]:
+        """Of P[quantity < level], or P[quantity > level]: what is outside may be in it or not.
+
+        Many normal inputs are also tried in turned coordinates, with `TRIAL` boxes each.
+        """
+        index, level, below = event
+        first = question.two and index == 0
         sign = 1 if below != first else -1
         level = sign * (1.0 - level if first else level)
+        rounding = 4.0 * U * (1.0 + abs(level)) if first else 0.0
         signs = (sign, -sign)
         goals = Method().goals([question.asked(index, s) for s in signs], 0, question.model)
-        where = (question.model, given.region, given.law)
-        event_there = BelowThreshold(*where, goals, level, self.backend)
-        return self._run(partial(event_there.problem, record=keep), (0.0, given.outside), start)
+
+        def bounded(inputs: ReadInputs, budget: Budget) -> PartitionResult:
+            parts = (inputs.seen_by(question.model), inputs.region, inputs.law)
+            asked = BelowThreshold(*parts, goals, level, self.backend, rounding)
+            run = replace(self, budget=budget)._run
+            return run(partial(asked.problem, record=keep), (0.0, inputs.outside), start)
+
+        if given.behind is not None:
+            given = replace(given, behind=None)  # the question's model has it
+        other = None if keep else turned(question.model, given, goals[0], level)
+        if other is None or (self.budget.boxes or TRIAL) < TRIAL:
+            return given, bounded(given, self.budget)
+        tried = [
+            (each, bounded(each, replace(self.budget, boxes=TRIAL))) for each in (given, other)
+        ]
+        best = min(tried, key=lambda pair: pair[1].upper - pair[1].lower)
+        if best[1].reason is not StopReason.BOXES:
+            return best
+        return best[0], bounded(best[0], self.budget)
 
     def expected(
         self,

@@ -27,7 +27,7 @@ from gpcert.certificates.drawings import (
 )
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.optimum import Optimum, RegretBound
-from gpcert.certificates.proof import SUFFIX
+from gpcert.certificates.proof import CLAIMS, SUFFIX
 from gpcert.certificates.record import Certificate, PredictionRange, Radius, RecordTable
 from gpcert.certificates.split_tree import boxes_of
 from gpcert.certificates.text import (
@@ -262,10 +262,6 @@ def _told_file(path: Path) -> tuple[list[Told], list[tuple[str, str]]]:
     except (BadFile, LookupError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path}: expected a certificate ({error})") from error
     return told, [("file", path.name), *facts]
-
-
-CLAIMS = {"A": "A, of the function in real arithmetic that the stored numbers define"}
-"""The kinds of claims, in words."""
 
 
 def _of_claim(question: dict[str, Any], answer: dict[str, Any], layout: Layout) -> Told:

@@ -34,6 +34,12 @@ MAGIC = b"gpcert-proof-1\n"
 SUFFIX = ".cert"
 """File names with this ending ask `save` for a proof."""
 
+CLAIMS = {
+    "A": "A, of the function in real arithmetic that the stored numbers define",
+    "B": "B, of that function and of what float64 gives of the same numbers",
+}
+"""The kinds of claims, in words."""
+
 MEAN_ARRAYS = ("points", "weights", "offset", "scale", "noise", "slope", "matrix", "shift")
 
 Arrays = dict[str, np.ndarray]

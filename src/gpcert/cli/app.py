@@ -13,6 +13,7 @@ from gpcert.cli.demo import demo
 from gpcert.cli.experiments import report, reproduce
 from gpcert.cli.explain import explain
 from gpcert.cli.explore import explore
+from gpcert.cli.probability import expectation, probability
 from gpcert.cli.sets import level_set
 from gpcert.cli.slopes import difference, fair, lipschitz, monotone
 from gpcert.cli.terminal import Commands, flush, option, prepare_streams, say
@@ -34,7 +35,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-CALCULATE = (verbs.certify, verbs.ranges, boxes, verbs.radius, level_set)
+CALCULATE = (verbs.certify, verbs.ranges, boxes, verbs.radius, level_set, probability, expectation)
 SLOPES = (monotone, lipschitz, difference, fair)
 ANALYSE = (verbs.attack, verbs.safety, verbs.robustness, verbs.accuracy, verbs.worst_case, explain)
 OTHERS = (

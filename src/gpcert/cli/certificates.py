@@ -117,6 +117,8 @@ def page(
 
 def header_rows(header: dict[str, Any]) -> list[tuple[str, str]]:
     """Rows of text with the contents of a certificate's header."""
+    from gpcert.certificates.proof import CLAIMS
+
     try:
         question, answer, rows = header["question"], header["answer"], []
         pairs = zip(question.get("rows", [question]), answer.get("rows", [answer]), strict=True)
@@ -128,6 +130,7 @@ def header_rows(header: dict[str, Any]) -> list[tuple[str, str]]:
         names = members[0].get("feature_names")
         rows += [("features", ", ".join(map(str, names)))] if names else []
         rows += [("kernel", str(member["kernel"])) for member in members]
+        rows.append(("claim", CLAIMS.get(header["claim"], str(header["claim"]))))
         rows.append(("model", f"sha256 {header['sha256']}"))
         rows += [(str(name), str(text)) for name, text in header["provenance"].items()]
     except (KeyError, TypeError, AttributeError) as error:

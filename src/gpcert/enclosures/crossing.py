@@ -90,7 +90,8 @@ def side_at_level(
 ) -> tuple[PerCell, PerCellAndFeature, PerCellMatrix, PerCell]:
     """Value, gradient, Hessian and error of a polynomial below a weighted `y - level`, in units
     where that is q less a number, and in the displacements of x."""
-    shift, factor = to_numpy(np.asarray(units.shift)), float(units.factor)
+    shift, factor = units.shift, float(units.factor)
+    shift = shift if isinstance(shift, float) else to_numpy(shift)
     near = (level - shift) / factor + 0.0 * to_numpy(model.value)
     lost = up(16.0 * U * (abs(near) + (abs(shift) + abs(level)) / factor) + TINY, 8)
     place = model.geometry.cells.placed
@@ -306,10 +307,9 @@ def _most(
     # what halving an axis may gain: the surface's place, its slope where it leaves the cell
     density = abs(p[1])
     leaves = outside[:, None] * abs(surface.slope) * others.half
-    curved = np.sum(abs(surface.bend) * others.half[:, :, None], axis=1) * others.half
     third = 0.5 * (bend[1] - bend[0])[:, None] * (abs(surface.slope) * others.half) ** 2
     errors = surface.above[:, None] * parts
-    gains = density[:, None] * (errors + 0.5 * leaves + 0.1 * curved * leaves) + third
+    gains = density[:, None] * (errors + 0.1 * leaves) + third
     return np.clip(bound, 0.0, 1.0), np.where(np.isfinite(gains), gains, 0.0)
 
 

@@ -198,18 +198,30 @@ class LocalPosterior:
         trend = self.cell_trend(expansion, output)
         return enclosure if trend is None else enclosure.with_trend(trend)
 
-    def linear_model(self, expansion: Expansion, output: int) -> LinearModel | None:
+    def linear_models(
+        self, expansion: Expansion, outputs: Sequence[int]
+    ) -> list[LinearModel] | None:
         """The first order of k' t'_c alone, where it is cheap; see `FirstOrderModels`."""
-        kernel, seen, weights = self._seen_by(output, expansion)
-        if not isinstance(kernel, FirstOrderModels):
+        if not isinstance(self.kernel, FirstOrderModels):
             return None
-        norm = self.norm(output)
-        return kernel.linear_model(seen, Combination(weights, up_float(norm * norm, 1)))
+        together = {}
+        for c in outputs:
+            kernel, seen, weights = self._seen_by(c, expansion)
+            norm = self.norm(c)
+            functions = together.setdefault(id(kernel), (kernel, seen, []))[2]
+            functions.append((c, Combination(weights, up_float(norm * norm, 1))))
+        models: dict[int, LinearModel] = {}
+        for kernel, seen, functions in together.values():
+            found = kernel.linear_models(seen, [function for _, function in functions])
+            if found is None:
+                return None
+            models |= {c: model for (c, _), model in zip(functions, found, strict=True)}
+        return [models[c] for c in outputs]
 
     def first_order(
         self, expansion: Expansion, model: LinearModel, term: Term
     ) -> QuadraticLowerModel:
-        """Of `sign g_c` for `term` = (c, sign), from the `linear_model`."""
+        """Of `sign g_c` for `term` = (c, sign), from the `linear_models`."""
         output, sign = term
         geometry = expansion.geometry
         lost = up(model.remainder + model.errors[:, 0] + geometry.rho * model.errors[:, 1], 6)

@@ -11,7 +11,14 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.nodes.base import DerivativeBounds, Jet, KnownBatch, LocalNode, Triple
+from gpcert.kernels.nodes.base import (
+    DerivativeBounds,
+    FirstOrder,
+    Jet,
+    KnownBatch,
+    LocalNode,
+    Triple,
+)
 from gpcert.kernels.parameters import NONNEGATIVE, POSITIVE, Parameter
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
 from gpcert.regions.frame import Frame
@@ -135,6 +142,13 @@ class ConstantBatch(KnownBatch):
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """`s^2 sum_i a_i`, no slope."""
         return self._jet(self.variance * namespace(coefficients).sum(coefficients, axis=1))
+
+    def first_order(self, coefficients: Annotated[Array, "m N"]) -> FirstOrder:
+        """All of them: there is no slope and no rest."""
+        none = self._zeros(len(coefficients))
+        return FirstOrder(
+            self.value @ coefficients.T, self._zeros(len(coefficients), self.features), none, none
+        )
 
     def gradients(self) -> Annotated[Array, "B f N"]:
         return self._zeros(self.features, self.value.shape[1])

@@ -21,8 +21,17 @@ import numpy as np
 
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Expressed, Product, Sum
-from gpcert.kernels.constant import Constant
-from gpcert.kernels.nodes.base import DerivativeBounds, Jet, KnownBatch, LocalNode, Triple
+from gpcert.kernels.constant import Constant, ConstantNode
+from gpcert.kernels.nodes.base import (
+    DerivativeBounds,
+    FirstOrder,
+    Jet,
+    KnownBatch,
+    LocalNode,
+    Triple,
+)
+from gpcert.kernels.nodes.composite import SumNode
+from gpcert.kernels.nodes.power import PowerNode
 from gpcert.kernels.parameters import (
     NONNEGATIVE,
     Parameter,
@@ -230,6 +239,13 @@ class LinearBatch(KnownBatch):
         value = namespace(coefficients).sum(coefficients * self.value, axis=1)
         return Jet(value, coefficients @ self.node.slopes, self._flat())
 
+    def first_order(self, coefficients: Annotated[Array, "m N"]) -> FirstOrder:
+        """All of them: there is no rest."""
+        xp, m, (B, f) = namespace(coefficients), len(coefficients), self.geometry.half.shape
+        slopes = xp.broadcast_to(coefficients @ self.node.slopes, (B, m, f))
+        none = self._zeros(m)
+        return FirstOrder(self.value @ coefficients.T, slopes, none, none)
+
     def gradients(self) -> Annotated[Array, "B f N"]:
         """The slopes, for every centre the same."""
         xp, slopes = namespace(self.value), self.node.slopes
@@ -271,7 +287,7 @@ class LinearBatch(KnownBatch):
         return one[:, None, None] * (same * metric), error
 
 
-HIGHEST_DEGREE = 6
+HIGHEST_DEGREE = 12
 """Beyond, k varies over so many orders of magnitude that its small values are lost in float64."""
 
 
@@ -310,6 +326,23 @@ class Polynomial(Expressed):
     def express(self) -> Product:
         """A product whose factors are one and the same kernel, which is then asked once."""
         return Product((self.base,) * self.degree)
+
+    def in_units(self, points: Points) -> tuple[Kernel, int]:
+        """The power of the base in its units: still a polynomial."""
+        base, exponent = self.base.in_units(points)
+        linear, *offset = base.parts or (base,)
+        assert isinstance(linear, Linear), "which stays what it is"
+        constant = offset[0].variance if offset else 0.0  # pyright: ignore
+        kernel = Polynomial(self.degree, linear.weights, constant, linear.center)
+        return kernel, self.degree * exponent
+
+    def node(self, points: Points, frame: Frame) -> LocalNode:
+        """The power of an affine function, which has an expansion of its own."""
+        linear = Linear(self.weights, self.center).node(points, frame)
+        base: LocalNode = linear
+        if self.offset:
+            base = SumNode((linear, ConstantNode(self.offset, len(points))))
+        return PowerNode(base, linear.slopes, self.degree)
 
     def gradient_product(self, X: Inputs, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
         """The gradient of base does not depend on x: one matrix product."""

@@ -21,6 +21,7 @@ from gpcert.plots.axes import (
     padded_limits,
 )
 from gpcert.plots.optima import plot_optimum, plot_regret
+from gpcert.plots.probability import plot_failure, plot_interval
 from gpcert.plots.slopes import (
     plot_fairness,
     plot_lipschitz,
@@ -293,6 +294,9 @@ PICTURES: dict[str, Callable[..., Any]] = {
     "prediction_ranges": _ranges,
     "radius": lambda ax, record: plot_radii(ax, [record], [""]),
     "optimum": plot_optimum,
+    "expectation": plot_interval,
+    "failure_probability": plot_failure,
+    "quantile": plot_interval,
     "regret_bound": plot_regret,
     "slopes": plot_slopes,
     "monotonicity": lambda ax, record: plot_monotonicities(ax, [record], [record.feature]),

@@ -51,7 +51,11 @@ class Branch:
             urgency = needed[boxes.question] - boxes.lower
         urgency = np.where(np.isnan(urgency), np.inf, urgency)
         urgency = np.where(open_, urgency, -np.inf)
-        index = np.argsort(-urgency.max(axis=1), kind="stable")[:most]
+        rest = -urgency.max(axis=1)
+        index = np.arange(len(rest))
+        if len(rest) > most:  # no more is sorted than may be chosen
+            index = np.flatnonzero(rest <= np.partition(rest, most - 1)[most - 1])
+        index = index[np.argsort(rest[index], kind="stable")[:most]]
         goal = np.argmax(urgency[index], axis=1)
         return Branch(index, boxes.take(index), goal, open_[index])
 

@@ -188,7 +188,8 @@ def keeping(journal: Journal) -> Iterator[None]:
             if content.call["digest"] != journal.call["digest"]:
                 raise InputError(
                     f"{journal.path}: expected the checkpoint of this call, got that of another "
-                    f"({content.call['verb']}); remove it, or choose another name"
+                    f"({content.call['verb']}) or of another version of gpcert; remove it, or "
+                    "choose another name"
                 )
             journal.read(content)
         journal.write()  # where that is not possible it is known at once

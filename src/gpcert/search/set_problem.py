@@ -19,9 +19,10 @@ from gpcert.enclosures.affine import has_affine, least_affine, through_origin
 from gpcert.enclosures.goals import Goal
 from gpcert.errors import SoundnessError
 from gpcert.model.committee import Model
-from gpcert.numerics.arrays import Backend, PerRow, Rows, to_numpy
+from gpcert.numerics.arrays import Backend, PerRow, Rows, namespace, to_numpy
 from gpcert.numerics.compilation import running_on
 from gpcert.numerics.rounding import down, up
+from gpcert.quantities import OutputQuantity
 from gpcert.regions import Ball, Box, Cells, Polytope, Region
 from gpcert.search.cut_cells import (
     FAILS,
@@ -32,6 +33,7 @@ from gpcert.search.cut_cells import (
     Planes,
     cell_shares,
     everywhere,
+    least_over,
     nowhere,
 )
 from gpcert.search.partition import (
@@ -47,6 +49,9 @@ from gpcert.search.region_evaluator import RegionEvaluator
 
 MAX_CORNERS = 12
 """Free features up to which it is asked whether all corners of a cell are in a region."""
+
+SELDOM = 0.02
+"""Part of a batch's cells that a bound must settle beyond the planes, else it rests."""
 
 MIDDLE_BYTES = 2.0e8
 """Most memory of one batch of cells: much of it stays in the caches."""
@@ -244,32 +249,49 @@ class _Group:
                 goals = (each.above,) if self.classes else (each.above, each.below)
                 for side, (goal, level) in enumerate(zip(goals, each.levels(), strict=False)):
                     place = side if each.at_least else 1 - side
-                    new, gains = self._plane(evaluation, goal, level)
+                    new, gains = self._plane(evaluation, goal, level, f"whole {c} {side}")
                     planes[:, c, place] = _better(planes[:, c, place], new, cells)
                     scores += gains
         self.portfolio = evaluation.portfolio
         return planes, scores
 
     def _plane(
-        self, evaluation: Evaluation, goal: Goal, level: float
+        self, evaluation: Evaluation, goal: Goal, level: float, name: str
     ) -> tuple[np.ndarray, np.ndarray]:
-        """A half-space (n, f + 1) of each cell where `goal > level`, and what halving gains."""
-        bound = bound_of(goal, evaluation, level)
-        lower = bound.lower
-        plane = np.zeros((len(evaluation.cells), to_numpy(bound.scores).shape[1] + 1))
-        if has_affine(goal.quantity) and not self.mapped:
-            line = least_affine(evaluation, goal.quantity).or_constant(lower)
+        """A half-space (n, f + 1) of each cell where `goal > level`, and what halving gains.
+
+        Where there are affine functions, the bound over cells as wholes rests (`Portfolio`) while
+        it settles hardly any cell that they do not: both hold, so any choice is valid.
+        """
+        n, f = len(evaluation.cells), evaluation.cells.lower.shape[1]
+        plane, cut = nowhere(n, 1, f)[:, 0, 0], has_affine(goal.quantity) and not self.mapped
+        lower, scores = None, None
+        if not cut or evaluation.wants(name):
+            bound = bound_of(goal, evaluation, level)
+            lower, scores = bound.lower, to_numpy(bound.scores)
+        if cut:
+            assert isinstance(goal.quantity, OutputQuantity), "known to have affine functions"
+            if scores is None:
+                owner, _ = evaluation.output(goal.quantity.output)
+                scores = to_numpy(owner.expansion.geometry.split_scores())
+            line = least_affine(evaluation, goal.quantity)
+            nothing = namespace(line.value).full_like(line.value, -math.inf)
+            line = line.or_constant(nothing if lower is None else lower)
             offset = to_numpy(through_origin(line, evaluation.cells.center))
             plane[:, :-1], plane[:, -1] = to_numpy(line.slope), down(offset - level, 1)
-        else:
-            plane[:, -1] = -math.inf
-        sure = to_numpy(lower) > level
-        plane[sure] = everywhere(plane.shape[1] - 1)
+        if lower is not None:
+            sure = to_numpy(lower) > level
+            if cut:
+                ends = to_numpy(evaluation.cells.lower), to_numpy(evaluation.cells.upper)
+                pair = np.stack([plane, plane], axis=1)[:, None]
+                more = sure & ~(least_over(pair, *ends)[:, 0, 0] > 0)
+                evaluation.report(name, bool(more.sum() > SELDOM * n))
+            plane[sure] = everywhere(f)
         if np.isnan(plane).any():
             raise SoundnessError("an affine bound is NaN; please report this model")
-        never = plane[:, -1] == -math.inf
-        plane[never, :-1] = 0.0
-        return plane, to_numpy(bound.scores)
+        plane[plane[:, -1] == -math.inf, :-1] = 0.0
+        assert scores is not None, "known where a bound is"
+        return plane, scores
 
 
 def _better(old: np.ndarray, new: np.ndarray, cells: CutCells) -> np.ndarray:

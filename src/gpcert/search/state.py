@@ -27,7 +27,7 @@ HALVINGS = 3
 """How often a box may be halved in one step: its parts are eight at most."""
 
 
-CHOICE = 64
+CHOICE = 128
 """Bytes for each open box while boxes are chosen: gaps, masks and an order (measured)."""
 
 

@@ -43,3 +43,6 @@ VarianceBound = Literal["solver", "analytic"]
 
 SECONDS = 60.0
 """Default time limit of one search."""
+
+SideName = Literal["below", "above"]
+"""On which side of a threshold an event is."""

@@ -5,6 +5,7 @@ Proofs: docs/mathematics.md, statement 11.5.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -16,6 +17,7 @@ from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
 from gpcert.enclosures.goals.scalar import least_mean
 from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.mean import Units
+from gpcert.kernels.expansions.base import LinearModel
 from gpcert.model.committee import vote_scores
 from gpcert.numerics.arrays import Array, least_of, namespace, to_numpy
 from gpcert.numerics.rounding import down
@@ -82,6 +84,7 @@ class _PairVotes:
         """
         evaluation, xp = self.evaluation, self.xp
         pairs = {j: self._pair(self.winner, j) for j in self.rivals}
+        _linear_models(evaluation, [output for output, _ in pairs.values()])
         cheap = {j: _first_order(evaluation, *pair) for j, pair in pairs.items()}
         bounds = {j: bound for j, bound in cheap.items() if bound is not None}
         if len(bounds) < len(pairs):
@@ -130,6 +133,7 @@ class _PairVotes:
         count = xp.zeros_like(lead)
         if not bool(xp.any(lead + len(losable) + self.quantity.shift(j) > 0)):
             return count
+        _linear_models(evaluation, range(len(evaluation.local.weights)))
         for p, s in losable:
             count = count + counted(_sure(evaluation, p, s).lower > 0)
         return count
@@ -146,6 +150,9 @@ def _sure(evaluation: Evaluation, output: int, sign: int) -> GoalBound:
 
 
 def _second_order(evaluation: Evaluation, output: int, sign: int, cheap: GoalBound) -> GoalBound:
+    (model,) = _linear_models(evaluation, [output])
+    if model is not None and not bool(namespace(model.remainder).any(model.remainder != 0)):
+        return cheap  # it is linear
     enclosure = evaluation.local.mean(evaluation.expansion, output, pointwise=False)
     tested = _tested(enclosure.side(sign), enclosure.units.signed(sign))
     return replace(tested, lower=namespace(tested.lower).maximum(tested.lower, cheap.lower))
@@ -164,11 +171,21 @@ def _first_order(evaluation: Evaluation, output: int, sign: int) -> GoalBound | 
         low, high = _center_range(evaluation)
         lower = low[:, output] if sign > 0 else -high[:, output]
         return GoalBound(lower, geometry.half, geometry.half)
-    model = evaluation.once(("linear", output), lambda: local.linear_model(expansion, output))
+    (model,) = _linear_models(evaluation, [output])
     if model is None:
         return None
     enclosure = local.first_order(expansion, model, (output, sign))
     return _tested(enclosure, local.mean_units(output, expansion).signed(sign))
+
+
+def _linear_models(evaluation: Evaluation, outputs: Sequence[int]) -> list[LinearModel | None]:
+    """Those of some outputs; what is not known yet is made together."""
+    models = evaluation.once(("linear models",), dict)
+    asked = [c for c in outputs if c not in models]
+    if asked:
+        found = evaluation.local.linear_models(evaluation.expansion, asked)
+        models.update(zip(asked, found or [None] * len(asked), strict=True))
+    return [models[c] for c in outputs]
 
 
 def _center_range(evaluation: Evaluation) -> tuple[Array, Array]:

@@ -7,6 +7,7 @@ without where the kernel has it not.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -29,8 +30,11 @@ class FirstOrderModels(ABC):
     """Models of first order that are much cheaper than `LocalKernel.model`."""
 
     @abstractmethod
-    def linear_model(self, expansion: Any, combination: Combination) -> LinearModel | None:
-        """The first order alone; None for cells on which it is not cheaper."""
+    def linear_models(
+        self, expansion: Any, functions: Sequence[Combination]
+    ) -> list[LinearModel] | None:
+        """The first order alone of functions with weights (N,); None for cells on which it is not
+        cheaper."""
 
 
 class OrthogonalDegrees(ABC):

@@ -17,7 +17,7 @@ Proofs: docs/mathematics.md, statements 4.1, 4.2, 4.3 and 6.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
@@ -160,7 +160,15 @@ class LocalSquaredExponential(
         linear = up(norm * self.remainder(expansion, 1), 4)
         return FunctionModel(value, gradient, hessian, errors, below, above, linear, gained, cubic)
 
-    def linear_model(
+    def linear_models(
+        self, expansion: WeightedExpansion, functions: Sequence[Combination]
+    ) -> list[LinearModel] | None:
+        """One by one."""
+        models = [self._linear_model(expansion, function) for function in functions]
+        known = [model for model in models if model is not None]
+        return known if len(known) == len(models) else None
+
+    def _linear_model(
         self, expansion: WeightedExpansion, combination: Combination
     ) -> LinearModel | None:
         """`omega f = f(c) + grad.d + e`, for few cells of many features, without a Hessian.
@@ -168,8 +176,6 @@ class LocalSquaredExponential(
         Degrees 2 to 6 from the points' Gram matrix (`higher_degrees`), or, if that is less,
         Cauchy-Schwarz for all of them: N^2 + N f operations per cell instead of N f^2.
         """
-        if combination.with_center or combination.slack is not None:
-            return None
         if expansion.scaled.shape[1] <= MAX_CUBIC_FEATURES:
             return None
         xp = namespace(expansion.K)

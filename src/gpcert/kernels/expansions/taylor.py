@@ -8,13 +8,13 @@ at most
 
 The first is best for many points with weights of both signs, the second where few points are near.
 
-Proofs: docs/mathematics.md, statements 2.1, 3.4, 3.5, 6.2 and 16.3.
+Proofs: docs/mathematics.md, statements 2.1, 3.4, 3.5, 3.9, 6.2 and 16.3.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -24,11 +24,13 @@ from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import (
     Combination,
     FunctionModel,
+    LinearModel,
     LocalKernel,
     QuadraticForm,
     finite_product,
 )
 from gpcert.kernels.expansions.blocks import TaylorExpansion, joined
+from gpcert.kernels.expansions.capabilities import FirstOrderModels
 from gpcert.kernels.expansions.taylor_terms import (
     CenterTerm,
     binned_errors,
@@ -59,7 +61,7 @@ from gpcert.regions.scaled import ScaledCells
 
 
 @dataclass(frozen=True, eq=False)
-class LocalTaylor(LocalKernel[TaylorExpansion]):
+class LocalTaylor(LocalKernel[TaylorExpansion], FirstOrderModels):
     """See the module."""
 
     node: LocalNode
@@ -170,6 +172,40 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             cubic,
         )
 
+    def linear_models(
+        self, expansion: TaylorExpansion, functions: Sequence[Combination]
+    ) -> list[LinearModel] | None:
+        """All by the products of `NodeBatch.first_order`; what the functions leave between two ends
+        goes by its middle into the value (Statement 3.9)."""
+        weights = namespace(expansion.K).stack([function.weights for function in functions])
+        first = expansion.batch.first_order(weights)
+        if first is None:
+            return None
+        xp, f = namespace(weights), first.gradient.shape[-1]
+        exact = not bool(xp.any(first.low != first.high))
+        if f < MANY_FEATURES and not exact:
+            return None
+        batch, sizes = expansion.batch, xp.abs(weights).T
+        rounding, errors = gamma(expansion.roundings(len(sizes))), []
+        for size, error in zip(batch.sizes[:2], batch.errors[:2], strict=True):
+            total = (error + rounding * size) @ sizes
+            errors.append(up(total + 0.0 * first.value, len(sizes) + 16))
+        middle = 0.5 * first.low + 0.5 * first.high
+        middle = xp.where(xp.isfinite(middle), middle, xp.zeros_like(middle))
+        remainder = up(xp.maximum(first.high - middle, middle - first.low), 1)
+        value = first.value + middle
+        remainder = xp.where(first.low == first.high, abs(first.low - middle), remainder)
+        errors[0] = up(errors[0] + gamma(2) * xp.abs(value), 2)
+        return [
+            LinearModel(
+                value[:, j],
+                first.gradient[:, j],
+                xp.stack([error[:, j] for error in errors], axis=1),
+                remainder[:, j],
+            )
+            for j in range(len(functions))
+        ]
+
     def center_values(
         self, expansion: TaylorExpansion, weights: Annotated[Array, "m N"]
     ) -> tuple[PerCellAndClass, PerCellAndClass]:
@@ -181,16 +217,16 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     ) -> tuple[PerCellAndClass, PerCellAndClass]:
         """Of a block."""
         xp, K = namespace(expansion.K), expansion.K
-        values = xp.stack([xp.sum(t * K, axis=1) for t in weights], axis=1)
         sizes, errors = expansion.batch.value_accuracy()
-        rounding, value_errors = gamma(expansion.roundings(K.shape[1])), []
-        for t in abs(weights):
-            magnitudes = xp.broadcast_to(t, K.shape)
-            total = weighted_sizes(magnitudes, errors) + rounding * weighted_sizes(
-                magnitudes, sizes
-            )
-            value_errors.append(up(total, K.shape[1] + 16))
-        return values, up(xp.stack(value_errors, axis=1) + gamma(4) * xp.abs(values), 8)
+        magnitudes = abs(weights)
+        each = errors + gamma(expansion.roundings(K.shape[1])) * sizes
+        if bool(xp.all(xp.isfinite(each))):
+            lost = each @ magnitudes.T
+        else:  # points without a weight do not count
+            spread = [xp.broadcast_to(t, K.shape) for t in magnitudes]
+            lost = xp.stack([weighted_sizes(t, each) for t in spread], axis=1)
+        values = K @ weights.T
+        return values, up(up(lost, K.shape[1] + 16) + gamma(4) * xp.abs(values), 8)
 
     def center_variance(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
         return expansion.gathered(_diagonal_value)
@@ -263,6 +299,9 @@ def _row_sizes(batch: NodeBatch, order: int) -> tuple[PerCell, PerCell]:
 LARGEST_VARIANCE = 2.0**100
 """Largest k(x, x) in units of its size at the points: kernels that grow (polynomials, exponentials)
 are refused on regions where they exceed it, before float64 overflows."""
+
+MANY_FEATURES = 13
+"""From here on the second order costs more than the first."""
 
 POINTWISE = 3.0
 """Marks a cell whose second degree is bounded point by point."""

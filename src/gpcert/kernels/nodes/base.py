@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from gpcert.kernels.sizes import (
     total,
 )
 from gpcert.numerics.arrays import Array, Index, PerCell, PerCellAndPoint, PerCellMatrix, namespace
-from gpcert.numerics.rounding import gamma, up, up_float
+from gpcert.numerics.rounding import down, gamma, up, up_float
 from gpcert.regions.scaled import ScaledCells
 
 if TYPE_CHECKING:
@@ -252,6 +252,21 @@ class Jet:
         )
 
 
+class FirstOrder(NamedTuple):
+    """`sum_i a_ji k(., z_i)` of m functions on B cells: value (B, m) and gradient (B, m, f) at the
+    centres, and between what `low` and `high` (B, m) the rest lies."""
+
+    value: Array
+    gradient: Array
+    low: Array
+    high: Array
+
+    def plus(self, other: FirstOrder) -> FirstOrder:
+        """Sums."""
+        low, high = down(self.low + other.low, 1), up(self.high + other.high, 1)
+        return FirstOrder(self.value + other.value, self.gradient + other.gradient, low, high)
+
+
 class NodeBatch(ABC):
     """The functions k(., z_i) at the centres c_b of a batch of cells."""
 
@@ -273,6 +288,12 @@ class NodeBatch(ABC):
         By matrix products; `errors` does not contain the rounding of this sum (see `SUM_ROUNDINGS`
         of the caller: at most N + 4 f + 32 roundings of terms bounded by `sizes`).
         """
+
+    def first_order(self, coefficients: Annotated[Array, "m N"]) -> FirstOrder | None:
+        """The first order of m functions by matrix products over cells and points, its rounding as
+        in `contract`; None where the second order costs little more."""
+        del coefficients
+        return None
 
     def value_accuracy(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
         """The first of `sizes` and `errors`, for callers that need no derivatives."""

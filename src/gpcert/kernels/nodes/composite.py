@@ -16,6 +16,7 @@ import numpy as np
 
 from gpcert.kernels.nodes.base import (
     DerivativeBounds,
+    FirstOrder,
     Jet,
     KnownBatch,
     LocalNode,
@@ -74,6 +75,12 @@ class SumBatch(KnownBatch):
 
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
         return reduce(Jet.plus, [part.contract(coefficients) for part in self.parts])
+
+    def first_order(self, coefficients: Annotated[Array, "m N"]) -> FirstOrder | None:
+        """Sum of the parts', where all know it."""
+        each = [part.first_order(coefficients) for part in self.parts]
+        known = [part for part in each if part is not None]
+        return reduce(FirstOrder.plus, known) if len(known) == len(each) else None
 
     def gradients(self) -> Annotated[Array, "B f N"]:
         return reduce(add, [part.gradients() for part in self.parts])
@@ -171,6 +178,10 @@ class ScaleBatch(KnownBatch):
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """The coefficients are scaled."""
         return self.part.contract(self.factor * coefficients)
+
+    def first_order(self, coefficients: Annotated[Array, "m N"]) -> FirstOrder | None:
+        """The coefficients are scaled."""
+        return self.part.first_order(self.factor * coefficients)
 
     def gradients(self) -> Annotated[Array, "B f N"]:
         return self.factor * self.part.gradients()

@@ -25,6 +25,7 @@ from gpcert.kernels.exponential_tilt import (
 from gpcert.kernels.linear import LinearBatch
 from gpcert.kernels.nodes.composite import ProductBatch, ScaleBatch, SumBatch
 from gpcert.kernels.nodes.phases import WavesBatch, phase_reach
+from gpcert.kernels.nodes.power import PowerBatch
 from gpcert.kernels.nodes.radial import LocalRadial
 from gpcert.kernels.nodes.radial_batch import RadialBatch
 from gpcert.kernels.periodic import PeriodicBatch
@@ -250,6 +251,7 @@ batch_parts.register(SumBatch, lambda batch: batch.parts)
 batch_parts.register(ScaleBatch, lambda batch: (batch.part,))
 batch_parts.register(ActiveBatch, lambda batch: (batch.part,))
 batch_parts.register(ProductBatch, lambda batch: (batch.left, batch.right))
+batch_parts.register(PowerBatch, lambda batch: (batch.product,))
 
 
 @affine_relaxation.register
@@ -272,6 +274,12 @@ def _product(batch: ProductBatch) -> AffineRelaxation:
     left, right = batch.left, batch.right
     values = (left.value, right.value)
     return product_enclosed(affine_relaxation(left), affine_relaxation(right), values)
+
+
+@affine_relaxation.register
+def _power(batch: PowerBatch) -> AffineRelaxation:
+    """Those of a product of equal factors."""
+    return affine_relaxation(batch.product)
 
 
 @affine_relaxation.register
