@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from gpcert.api import prediction_range as prediction_range
     from gpcert.api import prediction_range_many as prediction_range_many
     from gpcert.api import prediction_ranges as prediction_ranges
+    from gpcert.api import quantile as quantile
     from gpcert.api import recommend as recommend
     from gpcert.api import regret_bound as regret_bound
     from gpcert.api import resume as resume
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from gpcert.certificates import MonotonicityTable as MonotonicityTable
     from gpcert.certificates import Optimum as Optimum
     from gpcert.certificates import PredictionRange as PredictionRange
+    from gpcert.certificates import Quantile as Quantile
     from gpcert.certificates import Radius as Radius
     from gpcert.certificates import RadiusTable as RadiusTable
     from gpcert.certificates import RangeTable as RangeTable
@@ -119,7 +121,7 @@ _PUBLIC = {
         "prediction_range_many prediction_ranges bound_boxes "
         "maximize minimize regret_bound recommend slope_ranges certify_monotone lipschitz "
         "difference_range resume level_set invariant_set uniform_beta failure_probability "
-        "expectation certify_fair"
+        "expectation quantile certify_fair"
     ),
     "gpcert.analyses": (
         "attack predict_gradient safety_curve robustness certified_accuracy worst_case "
@@ -135,7 +137,8 @@ _PUBLIC = {
     "gpcert.certificates": (
         "load Status Certificate CertificateTable PredictionRange Interval Radius RangeTable "
         "RadiusTable BoxBounds Optimum RegretBound SlopeTable Monotonicity MonotonicityTable "
-        "LipschitzBound LevelSet InvariantSet ErrorBound FailureProbability Expectation Fairness"
+        "LipschitzBound LevelSet InvariantSet ErrorBound FailureProbability Expectation Quantile "
+        "Fairness"
     ),
     "gpcert.errors": (
         "GPCertError InputError UnknownArgumentError UnsupportedModelError MissingExtraError "
