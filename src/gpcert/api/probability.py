@@ -277,7 +277,6 @@ class _How:
         first = question.two and index == 0
         sign = 1 if below != first else -1
         exact = sign * (1 - Fraction(level) if first else Fraction(level))
-        # the least float that is not below it: floats lie on the same side of both
         level = float(exact)
         level = level if Fraction(level) >= exact else math.nextafter(level, math.inf)
         signs = (sign, -sign)
@@ -285,7 +284,7 @@ class _How:
 
         def bounded(inputs: ReadInputs, budget: Budget) -> PartitionResult:
             parts = (inputs.seen_by(question.model), inputs.region, inputs.law)
-            asked = BelowThreshold(*parts, goals, level, self.backend)
+            asked = BelowThreshold(*parts, goals, level, self.backend, Fraction(level) == exact)
             run = replace(self, budget=budget)._run
             return run(partial(asked.problem, record=keep), (0.0, inputs.outside), start)
 
