@@ -22,6 +22,7 @@ means = pytest.importorskip("gpytorch.means")
 likelihoods = pytest.importorskip("gpytorch.likelihoods")
 distributions = pytest.importorskip("gpytorch.distributions")
 gpytorch = pytest.importorskip("gpytorch.models")
+saas = pytest.importorskip("botorch.models.map_saas")
 botorch_kernels = pytest.importorskip("botorch.models.kernels")
 
 # features of very different sizes, far from 0: the units must come out right
@@ -144,6 +145,7 @@ class TestBoTorch(AdapterContract):
         ),
         "whole numbers": lambda: single(input_transform=inputs.Round(integer_indices=[0])),
         "categories": categories,
+        "ensemble": lambda: single(kind=saas.EnsembleMapSaasSingleTaskGP, num_taus=3),
         "variational": lambda: variational(outcome_transform=outcomes.Standardize(1)),
         "variational outputs": lambda: variational(num_outputs=2),
         "logarithms of outcomes": lambda: single(
