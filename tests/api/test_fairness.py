@@ -17,6 +17,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import ActiveDimensions, Linear, Matern, SquaredExponential
 from gpcert.quantities import LeastMeans, SameSide
 from gpcert.regions.pairs import Pairs
+from gpcert.testing.effort import crossed
 
 KERNELS = [
     SquaredExponential([0.9, 1.5, 2.0]),
@@ -59,8 +60,7 @@ def least_margin(model, x, y, delta, threshold):
     return float((delta - gaps).min())
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-@pytest.mark.parametrize(("similar", "norm"), [(None, "inf"), ({0: 0.1, 1: 0.05}, 2), (0.05, 1)])
+@crossed({"kernel": KERNELS, "similar,norm": [(None, "inf"), ({0: 0.1, 1: 0.05}, 2), (0.05, 1)]})
 def test_verdicts_hold_for_sampled_individuals(kernel, similar, norm):
     model = model_of(kernel)
     radii = {"inf": [0.0] * 3, 2: [0.1, 0.05, 0.0], 1: [0.05, 0.05, 0.0]}[norm]
