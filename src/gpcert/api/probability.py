@@ -275,12 +275,13 @@ class _How:
         first = question.two and index == 0
         sign = 1 if below != first else -1
         level = sign * (1.0 - level if first else level)
+        rounding = 4.0 * U * (1.0 + abs(level)) if first else 0.0
         signs = (sign, -sign)
         goals = Method().goals([question.asked(index, s) for s in signs], 0, question.model)
 
         def bounded(inputs: ReadInputs, budget: Budget) -> PartitionResult:
             parts = (inputs.seen_by(question.model), inputs.region, inputs.law)
-            asked = BelowThreshold(*parts, goals, level, self.backend)
+            asked = BelowThreshold(*parts, goals, level, self.backend, rounding)
             run = replace(self, budget=budget)._run
             return run(partial(asked.problem, record=keep), (0.0, inputs.outside), start)
 

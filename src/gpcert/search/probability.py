@@ -42,7 +42,7 @@ def cell_masses(data: CellData) -> PerRow:
 @dataclass(frozen=True, eq=False)
 class BelowThreshold:
     """P[q(X) < threshold] for X in `region`: `goals` are q and its negative, `law` that of the
-    region's free features."""
+    region's free features. The threshold meant is within `rounding` of the float."""
 
     model: Model
     region: Box
@@ -50,6 +50,7 @@ class BelowThreshold:
     goals: Sequence[Goal]
     threshold: float
     backend: Backend
+    rounding: float = 0.0
 
     def problem(
         self,
@@ -81,12 +82,13 @@ class BelowThreshold:
         with running_on(evaluator.backend):
             least, most, scores = self._ends(evaluation)
             lower, upper = self.law.masses(low, high)
-            below, above = most < self.threshold, least >= self.threshold
+            below = most < self.threshold - self.rounding
+            above = least >= self.threshold + self.rounding
             crossed = np.flatnonzero(~(below | above) & (upper > 0))
             shares = np.where(below, 1.0, 0.0), np.where(above, 0.0, 1.0)
             quantity = self.goals[0].quantity
             known = isinstance(quantity, OutputQuantity) and has_affine(quantity)
-            if known and len(crossed):
+            if known and self.rounding == 0.0 and len(crossed):
                 rows = self._crossed(evaluation, crossed, low, high, scores)
                 for share, row in zip(shares, rows[:2], strict=True):
                     share[crossed] = row
