@@ -63,6 +63,15 @@ KNOWN = (
 """The models that are supported, in words."""
 
 
+INSTEAD = {
+    "PairwiseGP": (
+        "; its utility is a Gaussian process at its datapoints: write it as a Posterior by hand "
+        "(docs/models.md), with a kernel of gpcert.kernels"
+    ),
+    "HigherOrderGP": "; fit a SingleTaskGP to each of its outputs, or a KroneckerMultiTaskGP",
+}
+"""Models by name, and what to do."""
+
 ENSEMBLES = (
     ("map_saas", "EnsembleMapSaasSingleTaskGP"),
     ("fully_bayesian", "SaasFullyBayesianSingleTaskGP"),
@@ -191,7 +200,7 @@ def _members(model: Any) -> list[Any]:
                     "model.likelihood) for the classes"
                 )
             continue
-        why = "; classes that override posterior or __call__ neither"
+        why = INSTEAD.get(kind.__name__, "; classes that override posterior or __call__ neither")
         raise unsupported("model" if one is model else "ModelListGP", one, KNOWN, why)
     return each
 

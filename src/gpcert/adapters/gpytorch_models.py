@@ -118,6 +118,7 @@ def _latent(model: Any, X: Any) -> LibraryPrediction:
 
 def exact_outputs(model: Any) -> list[Posterior]:
     """The posterior of every output of a copied model."""
+    gpytorch_tasks.check_terms(model)
     if gpytorch_tasks.is_kronecker(model):
         return gpytorch_tasks.kronecker_posteriors(model)
     if gpytorch_sparse.inducing_kernel(model) is not None:
