@@ -126,6 +126,23 @@ def test_global_settings_stay(backend, tmp_path):
     assert settings() == before
 
 
+def test_settings_stay_while_threads_convert_models():
+    pytest.importorskip("sklearn")
+    from sklearn.gaussian_process import GaussianProcessRegressor
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 2))
+
+    def convert(k):
+        process = GaussianProcessRegressor(alpha=0.1, optimizer=None).fit(X + k, X[:, 0])
+        return gpcert.as_posterior(process).fingerprint
+
+    serial, before = [convert(k) for k in range(24)], settings()
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(convert, range(24))) == serial
+    assert settings() == before
+
+
 def test_settings_of_the_caller_change_no_bound():
     plain = asked(model(), 0)
     with np.errstate(all="raise"):

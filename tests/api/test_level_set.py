@@ -183,6 +183,7 @@ def test_regions_of_two_classes_and_of_three():
         assert one.target == model.labels[0]
         assert one.contains(X[known][0]) == (states[known][0] == model.labels[0])
     assert found.target is None
+    assert "class b" in str(found)
     with pytest.raises(InputError, match="label: expected one of 'a', 'b', 'c'"):
         _ = found.volume
 

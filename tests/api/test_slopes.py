@@ -14,7 +14,9 @@ from sklearn.svm import SVC
 import gpcert
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
+from gpcert.likelihoods import Probit
 from gpcert.quantities import Slope
+from gpcert.testing.effort import crossed
 
 KERNELS = [SquaredExponential([0.7, 1.5]), Matern([1.0, 2.0], 2.5), RationalQuadratic(1.0, 0.8)]
 
@@ -80,6 +82,18 @@ def test_monotone_proved_and_refuted_by_two_points():
         assert value.lower - 1e-12 <= model.mean(point[None])[0, 0] <= value.upper + 1e-12
     with pytest.raises(InputError, match="truth value"):
         bool(first)
+
+
+def test_monotony_of_all_outputs():
+    model, box = model_of(KERNELS[0], 2), gpcert.Box([-0.1, -0.1], [0.1, 0.1])
+    table = gpcert.certify_monotone(model, box, {0: "+", 1: "-"}, all_outputs=True)
+    assert table.labels == ("0: 0", "0: 1", "1: 0", "1: 1")
+    for c in (0, 1):
+        alone = gpcert.certify_monotone(model, box, {0: "+", 1: "-"}, output=c)
+        assert [row.status for row in alone] == [row.status for row in table][2 * c : 2 * c + 2]
+        assert alone.labels == (0, 1)
+    with pytest.raises(InputError, match="all_outputs"):
+        gpcert.certify_monotone(model, box, {0: "+"}, output=1, all_outputs=True)
 
 
 def test_a_feature_that_does_not_matter_is_monotone_both_ways():
@@ -171,6 +185,49 @@ def test_jacobians_of_several_outputs():
     pair = gpcert.lipschitz(single, box), gpcert.lipschitz(single, box, of="jacobian")
     assert pair[0].upper == pytest.approx(pair[1].upper, rel=0.02)
     assert pair[1].converged
+
+
+@crossed({"norm": [1, 2, "inf"], "known": [True, False]})
+def test_standard_deviations_and_probabilities(norm, known):
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(10, 2)), rng.normal(size=10)
+    kernel = SquaredExponential([0.7, 1.5]) + Matern(1.0, 2.5)
+    K = kernel.value(Z, Z) + 0.1 * np.eye(10)
+    exact = {"training_noise": 0.1} if known else {"factor": np.linalg.inv(np.linalg.cholesky(K))}
+    weights = np.linalg.solve(K, y)
+    box = gpcert.Box([-0.5, -0.3], [0.5, 0.7])
+    X = rng.uniform(box.lower, box.upper, (4000, 2))
+    Y = np.clip(X + 0.05 * rng.normal(size=X.shape), box.lower, box.upper)
+    lengths = np.linalg.norm(X - Y, ord=float(norm), axis=1)
+    regression = gpcert.Posterior(kernel, Z, weights, scale=2.0, noise=0.01, **exact)
+    binary = gpcert.Posterior(kernel, Z, weights, likelihood=Probit(), classes=("a", "b"), **exact)
+
+    def std(X):
+        return np.sqrt(regression.predict(X)[1][:, 0])
+
+    def probability(X):
+        return binary.prediction(X)[:, 0]
+
+    for model, of, function in ((regression, "std", std), (binary, "probability", probability)):
+        found = gpcert.lipschitz(model, box, norm=norm, of=of)
+        steepest = np.max(np.abs(function(X) - function(Y)) / lengths)
+        assert steepest <= found.upper
+        assert 0.3 * steepest < found.lower <= found.upper
+        first, second = function(found.pair)
+        apart = np.linalg.norm(found.pair[0] - found.pair[1], ord=float(norm))
+        assert abs(first - second) / apart >= found.lower - 1e-9
+        with pytest.raises(InputError, match="search"):
+            gpcert.lipschitz(model, box, of=of, rtol=0.1)
+
+
+def test_deviations_of_a_linear_function_with_unknown_weights():
+    """The standard deviation is the length of x: it grows by the root of 2 along the diagonal."""
+    model = gpcert.Posterior(gpcert.kernels.Linear(1.0), [[1.0, 1.0]], [0.0])
+    box = gpcert.Box([0.5, 0.5], [1.0, 1.0])
+    for norm, steepest in ((1, 0.8), (2, 1.0), ("inf", 2**0.5)):
+        found = gpcert.lipschitz(model, box, norm=norm, of="std")
+        assert steepest <= found.upper <= 2.0 + 1e-9
+        assert 0.7 * steepest < found.lower <= found.upper
 
 
 def test_boxes_of_slopes():

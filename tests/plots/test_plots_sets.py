@@ -25,10 +25,10 @@ def test_a_section_has_the_states_of_its_points(ax, ball):
     inside = gpcert.Box([-0.5, -0.5, -0.5], [0.5, 0.5, 0.5])
     assert ball.plot(ax, features=[0, 2], at=[0.0, 0.3, 0.0], box=inside, edges=True) is ax
     image = ax.images[0].get_array()
-    assert image[200, 200] == 0
-    assert image[0, 0] == 1
+    assert image[200, 200] == 1
+    assert image[0, 0] == 0
     assert image.shape == (400, 400)
-    radius = np.sqrt(np.mean(image == 0) * 16 / np.pi)
+    radius = np.sqrt(np.mean(image == 1) * 16 / np.pi)
     assert 0.85 < radius < np.sqrt(1 - 0.09) + 0.01  # what is proved is inside the ball
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("feature 0", "feature 2")
 
@@ -45,11 +45,11 @@ def test_a_profile_lies_between_its_bounds(ax, ball):
 def test_areas_of_classes(ax):
     model = gpcert.Posterior(
         SquaredExponential(1.0), [[-1.0, 0.0], [1.0, 0.0]], [-1.0, 1.0], 0.5 * np.eye(2),
-        likelihood=gpcert.likelihoods.Probit(), classes=("no", "yes"),
+        likelihood=gpcert.likelihoods.Probit(), classes=(0, 1),
     )  # fmt: skip
     gpcert.level_set(model, [(-1, 1), (-1, 1)], tol=0.05).plot(ax)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
-        "class no", "class yes", "undecided"
+        "class 0", "class 1", "undecided"
     ]  # fmt: skip
 
 

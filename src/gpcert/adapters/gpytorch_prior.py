@@ -45,6 +45,7 @@ from gpcert.kernels.algebra import product_of, scaled_by
 from gpcert.model.committee import Model
 from gpcert.numerics.arrays import finite_array
 from gpcert.utils.optional_imports import library
+from gpcert.utils.quiet import LOCK, quiet
 
 torch: Any = library("torch")
 gpytorch: Any = library("gpytorch")
@@ -80,9 +81,11 @@ def read_only_copy(model: Any) -> Any:
             ModelWarning,
             stacklevel=2,
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # BoTorch's advice on scaling, given before
-        return without_caches(model).train().to(device="cpu", dtype=torch.float64).eval()
+    with quiet():  # BoTorch's advice on scaling, given before
+        copied = without_caches(model)
+        # a model of Monte Carlo draws forgets them in training mode
+        copied = copied if hasattr(model, "load_mcmc_samples") else copied.train()
+        return copied.to(device="cpu", dtype=torch.float64).eval()
 
 
 @contextmanager
@@ -90,6 +93,7 @@ def exact_solves() -> Iterator[None]:
     """The library computes with Cholesky factors whatever the size, and without gradients."""
     settings = gpytorch.settings
     with (
+        LOCK,  # most of these belong to the whole process
         torch.no_grad(),
         settings.fast_computations(False, False, False),
         settings.max_cholesky_size(ANY_SIZE),

@@ -6,7 +6,6 @@ part of any proof: the certified model is the posterior, whose arrays are exact 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +18,7 @@ from gpcert.inputs.tabular import codes_of
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.model.committee import Committee, Model, committee_decision
 from gpcert.model.multi_output import curves_of
+from gpcert.utils.quiet import quiet
 
 PROBES = 200
 SMALLEST_MOVE, LARGEST_MOVE = 1e-3, 1e-1
@@ -113,9 +113,7 @@ def measured(conversion: Conversion) -> Agreement:
 
 def _distance(posterior: Model, predict: Predict, X: np.ndarray) -> Agreement:
     """Of whatever the library says; of a committee, what belongs to its members is theirs."""
-    with warnings.catch_warnings():
-        # sklearn warns of negative variances and of missing feature names: neither matters here
-        warnings.simplefilter("ignore")
+    with quiet():  # sklearn's of negative variances and of missing names: neither matters here
         library = predict(X)
     is_committee = isinstance(posterior, Committee)
     parts: dict[str, Any] = {}

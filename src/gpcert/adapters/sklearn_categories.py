@@ -6,7 +6,6 @@ keeps fixed: what the encoder computes for each category is all there is to know
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.inputs.tabular import Levels, checked_levels, with_others
 from gpcert.regions import LinearMap
 from gpcert.utils.optional_imports import optional
+from gpcert.utils.quiet import quiet
 
 UNSEEN_ALLOWED = ("ignore", "infrequent_if_exist", "warn")
 """What `handle_unknown` is where a `OneHotEncoder` takes categories that it has not seen."""
@@ -41,8 +41,7 @@ def categories(name: str, step: OneHotEncoder | OrdinalEncoder, inputs: int) -> 
     def encoded(j: int) -> np.ndarray:
         rows = np.tile(first, (len(levels[j]), 1))
         rows[:, j] = [*step.categories_[j], *levels[j][len(step.categories_[j]) :]]
-        with warnings.catch_warnings():  # scikit-learn says that a category is unknown
-            warnings.simplefilter("ignore", UserWarning)
+        with quiet(UserWarning):  # scikit-learn says that a category is unknown
             transformed: Any = step.transform(_named(rows, adapter.fitted_names(step)))
         dense = transformed.toarray() if issparse(transformed) else transformed
         return np.asarray(dense, dtype=np.float64)

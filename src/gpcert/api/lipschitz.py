@@ -16,6 +16,11 @@ from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.domain import domain_of
+from gpcert.api.feature_lengths import (
+    deviation_constant,
+    probability_constant,
+    steepest_quotient,
+)
 from gpcert.api.options import SearchOptions, SearchSettings, one_of, verb
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.api.slopes import axes, convex, label_of, meaning_of, of_means, output_number
@@ -27,12 +32,12 @@ from gpcert.model.slopes import joined_slopes
 from gpcert.numerics.arrays import PerFeature
 from gpcert.numerics.rounding import down, gamma, norm_lower, norm_upper, up
 from gpcert.quantities import Deviation
-from gpcert.regions import Polytope
+from gpcert.regions import Polytope, Region
 from gpcert.regions.shapes import check_norm
 from gpcert.search import Budget, Progress, StopReason, solve
 from gpcert.search.tolerance import Tolerance
 
-KINDS = ("mean", "jacobian")
+KINDS = ("mean", "jacobian", "std", "probability")
 """What a constant may be of."""
 
 USUAL = 0.01
@@ -67,7 +72,10 @@ def lipschitz(
     of : "mean", the mean or the latent mean of a classifier; or "jacobian", all outputs' means
         together: the change is measured by its Euclidean norm, the distance by norm=2, and `upper`
         bounds the Frobenius norm of the Jacobian, `lower` a spectral norm that is attained (they
-        meet where the gradients of all outputs are along one line).
+        meet where the gradients of all outputs are along one line); or "std" and "probability" (of
+        the second of two classes), without a search: `upper` follows from the lengths of the
+        kernel's features, whatever the data, and is not sharp where there is much of it, `lower`
+        is a proved difference quotient of the two points of `pair`.
     tol, rtol : the search ends once both ends are as near as that; by default within 1 %.
     budget, ... : as in `prediction_range`.
 
@@ -87,7 +95,9 @@ def lipschitz(
     if distance not in {1.0, 2.0, math.inf}:
         raise InputError(f"norm: expected 1, 2 or 'inf', got {norm!r}")
     dual = {1.0: math.inf, 2.0: 2.0, math.inf: 1.0}[distance]
-    joint = of == "jacobian"
+    joint, searched = of == "jacobian", of in {"mean", "jacobian"}
+    if not searched and (tol is not None or rtol is not None):
+        raise InputError(f"tol, rtol: belong to a search, got of={of!r}, which has none")
     if joint and (output is not None or distance != 2.0):
         raise InputError(
             "of: 'jacobian' is of all outputs and of Euclidean distances, got "
@@ -111,6 +121,9 @@ def lipschitz(
             0.0, 0.0, region.center, converged=True, pair=nothing, reason=StopReason.CONVERGED,
             boxes=0, seconds=time.perf_counter() - start, **about,
         )  # fmt: skip
+    if of == "std":
+        upper = deviation_constant(posterior, index, region, distance, settings)
+        return _by_lengths(posterior, region, index, upper, start, about)
     _check_smooth(posterior, outputs)
     slopes = joined_slopes(posterior, axes(posterior, numbers), outputs)
     zeros = (0.0,) * slopes.outputs
@@ -121,6 +134,10 @@ def lipschitz(
         problem = settings.problem(slopes, region, [quantity], tol=within, progress=progress)
         result = solve(problem)
     (goal,) = result.goals
+    if of == "probability":
+        steepest = 0.0 - goal.lower
+        how = (posterior, index, region, distance, steepest, settings)
+        return _by_lengths(posterior, region, 1, probability_constant(*how), start, about)
     lower, upper, pair = max(0.0 - goal.upper, 0.0), 0.0 - goal.lower, nothing
     near = result.reason is StopReason.CONVERGED
     thin = isinstance(region, Polytope) and not region.has_interior
@@ -143,6 +160,18 @@ def lipschitz(
         seconds=result.seconds,
         **about,
     )
+
+
+def _by_lengths(
+    model: Outputs, region: Region, column: int, upper: float, start: float, about: dict[str, Any]
+) -> LipschitzBound:
+    """The proved constant of a standard deviation or a probability, and a quotient below it."""
+    lower, pair = steepest_quotient(model, about["of"], column, region, about["norm"])
+    about |= {"meaning": f"{about['of']} of {about['meaning']}"}
+    return LipschitzBound(
+        min(lower, upper), upper, None, converged=False, pair=pair, reason=StopReason.DECIDED,
+        boxes=0, seconds=time.perf_counter() - start, **about,
+    )  # fmt: skip
 
 
 def _check_smooth(model: Outputs, outputs: Sequence[int]) -> None:

@@ -74,6 +74,11 @@ class LevelSet:
         """Whether no more than `tol` of the volume is undecided."""
         return self.reason is StopReason.CONVERGED
 
+    def name_of(self, label: Any) -> str:
+        """What the set of a label is called: of a specification inside and outside."""
+        specified = all(isinstance(each, bool) for each in self.labels)  # 0 == False, a class
+        return ("inside" if label else "outside") if specified else f"class {label}"
+
     # ---- volumes
 
     @cached_property
@@ -128,20 +133,20 @@ class LevelSet:
         Of rows (n, d) an array of these. `label` says which class is meant. Points outside of the
         region are not in the set.
         """
-        label = self._target(label)
-        state = self.decided(x)
-        if isinstance(state, np.ndarray):
-            found = [None if each is None else each == label for each in state]
-            return np.array(found, dtype=object)
-        return None if state is None else bool(state == label)
+        number, places = self.labels.index(self._target(label)), self.places(x)
+        states = np.array([False, True, None], dtype=object)
+        return states[np.where(places < 0, 2, places == number)]
 
     def decided(self, x: Any) -> Any:
         """The label of the set that x is proved to be in, or None; of rows (n, d) an array."""
+        return np.array([None, *self.labels], dtype=object)[self.places(x) + 1]
+
+    def places(self, x: Any) -> np.ndarray:
+        """The number in `labels` of the set that x is proved to be in, or -1; of rows an array."""
         single = np.ndim(x) == 1 and not hasattr(x, "columns")
         X = read_points("x", [x] if single else x, len(self._box[0]), self.names)
-        places = self._places(X)
-        known = np.array([None, *self.labels], dtype=object)[places + 1]
-        return known[0] if single else known
+        found = self._places(X)
+        return found[0] if single else found
 
     def _places(self, X: np.ndarray) -> np.ndarray:
         """(n,) the number of the set that each point is proved to be in, or -1."""
@@ -276,9 +281,8 @@ class LevelSet:
         rows = {"conditions": "; ".join(self.meaning)}
         for label, each in self.volumes.items():
             share = self.shares[label]
-            name = {True: "inside", False: "outside"}.get(label, f"class {label!r}")
-            rows[name] = f"volume in [{each.lower:.6g}, {each.upper:.6g}], share in "
-            rows[name] += f"[{share.lower:.6g}, {share.upper:.6g}]"
+            rows[self.name_of(label)] = f"volume in [{each.lower:.6g}, {each.upper:.6g}], share in "
+            rows[self.name_of(label)] += f"[{share.lower:.6g}, {share.upper:.6g}]"
         rows["region"] = region_text(self.region)
         rows["cost"] = f"{self.boxes} boxes, {self.seconds:.3g} s; {self.reason.value}"
         return TextTable("", (), list(rows.items()))

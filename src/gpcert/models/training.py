@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from gpcert.models.hyperparameters import Epoch, Search, Trace, kernel_at_data_s
 from gpcert.models.inference import EvidenceGradient, Fit
 from gpcert.models.log_parameters import LogParameters
 from gpcert.numerics.arrays import finite_array, whole_number
+from gpcert.utils.quiet import quiet
 
 WHITE_TOLERANCE = 1e-9
 """Relative differences of white noise between inputs that are rounding."""
@@ -165,8 +165,7 @@ class Trainable(BaseEstimator):
 
             def evidence(vector: np.ndarray) -> tuple[float, np.ndarray, Any]:
                 covariances, trained_noise = model(vector)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ConvergenceWarning)  # only the last fit matters
+                with quiet(ConvergenceWarning):  # only the last fit matters
                     fit = infer(covariances, trained_noise, last[0], False)
                 last[0] = fit.start
                 slope = covariances.gradient(fit.gradient)

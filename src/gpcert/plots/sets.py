@@ -53,11 +53,8 @@ def plot_level_set(
     axes = [np.linspace(low[j], high[j], PIXELS) for j in chosen]
     grid = np.tile(point, (PIXELS * PIXELS, 1))
     grid[:, chosen] = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
-    states = level.decided(grid)
-    colours = _colours(level)
-    image = np.zeros(len(grid))
-    for k, label in enumerate(colours):
-        image[np.array([each is label or each == label for each in states])] = k
+    colours = _colours(level)  # in the order of the labels, the undecided last
+    image = level.places(grid) % len(colours)
     colormap = optional("matplotlib.colors", "plot").ListedColormap(list(colours.values()))
     ax.imshow(
         image.reshape(PIXELS, PIXELS),
@@ -197,8 +194,8 @@ def _draw_cells(ax: Axes, level: LevelSet, columns: list[int]) -> None:
 
 def _colours(level: LevelSet) -> Mapping[Any, str]:
     """A colour for each label, and for what is undecided, None."""
-    if True in level.labels:
-        return {True: INSIDE, False: OUTSIDE, None: UNDECIDED}
+    if level.name_of(level.labels[-1]) == "inside":
+        return {False: OUTSIDE, True: INSIDE, None: UNDECIDED}
     palette = {label: CLASS_PALETTE[k % len(CLASS_PALETTE)] for k, label in enumerate(level.labels)}
     return {**palette, None: UNDECIDED}
 
@@ -206,9 +203,8 @@ def _colours(level: LevelSet) -> Mapping[Any, str]:
 def _said(level: LevelSet, label: Any) -> str:
     if label is None:
         return "undecided"
-    if True in level.labels:
-        return "proved inside" if label else "proved outside"
-    return f"class {label}"
+    name = level.name_of(label)
+    return name if name.startswith("class") else f"proved {name}"
 
 
 def _number(names: Sequence[Any], given: Any, free: Sequence[int]) -> int:
