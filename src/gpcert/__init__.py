@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from gpcert.errors import UnsupportedModelError as UnsupportedModelError
     from gpcert.model.committee import Committee as Committee
     from gpcert.model.committee import load_model as load_model
+    from gpcert.model.mixture import Mixture as Mixture
     from gpcert.model.multi_output import SeparateOutputs as SeparateOutputs
     from gpcert.model.posterior import Posterior as Posterior
     from gpcert.regions import Ball as Ball
@@ -129,6 +130,7 @@ _PUBLIC = {
     "gpcert.adapters": "as_posterior",
     "gpcert.model.posterior": "Posterior",
     "gpcert.model.committee": "Committee load_model",
+    "gpcert.model.mixture": "Mixture",
     "gpcert.model.multi_output": "SeparateOutputs",
     "gpcert.regions": "Box Ball Polytope Discrete OneHot Union Region",
     "gpcert.search": "Budget Checkpoint StopReason",
