@@ -219,7 +219,7 @@ def _questions(
     read_beta(beta, *asked)
     if any(isinstance(each, str) and each == SLOPE for each in asked):
         goals[SLOPE] = [RangeGoals.of_all(slopes_question(model)) for model in models]
-    others = tuple(q for q in asked if not (isinstance(q, str) and q == SLOPE))
+    others: tuple[Any, ...] = tuple(q for q in asked if not (isinstance(q, str) and q == SLOPE))
     requests = quantity_requests(others, beta).items() if others or not goals else ()
     named = {name: [RangeGoals.of(model, each) for model in models] for name, each in requests}
     return named | goals

@@ -188,7 +188,7 @@ def read_values(
     told = f"feature {j}" if names is None else repr(names[j])
     numbers: list[float] = []
     for value in list(values) if several else ():
-        row = [0.0] * model.dim
+        row: list[Any] = [0.0] * model.dim
         row[j] = value
         levels = {j: model.levels[j]} if j in model.levels else {}
         read = coded(name, row, levels, names)[j]

@@ -359,8 +359,8 @@ def _rule(
     if threshold is not None:
         return None, float(finite_array("threshold", threshold, ndim=0))
     likelihood = model.likelihood
-    two = likelihood.classifies and isinstance(likelihood, ScalarLikelihood)
-    if not (two and likelihood.symmetric):
+    two = isinstance(likelihood, ScalarLikelihood) and likelihood.symmetric
+    if not (two and likelihood.classifies):
         raise InputError(
             "delta: expected how much the mean may differ, or threshold=; only a classifier of two "
             "classes whose decision is the sign of its latent mean needs neither"

@@ -342,9 +342,10 @@ class OneHot(Within):
         lower, upper, lost = self.free_groups.contract(
             wide.lower[:, columns], wide.upper[:, columns]
         )
-        empty = (empty | lost)[:, None]
-        lower, upper = xp.where(empty, cells.lower, lower), xp.where(empty, cells.upper, upper)
-        return cells.with_ends(lower, upper), empty[:, 0]
+        outside: Any = empty | lost
+        row = outside[:, None]
+        lower, upper = xp.where(row, cells.lower, lower), xp.where(row, cells.upper, upper)
+        return cells.with_ends(lower, upper), outside
 
     def linear_minimum(self, cells: Cells, g: Vectors) -> PerVector:
         least, rest = self.free_groups.linear_minimum(cells, g)
