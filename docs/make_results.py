@@ -2,10 +2,10 @@
 
     python docs/make_results.py DIR
 
-DIR is the output folder of `gpcert reproduce`; what it does not have yet stays as it is. Numbers are
-rounded to five digits. Findings and figures are made anew from the tables; `python docs/make_results.py docs/results` does only
-that. Results of another version or of other settings stay as they are: today's rules are not
-theirs, and docs/results/README.md names them.
+DIR is the output folder of `gpcert reproduce`; what it does not have yet stays as it is. Numbers
+are rounded to five digits. Findings and figures are made anew from the tables;
+`python docs/make_results.py docs/results` does only that. Results of another version or of other
+settings stay as they are: today's rules are not theirs, and docs/results/README.md names them.
 """
 
 import json

@@ -191,6 +191,18 @@ def test_questions_that_say_nothing_are_refused():
             gpcert.certify_fair(model, BOX, **options)
 
 
+@pytest.mark.parametrize("rule", [{"delta": 2.0}, {"threshold": 9.0}])
+def test_the_same_on_torch(rule):
+    pytest.importorskip("torch")
+    model, options = model_of(KERNELS[1]), {"similar": 0.05, "norm": 2, **rule}
+    here, there = (
+        gpcert.certify_fair(model, BOX, {2: VALUES}, backend=name, **options)
+        for name in ("numpy", "torch")
+    )
+    assert here.status == there.status
+    assert here.margin.lower == pytest.approx(there.margin.lower)
+
+
 def test_budgets_end_without_a_false_verdict():
     model = model_of(KERNELS[1])
     x, y = individuals(2000, [0.1, 0.1, 0.0], 2.0)
