@@ -144,6 +144,7 @@ def against_optuna() -> Section:
             d=d,
             below=f"{below} of {len(missing)}",
             **{
+                "by 1 % and more": int(sum(part >= 0.01 for part in missing)),
                 "missing, median": statistics.median(missing),
                 "missing, most": max(missing),
                 "proved to 0.01": f"{proved} of {len(missing)}",

@@ -2,16 +2,17 @@
 
     python docs/make_results.py DIR
 
-DIR is the output folder of `gpcert reproduce`; what it does not have yet stays as it is. Findings
-and figures are made anew from the tables; `python docs/make_results.py docs/results` does only
-that. Results of another version or of other settings stay as they are: today's rules are not
-theirs, and docs/results/README.md names them.
+DIR is the output folder of `gpcert reproduce`; what it does not have yet stays as it is. Numbers
+are rounded to five digits. Findings and figures are made anew from the tables;
+`python docs/make_results.py docs/results` does only that. Results of another version or of other
+settings stay as they are: today's rules are not theirs, and docs/results/README.md names them.
 """
 
 import json
-import shutil
+import math
 import sys
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
@@ -25,14 +26,28 @@ LARGEST_CSV = 40_000
 COLOURS = 128
 
 
+DIGITS = 5
+"""Significant digits that are kept of numbers."""
+
+
+def _rounded(value: Any) -> Any:
+    """The value with all numbers in it rounded."""
+    if isinstance(value, float) and math.isfinite(value):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _rounded(each) for name, each in value.items()}
+    return value
+
+
 def keep(folder: Path) -> None:
     """One experiment's result in its own folder of docs/results."""
     place = PLACE / folder.name
     place.mkdir(parents=True, exist_ok=True)
-    if folder.resolve() != place.resolve():
-        shutil.copyfile(folder / FILE, place / FILE)
-    redraw(folder.name, PLACE)
     path = place / FILE
+    path.write_text(json.dumps(_rounded(json.loads((folder / FILE).read_text()))))
+    redraw(folder.name, PLACE)
     path.write_text(json.dumps(json.loads(path.read_text()), separators=(",", ":")) + "\n")
     for path in place.iterdir():
         if path.suffix == ".svg" or (path.suffix == ".csv" and path.stat().st_size > LARGEST_CSV):

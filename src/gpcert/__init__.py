@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from gpcert.api import prediction_range as prediction_range
     from gpcert.api import prediction_range_many as prediction_range_many
     from gpcert.api import prediction_ranges as prediction_ranges
+    from gpcert.api import quantile as quantile
     from gpcert.api import recommend as recommend
     from gpcert.api import regret_bound as regret_bound
     from gpcert.api import resume as resume
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from gpcert.certificates import MonotonicityTable as MonotonicityTable
     from gpcert.certificates import Optimum as Optimum
     from gpcert.certificates import PredictionRange as PredictionRange
+    from gpcert.certificates import Quantile as Quantile
     from gpcert.certificates import Radius as Radius
     from gpcert.certificates import RadiusTable as RadiusTable
     from gpcert.certificates import RangeTable as RangeTable
@@ -97,6 +99,7 @@ if TYPE_CHECKING:
     from gpcert.errors import UnsupportedModelError as UnsupportedModelError
     from gpcert.model.committee import Committee as Committee
     from gpcert.model.committee import load_model as load_model
+    from gpcert.model.mixture import Mixture as Mixture
     from gpcert.model.multi_output import SeparateOutputs as SeparateOutputs
     from gpcert.model.posterior import Posterior as Posterior
     from gpcert.regions import Ball as Ball
@@ -118,7 +121,7 @@ _PUBLIC = {
         "prediction_range_many prediction_ranges bound_boxes "
         "maximize minimize regret_bound recommend slope_ranges certify_monotone lipschitz "
         "difference_range resume level_set invariant_set uniform_beta failure_probability "
-        "expectation certify_fair"
+        "expectation quantile certify_fair"
     ),
     "gpcert.analyses": (
         "attack predict_gradient safety_curve robustness certified_accuracy worst_case "
@@ -127,13 +130,15 @@ _PUBLIC = {
     "gpcert.adapters": "as_posterior",
     "gpcert.model.posterior": "Posterior",
     "gpcert.model.committee": "Committee load_model",
+    "gpcert.model.mixture": "Mixture",
     "gpcert.model.multi_output": "SeparateOutputs",
     "gpcert.regions": "Box Ball Polytope Discrete OneHot Union Region",
     "gpcert.search": "Budget Checkpoint StopReason",
     "gpcert.certificates": (
         "load Status Certificate CertificateTable PredictionRange Interval Radius RangeTable "
         "RadiusTable BoxBounds Optimum RegretBound SlopeTable Monotonicity MonotonicityTable "
-        "LipschitzBound LevelSet InvariantSet ErrorBound FailureProbability Expectation Fairness"
+        "LipschitzBound LevelSet InvariantSet ErrorBound FailureProbability Expectation Quantile "
+        "Fairness"
     ),
     "gpcert.errors": (
         "GPCertError InputError UnknownArgumentError UnsupportedModelError MissingExtraError "

@@ -22,6 +22,8 @@ means = pytest.importorskip("gpytorch.means")
 likelihoods = pytest.importorskip("gpytorch.likelihoods")
 distributions = pytest.importorskip("gpytorch.distributions")
 gpytorch = pytest.importorskip("gpytorch.models")
+saas = pytest.importorskip("botorch.models.map_saas")
+pairwise = pytest.importorskip("botorch.models.pairwise_gp")
 botorch_kernels = pytest.importorskip("botorch.models.kernels")
 
 # features of very different sizes, far from 0: the units must come out right
@@ -144,6 +146,7 @@ class TestBoTorch(AdapterContract):
         ),
         "whole numbers": lambda: single(input_transform=inputs.Round(integer_indices=[0])),
         "categories": categories,
+        "ensemble": lambda: single(kind=saas.EnsembleMapSaasSingleTaskGP, num_taus=3),
         "variational": lambda: variational(outcome_transform=outcomes.Standardize(1)),
         "variational outputs": lambda: variational(num_outputs=2),
         "logarithms of outcomes": lambda: single(
@@ -170,6 +173,10 @@ class TestBoTorch(AdapterContract):
         "one-hot": (
             lambda: single(input_transform=inputs.Round(categorical_features={0: 2})),
             "Round is supported without.*categorical_features",
+        ),
+        "comparisons": (
+            lambda: pairwise.PairwiseGP(X, torch.tensor([[0, 1], [2, 3]])),
+            "PairwiseGP is not supported.*Posterior by hand",
         ),
         "power": (
             lambda: single(Y + 200.0, outcome_transform=outcomes.Power(0.5)),

@@ -66,10 +66,17 @@ class TestGPy(AdapterContract):
             lambda: regression(mean_function=GPy.mappings.MLP(2, 1)),
             "mean_function: MLP.*Linear.*less the mean",
         ),
-        "warped": (lambda: GPy.models.WarpedGP(X, Y), "WarpedGP is not supported"),
+        "warped": (
+            lambda: GPy.models.WarpedGP(X, Y),
+            "WarpedGP is not supported.*TransformedTarget",
+        ),
         "likelihood": (
             lambda: by_laplace(GPy.likelihoods.Exponential(), Y),
             "Exponential.*Poisson.*pass a model with one of these",
+        ),
+        "brownian": (
+            lambda: GPy.models.GPRegression(X[:, :1], Y, k.Brownian(1)),
+            "Brownian is not supported.*Exponential",
         ),
         "white alone": (lambda: regression(k.White(2)), "without a smooth part"),
     }

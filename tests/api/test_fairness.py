@@ -17,6 +17,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import ActiveDimensions, Linear, Matern, SquaredExponential
 from gpcert.quantities import LeastMeans, SameSide
 from gpcert.regions.pairs import Pairs
+from gpcert.testing.effort import crossed
 
 KERNELS = [
     SquaredExponential([0.9, 1.5, 2.0]),
@@ -59,8 +60,7 @@ def least_margin(model, x, y, delta, threshold):
     return float((delta - gaps).min())
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-@pytest.mark.parametrize(("similar", "norm"), [(None, "inf"), ({0: 0.1, 1: 0.05}, 2), (0.05, 1)])
+@crossed({"kernel": KERNELS, "similar,norm": [(None, "inf"), ({0: 0.1, 1: 0.05}, 2), (0.05, 1)]})
 def test_verdicts_hold_for_sampled_individuals(kernel, similar, norm):
     model = model_of(kernel)
     radii = {"inf": [0.0] * 3, 2: [0.1, 0.05, 0.0], 1: [0.05, 0.05, 0.0]}[norm]
@@ -189,6 +189,18 @@ def test_questions_that_say_nothing_are_refused():
     for options, text in wrong:
         with pytest.raises(InputError, match=text):
             gpcert.certify_fair(model, BOX, **options)
+
+
+@pytest.mark.parametrize("rule", [{"delta": 2.0}, {"threshold": 9.0}])
+def test_the_same_on_torch(rule):
+    pytest.importorskip("torch")
+    model, options = model_of(KERNELS[1]), {"similar": 0.05, "norm": 2, **rule}
+    here, there = (
+        gpcert.certify_fair(model, BOX, {2: VALUES}, backend=name, **options)
+        for name in ("numpy", "torch")
+    )
+    assert here.status == there.status
+    assert here.margin.lower == pytest.approx(there.margin.lower)
 
 
 def test_budgets_end_without_a_false_verdict():

@@ -222,3 +222,17 @@ def test_laws_of_openturns(theirs, ours):
 def test_laws_of_openturns_that_are_refused():
     with pytest.raises(InputError, match="got Student; use the nearest"):
         gpcert.failure_probability(BUMP, [FromOpenTURNS("Student", 3.0, 0.0, 1.0)], 0.5)
+
+
+def test_a_threshold_of_the_first_class_that_no_float_is_left_of():
+    # P[first class] is below 1e-20 everywhere, so that 1 - 1e-17, which rounds to 1, is exceeded
+    model = gpcert.Posterior(
+        SquaredExponential(50.0),
+        points=[[0.0]],
+        weights=[12.0],
+        factor=[[0.999]],
+        likelihood=gpcert.likelihoods.Probit(),
+        classes=("no", "yes"),
+    )
+    asked = {"quantity": "probability", "output": "no"}
+    assert gpcert.failure_probability(model, [uniform(-1, 2)], 1e-17, **asked).upper == 1.0

@@ -16,6 +16,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Slope
+from gpcert.testing.effort import crossed
 
 KERNELS = [SquaredExponential([0.7, 1.5]), Matern([1.0, 2.0], 2.5), RationalQuadratic(1.0, 0.8)]
 
@@ -81,6 +82,18 @@ def test_monotone_proved_and_refuted_by_two_points():
         assert value.lower - 1e-12 <= model.mean(point[None])[0, 0] <= value.upper + 1e-12
     with pytest.raises(InputError, match="truth value"):
         bool(first)
+
+
+def test_monotony_of_all_outputs():
+    model, box = model_of(KERNELS[0], 2), gpcert.Box([-0.1, -0.1], [0.1, 0.1])
+    table = gpcert.certify_monotone(model, box, {0: "+", 1: "-"}, all_outputs=True)
+    assert table.labels == ("0: 0", "0: 1", "1: 0", "1: 1")
+    for c in (0, 1):
+        alone = gpcert.certify_monotone(model, box, {0: "+", 1: "-"}, output=c)
+        assert [row.status for row in alone] == [row.status for row in table][2 * c : 2 * c + 2]
+        assert alone.labels == (0, 1)
+    with pytest.raises(InputError, match="all_outputs"):
+        gpcert.certify_monotone(model, box, {0: "+"}, output=1, all_outputs=True)
 
 
 def test_a_feature_that_does_not_matter_is_monotone_both_ways():
@@ -174,8 +187,7 @@ def test_jacobians_of_several_outputs():
     assert pair[1].converged
 
 
-@pytest.mark.parametrize("norm", [1, 2, "inf"])
-@pytest.mark.parametrize("known", [True, False])
+@crossed({"norm": [1, 2, "inf"], "known": [True, False]})
 def test_standard_deviations_and_probabilities(norm, known):
     rng = np.random.default_rng(0)
     Z, y = rng.normal(size=(10, 2)), rng.normal(size=10)

@@ -74,7 +74,7 @@ def records():
     found += [gpcert.uniform_beta(exact, norm_bound=2.0, noise_bound=0.1, delta=0.05)]
     laws = [uniform(0.0, 1.0), uniform(0.0, 1.0), *Z[0, 2:]]
     found += [gpcert.failure_probability(mean, laws, 0.0, paving=True)]
-    found += [gpcert.expectation(mean, laws, tol=0.1)]
+    found += [gpcert.expectation(mean, laws, tol=0.1), gpcert.quantile(mean, laws, 0.5, tol=0.1)]
     return {record.kind: record for record in found}
 
 

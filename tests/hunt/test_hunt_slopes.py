@@ -4,7 +4,7 @@ from gpcert.testing.effort import variants
 from tests.hunt.hunt_slopes import hunt
 
 
-@variants("seed", range(60), quick=20)
+@variants("seed", range(60), quick=12)
 def test_no_promise_about_slopes_is_broken(seed):
     _, findings = hunt(seed)
     assert not findings, findings

@@ -224,3 +224,24 @@ def test_any_category_may_be_asked_of_a_verdict():
     assert over.minimum.lower <= min(one.minimum.upper for one in each)
     assert max(one.maximum.lower for one in each) <= over.maximum.upper
     assert over.maximum.upper - max(one.maximum.lower for one in each) < 5e-3
+
+
+@pytest.mark.parametrize("nu", [None, 2.5])
+def test_a_narrow_peak_of_one_combination_is_not_missed(nu):
+    """One of 2304 combinations has a peak a hundredth wide; no random point sees it."""
+    sizes = (8, 8, 6, 6)
+    ends = np.cumsum([0, *sizes])
+    groups = [list(range(*pair)) for pair in itertools.pairwise(ends.tolist())]
+    d = int(ends[-1]) + 2
+    peak, hill = np.zeros((2, d))
+    peak[[3, 9, 20, 25]], hill[[0, 8, 16, 22]] = 1.0, 1.0
+    peak[-2:], hill[-2:] = (0.7123, 0.3456), (0.2, 0.2)
+    lengths = np.r_[np.full(ends[-1], 0.7), 0.01, 0.01]
+    shape = SquaredExponential(lengths) if nu is None else Matern(lengths, nu=nu)
+    model = gpcert.Posterior(shape, [peak, hill], weights=[1.5, 1.0])
+    region = OneHot(cube(d), groups)
+    best = gpcert.maximize(model, region, tol=0.01, progress=False)
+    assert best.converged
+    assert best.bound >= 1.5
+    assert np.allclose(best.x, peak, atol=0.01)
+    assert values(model, "mean", region.sample(20_000, 0)).max() < 1.3

@@ -18,6 +18,7 @@ which is exact only where all tasks have the same noise. Certified is the exact 
 from __future__ import annotations
 
 from functools import partial, reduce
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ from gpcert.adapters.sklearn_features import AnyMap, dropping, folded
 from gpcert.errors import UnsupportedModelError
 from gpcert.inputs.tabular import spread_of
 from gpcert.likelihoods import ResponseLikelihood
+from gpcert.model.mixture import Mixture
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import finite_array
 from gpcert.utils.optional_imports import library
@@ -54,16 +56,37 @@ likelihoods: Any = library("gpytorch.likelihoods")
 REGRESSIONS = (likelihoods.GaussianLikelihood, likelihoods.MultitaskGaussianLikelihood)
 
 KNOWN = (
-    "SingleTaskGP, SingleTaskVariationalGP, MultiTaskGP, KroneckerMultiTaskGP, ModelListGP, or a "
-    "GPyTorchModel that is an ExactGP"
+    "SingleTaskGP, SingleTaskVariationalGP, MultiTaskGP, KroneckerMultiTaskGP, "
+    "EnsembleMapSaasSingleTaskGP, SaasFullyBayesianSingleTaskGP, ModelListGP, or a GPyTorchModel "
+    "that is an ExactGP"
 )
 """The models that are supported, in words."""
+
+
+INSTEAD = {
+    "PairwiseGP": (
+        "; its utility is a Gaussian process at its datapoints: write it as a Posterior by hand "
+        "(docs/models.md), with a kernel of gpcert.kernels"
+    ),
+    "HigherOrderGP": "; fit a SingleTaskGP to each of its outputs, or a KroneckerMultiTaskGP",
+}
+"""Models by name, and what to do."""
+
+ENSEMBLES = (
+    ("map_saas", "EnsembleMapSaasSingleTaskGP"),
+    ("fully_bayesian", "SaasFullyBayesianSingleTaskGP"),
+)
 
 POSTERIORS = (
     bases.GPyTorchModel.posterior,
     bases.BatchedMultiOutputGPyTorchModel.posterior,
     bases.MultiTaskGPyTorchModel.posterior,
     models.KroneckerMultiTaskGP.posterior,
+    *(
+        getattr(library(f"botorch.models.{module}"), name).posterior
+        for module, name in ENSEMBLES
+        if find_spec(f"botorch.models.{module}")
+    ),
 )
 """The methods whose answer is certified; a class with another one may predict something else."""
 
@@ -82,7 +105,16 @@ def convert(model: Any) -> Conversion:
     (link,) = links
     options = {} if link is None else {"likelihood": link}
     pairs = zip(each, originals, strict=True)
-    posterior = join_outputs([p for one, own in pairs for p in _outputs(one, own)], **options)
+    outputs = [p for one, own in pairs for p in _outputs(one, own)]
+    if any(map(_is_ensemble, each)):
+        if len(each) > 1 or link is not None:
+            raise UnsupportedModelError(
+                f"{type(each[0]).__name__}: supported by itself and without Log or Bilog, got it "
+                "in a ModelListGP or behind one; ask about it alone"
+            )
+        posterior: Any = Mixture(tuple(outputs))
+    else:
+        posterior = join_outputs(outputs, **options)
     points = max(len(each.points) for each in posterior.members)
     other = any(isinstance(each, models.KroneckerMultiTaskGP) for each in _members(model))
     native = partial(_predictions, exact=False)
@@ -112,6 +144,9 @@ def _prediction(model: Any, X: Any) -> LibraryPrediction:
     """Of transformed outcomes the latent function, and as the response the mean where the library
     knows it, else what its samples would be at the latent mean."""
     prediction, transforms = model.posterior(X), []
+    if _is_ensemble(model):  # (n, 1)
+        mean, variance = prediction.mixture_mean, prediction.mixture_variance
+        return LibraryPrediction(finite_array("mean", mean), finite_array("variance", variance))
     while isinstance(prediction, posteriors.TransformedPosterior) and _link(model) is not None:
         transforms.append(prediction)
         prediction = prediction._posterior
@@ -127,12 +162,26 @@ def _prediction(model: Any, X: Any) -> LibraryPrediction:
     return LibraryPrediction(mean, variance, response=response)
 
 
+def _is_ensemble(model: Any) -> bool:
+    """Whether a model is several with their own hyper-parameters, of one outcome."""
+    return bool(getattr(model, "_is_ensemble", False))
+
+
 def _link(model: Any) -> ResponseLikelihood | None:
     """That of a model's outcome transform."""
     transform = getattr(model, "outcome_transform", None)
     if isinstance(model, models.MultiTaskGP) or transform is None:
         return None  # each task has its own
-    return outcome(transform, model.num_outputs).link
+    return _outcome(model, model.num_outputs).link
+
+
+def _outcome(model: Any, count: int) -> Outcome:
+    """Of so many outputs; of an ensemble one transform for all members, or one each."""
+    transform = getattr(model, "outcome_transform", None)
+    if _is_ensemble(model):
+        means = getattr(transform, "means", None)
+        count = 1 if means is None else int(means.shape[0])
+    return outcome(transform, count)
 
 
 def _members(model: Any) -> list[Any]:
@@ -151,7 +200,7 @@ def _members(model: Any) -> list[Any]:
                     "model.likelihood) for the classes"
                 )
             continue
-        why = "; classes that override posterior or __call__ neither"
+        why = INSTEAD.get(kind.__name__, "; classes that override posterior or __call__ neither")
         raise unsupported("model" if one is model else "ModelListGP", one, KNOWN, why)
     return each
 
@@ -166,8 +215,9 @@ def _outputs(model: Any, original: Any) -> list[Posterior]:
     else:
         posteriors, columns = exact_outputs(model), _columns(model)
     x = input_map(getattr(model, "input_transform", None), columns)
-    y = outcome(getattr(model, "outcome_transform", None), len(posteriors))
-    return [_in_units(each, x, y, c) for c, each in enumerate(posteriors)]
+    y = _outcome(model, len(posteriors))
+    each_output = enumerate(posteriors)
+    return [_in_units(each, x, y, min(c, len(y.shift) - 1)) for c, each in each_output]
 
 
 def _in_units(posterior: Posterior, x: AnyMap, y: Outcome, output: int) -> Posterior:

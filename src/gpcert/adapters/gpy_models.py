@@ -64,10 +64,22 @@ MODELS = (
 )
 
 
+INSTEAD = {
+    "WarpedGP": (
+        "; transform the targets by a known function instead (scikit-learn's "
+        "TransformedTargetRegressor is supported), and fit a GPRegression"
+    ),
+    "InputWarpedGP": "; BoTorch's Warp is supported, and transforms in scikit-learn's pipelines",
+    "GPMultioutRegression": "; fit a GPRegression to each output, or GPCoregionalizedRegression",
+    "SVGP": "; fit a SparseGPRegression or SparseGPClassification, or GPflow's or GPyTorch's SVGP",
+}
+"""Models by name, and what to do."""
+
+
 def convert(model: Any) -> Conversion:
     """Convert a GPy model."""
     if type(model) not in MODELS:  # others predict by other formulas: warped, multi-output, ...
-        raise unsupported("model", model, MODELS)
+        raise unsupported("model", model, MODELS, INSTEAD.get(type(model).__name__, ""))
     likelihood = _likelihood(model.likelihood)
     Z = model._predictive_variable
     if not isinstance(Z, np.ndarray) or not isinstance(model.X, np.ndarray):

@@ -118,6 +118,7 @@ def _latent(model: Any, X: Any) -> LibraryPrediction:
 
 def exact_outputs(model: Any) -> list[Posterior]:
     """The posterior of every output of a copied model."""
+    gpytorch_tasks.check_terms(model)
     if gpytorch_tasks.is_kronecker(model):
         return gpytorch_tasks.kronecker_posteriors(model)
     if gpytorch_sparse.inducing_kernel(model) is not None:
@@ -140,7 +141,9 @@ def _outputs(model: Any) -> list[int | None]:
     """Numbers of the outputs: targets (N, tasks), or a batch of them (tasks, N)."""
     y = model.train_targets
     if y is None or y.ndim == 1:
-        return [None]
+        kernels = prior.outermost(dict(model.named_children()), prior.gk.Kernel)
+        batch = kernels[0].batch_shape if len(kernels) == 1 else ()
+        return [None] if len(batch) != 1 else list(range(batch[0]))  # hyper-parameters of the same
     return list(range(y.shape[-1 if _is_multitask(model.likelihood) else 0]))
 
 
@@ -159,7 +162,8 @@ def exact_posterior(model: Any, output: int | None = None) -> Posterior:
     noise = _noise(model.likelihood)
     if output is not None:
         X = X[output] if X.ndim == 3 else X
-        y = y[:, output] if _is_multitask(model.likelihood) else y[output]
+        if y.ndim > 1:
+            y = y[:, output] if _is_multitask(model.likelihood) else y[output]
         noise = noise[output] if noise.ndim == 2 else noise
     if X.ndim != 2 or y.shape != (len(X),):
         raise UnsupportedModelError(

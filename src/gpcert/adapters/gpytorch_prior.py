@@ -82,7 +82,10 @@ def read_only_copy(model: Any) -> Any:
             stacklevel=2,
         )
     with quiet():  # BoTorch's advice on scaling, given before
-        return without_caches(model).train().to(device="cpu", dtype=torch.float64).eval()
+        copied = without_caches(model)
+        # a model of Monte Carlo draws forgets them in training mode
+        copied = copied if hasattr(model, "load_mcmc_samples") else copied.train()
+        return copied.to(device="cpu", dtype=torch.float64).eval()
 
 
 @contextmanager

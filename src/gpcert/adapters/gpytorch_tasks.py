@@ -18,6 +18,7 @@ from gpcert.adapters import tasks
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, concatenated, unsupported
 from gpcert.adapters.canonical import join_outputs
 from gpcert.adapters.gpytorch_prior import gk, gpytorch, torch
+from gpcert.adapters.kernel_tree import INSTEAD
 from gpcert.errors import UnsupportedModelError
 from gpcert.inputs.tabular import spread_of
 from gpcert.model.posterior import Posterior
@@ -43,6 +44,13 @@ def is_kronecker(model: Any) -> bool:
     """Whether a model has all tasks at every point."""
     kernels = prior.outermost(dict(model.named_children()), gk.Kernel)
     return len(kernels) == 1 and type(kernels[0]) is gk.MultitaskKernel
+
+
+def check_terms(model: Any) -> None:
+    """A refusal of several kernels, each with a covariance of the tasks."""
+    for kernel in prior.outermost(dict(model.named_children()), gk.Kernel):
+        if type(kernel) is gk.LCMKernel:
+            raise UnsupportedModelError(f"kernel: LCMKernel is not supported{INSTEAD['LCMKernel']}")
 
 
 def _index_kernels(model: Any) -> list[Any]:

@@ -73,6 +73,26 @@ Converter = Callable[[Any, int], Kernel | Converted]
 """From a library's kernel, and the number of features that it sees."""
 
 
+_ADVICE = {
+    "RFFKernel": "its random features approximate an RBFKernel: fit with that one",
+    "GridInterpolationKernel GridKernel": (
+        "it approximates its base kernel on a grid: fit with that one, or an InducingPointKernel"
+    ),
+    "LCMKernel": (
+        "sums of kernels with covariances of tasks are taken of GPy (LCM): fit one MultitaskKernel,"
+        " or a model a task"
+    ),
+    "Brownian WienerKernel": "away from its origin Exponential (Matern 1/2) is as rough",
+    "MLP ArcCosine NeuralNetworkKernel": "it is not stationary and has no bounds here",
+    "PairwiseKernel": "metric='rbf' is RBF, and 'laplacian' a KernelRidge's",
+    "ChangePoints": "fit a model for each side of the change",
+    "HammingIMQKernel": "BoTorch's CategoricalKernel is, for columns of categories",
+    "CylindricalKernel ArcKernel": "transform the inputs first, and fit with its base kernel",
+}
+INSTEAD = {name: f"; {advice}" for names, advice in _ADVICE.items() for name in names.split()}
+"""Kernels of the libraries by name, and what to do."""
+
+
 @dataclass(frozen=True, eq=False)
 class CategoryBlock:
     """What a kernel of categories is of one input: `constant + E[a].E[b]` for categories a and b,
@@ -240,8 +260,10 @@ class KernelTree:
                 return reduce(join, [self.called(part, d) for part in self.parts(kernel)])
         converter = None if kind is None else self.converters.get(kind)
         if converter is None:
+            name = type(kernel).__name__
             raise UnsupportedModelError(
-                f"{type(kernel).__name__} is not supported (supported: {', '.join(self.names)})"
+                f"{name} is not supported (supported: {', '.join(self.names)})"
+                f"{INSTEAD.get(name, '')}"
             )
         converted = converter(kernel, d)
         return converted if isinstance(converted, Converted) else Converted(d, converted)

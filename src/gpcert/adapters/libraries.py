@@ -93,6 +93,8 @@ SingleTaskGP | Gaussian, known noise (train_Yvar) | inputs: Normalize, InputStan
     and ExactGP, and override neither posterior nor __call__
 MixedSingleTaskGP | Gaussian, known noise (train_Yvar) | CategoricalKernel besides: its columns are
     categories, which a region keeps; the transforms of SingleTaskGP
+EnsembleMapSaasSingleTaskGP, SaasFullyBayesianSingleTaskGP | Gaussian, known noise | a
+    gpcert.Mixture of the members; the transforms of SingleTaskGP but Log and Bilog
 SingleTaskVariationalGP | Gaussian, MultitaskGaussian | the transforms of SingleTaskGP
 MultiTaskGP, KroneckerMultiTaskGP | Gaussian, known noise, noise of each task | tasks are outputs;
     the transforms of SingleTaskGP, StratifiedStandardize

@@ -20,7 +20,7 @@ from gpcert.adapters.conversion_cache import ConversionCache
 from gpcert.adapters.libraries import LibraryAdapter
 from gpcert.adapters.measure import Agreement, measured
 from gpcert.errors import InputError, ModelWarning, UnsupportedModelError
-from gpcert.model.committee import Model
+from gpcert.model.committee import AnyModel, Model
 from gpcert.utils.optional_imports import optional
 
 GROUP = "gpcert.adapters"
@@ -32,6 +32,7 @@ BUILT_IN = (
     ("gpcert", "libraries:GPCERT"),
     ("sklearn", "sklearn"),
     ("sklearn", "sklearn_wrappers"),
+    ("sklearn", "sklearn_ensembles"),
     # before GPyTorch's, whose classes its models derive from
     ("botorch", "libraries:BOTORCH"),
     ("gpytorch", "libraries:GPYTORCH"),
@@ -95,8 +96,9 @@ def as_posterior(model: Any) -> Model:
     >>> bool(abs(mean[0, 0] - model.predict([[0.3]])[0]) < 1e-9)
     True
     """
-    if isinstance(model, Model):
-        return model
+    if isinstance(model, AnyModel):
+        passed: Any = model
+        return passed
     return CONVERSIONS.posterior(model, _compared)
 
 
@@ -129,7 +131,7 @@ def agreement(model: Any) -> Agreement:
     >>> found.points, found.mean < 1e-12, found.variance < 1e-12
     (200, True, True)
     """
-    if isinstance(model, Model):
+    if isinstance(model, AnyModel):
         return Agreement(points=0, mean=0.0, variance=0.0)
     return measured(convert(model))
 

@@ -47,10 +47,11 @@ INSIDE = "that of the model inside"
 SEARCHES = (GridSearchCV, RandomizedSearchCV, HalvingGridSearchCV, HalvingRandomSearchCV)
 
 _ADVICE = {
-    "AdaBoostClassifier AdaBoostRegressor BaggingClassifier BaggingRegressor StackingClassifier "
-    "StackingRegressor VotingClassifier VotingRegressor": (
-        "the averages, votes and models on top of its parts are not bounded here; certify the "
-        "parts one by one (estimators_), or fit one Gaussian process or support vector machine"
+    "AdaBoostClassifier AdaBoostRegressor BaggingClassifier StackingClassifier StackingRegressor "
+    "VotingClassifier": (
+        "the votes and models on top of its parts are not bounded here; certify the parts one by "
+        "one (estimators_), or fit one Gaussian process or support vector machine, or a "
+        "VotingRegressor or BaggingRegressor, which are"
     ),
     "OneVsOneClassifier OneVsRestClassifier OutputCodeClassifier": (
         "its binary parts are joined by a rule of its own; use the several classes of "

@@ -12,6 +12,7 @@ from gpcert.api.lipschitz import lipschitz
 from gpcert.api.many import certified_radius_many, certify_many, prediction_range_many
 from gpcert.api.optimum import maximize, minimize, recommend, regret_bound
 from gpcert.api.probability import expectation, failure_probability
+from gpcert.api.quantiles import quantile
 from gpcert.api.radius import certified_radius
 from gpcert.api.ranges import prediction_range, prediction_ranges
 from gpcert.api.slopes import certify_monotone, slope_ranges
@@ -35,6 +36,7 @@ __all__ = [
     "prediction_range",
     "prediction_range_many",
     "prediction_ranges",
+    "quantile",
     "recommend",
     "regret_bound",
     "resume",

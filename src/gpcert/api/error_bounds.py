@@ -69,10 +69,11 @@ def uniform_beta(
     >>> round(float(gpcert.uniform_beta(fitted, norm_bound=2.0, noise_bound=0.1)), 3)
     2.179
     """
-    each = [as_posterior(m) for m in (model if isinstance(model, list | tuple) else [model])]
-    if not each or any(isinstance(m, Committee) or is_classifier(m) for m in each):
+    given = [as_posterior(m) for m in (model if isinstance(model, list | tuple) else [model])]
+    each = [m for m in given if not (isinstance(m, Committee) or is_classifier(m))]
+    if not each or len(each) < len(given):
         raise InputError("model: expected a regression or a list of them")
-    outputs = [m.output(c) for m in each for c in range(m.outputs)]
+    outputs = [one.output(c) for one in each for c in range(one.outputs)]
     m = len(outputs)
     norms = _numbers("norm_bound", norm_bound, m)
     noises = _numbers("noise_bound", noise_bound, m)

@@ -208,12 +208,13 @@ def _states(models: Sequence[Model], region: Any) -> tuple[int, Box]:
     """How many states there are, and their box."""
     if not models:
         raise InputError("models: expected a model or a list of them, got an empty list")
-    if any(isinstance(each, Committee) or is_classifier(each) for each in models):
+    found = [each for each in models if not (isinstance(each, Committee) or is_classifier(each))]
+    if len(found) < len(models):
         raise InputError("models: expected regressions of the next state, got a classifier")
     dims = {each.dim for each in models}
     if len(dims) > 1:
         raise InputError(f"models: expected models of the same features, got {sorted(dims)}")
-    n = sum(each.outputs for each in models)
+    n = sum(each.outputs for each in found)
     if isinstance(region, Box):
         box = region
     else:

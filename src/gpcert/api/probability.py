@@ -6,9 +6,11 @@ Proofs: docs/mathematics.md, statements 22.4 and 22.8.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -274,13 +276,15 @@ class _How:
         index, level, below = event
         first = question.two and index == 0
         sign = 1 if below != first else -1
-        level = sign * (1.0 - level if first else level)
+        exact = sign * (1 - Fraction(level) if first else Fraction(level))
+        level = float(exact)
+        level = level if Fraction(level) >= exact else math.nextafter(level, math.inf)
         signs = (sign, -sign)
         goals = Method().goals([question.asked(index, s) for s in signs], 0, question.model)
 
         def bounded(inputs: ReadInputs, budget: Budget) -> PartitionResult:
             parts = (inputs.seen_by(question.model), inputs.region, inputs.law)
-            asked = BelowThreshold(*parts, goals, level, self.backend)
+            asked = BelowThreshold(*parts, goals, level, self.backend, Fraction(level) == exact)
             run = replace(self, budget=budget)._run
             return run(partial(asked.problem, record=keep), (0.0, inputs.outside), start)
 

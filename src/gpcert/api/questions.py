@@ -25,6 +25,7 @@ from gpcert.likelihoods import (
 )
 from gpcert.model.class_layout import class_layout
 from gpcert.model.committee import Committee, Model
+from gpcert.model.mixture import Mixture
 from gpcert.model.multi_output import Outputs
 from gpcert.numerics.arrays import finite_array
 from gpcert.quantities import (
@@ -35,6 +36,7 @@ from gpcert.quantities import (
     LogExpectedImprovement,
     LogProbabilityOfImprovement,
     Mean,
+    MixtureMoment,
     Probability,
     ProbabilityOfImprovement,
     Quantity,
@@ -42,6 +44,7 @@ from gpcert.quantities import (
     Share,
     Std,
     Variance,
+    WeightedMeans,
 )
 from gpcert.quantities.committee import member_probabilities
 from gpcert.utils.option_names import QuantityName
@@ -91,7 +94,9 @@ def range_question(model: Model, asked: QuantityRequest) -> RangeQuestion:
         question = question_of_object(model, quantity)
     else:
         one_of("quantity", quantity, (None, *QUANTITIES))
-        question = _question(model, replace(asked, beta=beta))
+        asked = replace(asked, beta=beta)
+        mixed = isinstance(model, Mixture)
+        question = _mixture(model, asked) if mixed else _question(model, asked)
     return replace(question, fingerprint=model.fingerprint, beta=beta, given=quantity)
 
 
@@ -114,7 +119,7 @@ def quantity_requests(
     }
 
 
-def _question(model: Model, request: QuantityRequest) -> RangeQuestion:
+def _question(model: Outputs | Committee, request: QuantityRequest) -> RangeQuestion:
     quantity: Any = request.quantity
     if isinstance(model, Committee):
         return _committee(model, quantity)
@@ -152,6 +157,33 @@ def _question(model: Model, request: QuantityRequest) -> RangeQuestion:
     assert isinstance(likelihood, ScalarLikelihood)
     question = _probabilities(model, model, lambda _, sign: Probability(likelihood, 0, sign))
     return replace(question, default=1, two=True)
+
+
+def _mixture(model: Mixture, request: QuantityRequest) -> RangeQuestion:
+    """Of the law of a member drawn with its weight."""
+    name: Any = request.quantity or "mean"
+    beta = request.beta
+    if name == "mean":
+        question = WeightedMeans(model.weights)
+        meaning = f"mean of {len(model.members)} models' means, by their weights"
+    else:
+        model.check_has_variance(f"quantity {name!r}")
+        factors = {"variance": {"variance": 1.0}, "std": {"std": 1.0}}
+        if beta is not None and name in {"lcb", "ucb"}:
+            factors[name] = {"mean": 1.0, "std": beta if name == "ucb" else -beta}
+        if name not in factors:
+            raise InputError(
+                f"quantity: {name!r} of a mixture of models is not known; ask for 'mean', "
+                "'variance', 'std', 'lcb' or 'ucb', or about one of as_posterior(model).members"
+            )
+        question = MixtureMoment(model.weights, **factors[name])
+        short = name if beta is None else f"mean {'+' if name == 'ucb' else '-'} {beta:g} std"
+        meaning = f"{short} of a mixture of {len(model.members)} models, noise included"
+
+    def asked(_: int, sign: int) -> Quantity:
+        return question if sign > 0 else question.negative
+
+    return RangeQuestion(model.separate, name, (0,), asked, (meaning,), (f"{name} of the mixture",))
 
 
 def _probabilities(

@@ -17,8 +17,15 @@ from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.domain import domain_of
-from gpcert.api.options import QuantityRequest, SearchOptions, SearchSettings, verb
+from gpcert.api.options import (
+    QuantityRequest,
+    SearchOptions,
+    SearchSettings,
+    read_flag,
+    verb,
+)
 from gpcert.api.questions import range_question
+from gpcert.api.range_questions import owners_of
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import feature_number
 from gpcert.api.running import progress_line, ranges_text
@@ -111,6 +118,7 @@ def certify_monotone(
     features: Any,
     *,
     output: Any = None,
+    all_outputs: bool = False,
     fixed: Mapping[Any, Any] | None = None,
     **words: Unpack[SearchOptions],
 ) -> MonotonicityTable:
@@ -123,6 +131,8 @@ def certify_monotone(
         function): where it never falls, the decision never goes back from the second class.
     features : `{"age": "+", "bmi": "-"}`: "+" asks whether the mean never falls as the feature
         grows and the others stay, "-" whether it never rises.
+    all_outputs : of several outputs or classes ask about every one; the labels of the rows are then
+        "output: feature".
     budget, ... : as in `prediction_range`, for all features together.
 
     A verdict that refutes has two points of the region with proved values in the wrong order.
@@ -148,15 +158,20 @@ def certify_monotone(
                 f"features: {name!r} is held fixed by the region, so that nothing can be said of "
                 "how the mean changes with it; expected a region in which it moves"
             )
-    index = output_number(posterior, output)
-    settings = SearchSettings.read(words)
-    names, rows, complete = _names(posterior, list(asked)), [], True
+    if read_flag("all_outputs", all_outputs) and output is not None:
+        raise InputError(f"output: expected none beside all_outputs=True, got {output!r}")
+    owners = owners_of(posterior)
+    indices = range(len(owners)) if all_outputs else [output_number(posterior, output)]
+    settings, names = SearchSettings.read(words), _names(posterior, list(asked))
+    pairs = [(c, *each) for c in indices for each in zip(names, asked.items(), strict=True)]
+    labels = [f"{owners[c].label}: {n}" if len(indices) > 1 else n for c, n, _ in pairs]
+    rows, complete = [], True
     with progress_line(words.get("progress")) as line:
         progress = Progress(time.perf_counter(), lambda state: line.show(ranges_text(state)))
         ends = settings.budget.ends(start)
-        for done, (j, direction) in enumerate(asked.items()):
+        for done, (index, name, (j, direction)) in enumerate(pairs):
             begun = time.perf_counter()
-            share = max(ends - begun, 1e-3) / (len(asked) - done)
+            share = max(ends - begun, 1e-3) / (len(pairs) - done)
             limits = replace(settings.budget, seconds=share if math.isfinite(share) else None)
             slopes = slope_model(posterior, axes(posterior, [j]), index)
             sign = 1 if direction == "+" else -1
@@ -170,7 +185,7 @@ def certify_monotone(
             rows.append(
                 Monotonicity(
                     status=_verdict(goal, region, shown["pair"]),
-                    feature=names[done],
+                    feature=name,
                     direction=direction,
                     slope=Interval(goal.lower, goal.upper),
                     point=goal.point,
@@ -185,9 +200,9 @@ def certify_monotone(
                 )
             )
             if result.reason is StopReason.INTERRUPTED:
-                complete = done + 1 == len(asked)
+                complete = done + 1 == len(pairs)
                 break
-    return MonotonicityTable(tuple(rows), complete, names[: len(rows)])
+    return MonotonicityTable(tuple(rows), complete, tuple(labels[: len(rows)]))
 
 
 def of_means(model: Model) -> Outputs:

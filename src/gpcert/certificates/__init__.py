@@ -7,7 +7,7 @@ from gpcert.certificates.invariant_sets import InvariantSet
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.level_sets import LevelSet
 from gpcert.certificates.optimum import Optimum, RegretBound
-from gpcert.certificates.probability import Expectation, FailureProbability
+from gpcert.certificates.probability import Expectation, FailureProbability, Quantile
 from gpcert.certificates.record import (
     Certificate,
     CertificateTable,
@@ -43,6 +43,7 @@ __all__ = [
     "MonotonicityTable",
     "Optimum",
     "PredictionRange",
+    "Quantile",
     "Radius",
     "RadiusTable",
     "RangeTable",

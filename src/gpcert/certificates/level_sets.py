@@ -134,8 +134,8 @@ class LevelSet:
         region are not in the set.
         """
         number, places = self.labels.index(self._target(label)), self.places(x)
-        found = np.where(places < 0, None, (places == number).astype(object))
-        return found if found.ndim else found.item()
+        states = np.array([False, True, None], dtype=object)
+        return states[np.where(places < 0, 2, places == number)]
 
     def decided(self, x: Any) -> Any:
         """The label of the set that x is proved to be in, or None; of rows (n, d) an array."""

@@ -104,7 +104,36 @@ class Expectation(Searched, kind="expectation", told="lower upper quantity outpu
             raise InputError(f"lower and upper: expected {least:g} <= lower <= upper")
 
 
-def _shown(record: FailureProbability | Expectation) -> dict[str, str]:
+@dataclass(frozen=True, eq=False, repr=False)
+class Quantile(Searched, kind="quantile", told="lower upper level quantity output reason"):
+    """`lower <= q <= upper`, proved, for the quantile q of a quantity at random inputs: the least
+    number with P[quantity <= q] >= `level`. Other fields as in `FailureProbability`."""
+
+    lower: float
+    upper: float
+    level: float
+    quantity: str
+    output: Any
+    laws: tuple[str, ...]
+    region: dict[str, Any]
+    outside: float
+    converged: bool
+    meaning: str = ""
+    beta: float | None = None
+    features: tuple[str, ...] = ()
+
+    def shown(self) -> TextTable:
+        rows = {"quantile": f"at {self.level:g} of the {self.meaning or self.quantity}"}
+        return TextTable("", (), list((rows | _shown(self)).items()))
+
+    def check(self) -> None:
+        super().check()
+        least = 0.0 if self.quantity in POSITIVE else -math.inf
+        if not (least <= self.lower <= self.upper and 0 < self.level < 1):
+            raise InputError(f"expected {least:g} <= lower <= upper and a level between 0 and 1")
+
+
+def _shown(record: FailureProbability | Expectation | Quantile) -> dict[str, str]:
     """What both answers say."""
     laws = record.laws
     return {

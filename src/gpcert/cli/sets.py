@@ -95,8 +95,8 @@ def _read(text: str, beta: float | None, further: dict[str, Any], model: Model) 
         words["beta"] = beta
     label = None
     if found["label"] is not None:
-        names = range(model.outputs) if hasattr(model, "outputs") else ()
-        labels = model.labels if quantity == "probability" and hasattr(model, "labels") else names
+        names = getattr(model, "labels", ()) if quantity == "probability" else None
+        labels = range(getattr(model, "outputs", 0)) if names is None else names
         label = label_from_text("--condition", found["label"].strip(), list(labels))
     return (label, found["side"], level, words)
 

@@ -90,7 +90,8 @@ def side_at_level(
 ) -> tuple[PerCell, PerCellAndFeature, PerCellMatrix, PerCell]:
     """Value, gradient, Hessian and error of a polynomial below a weighted `y - level`, in units
     where that is q less a number, and in the displacements of x."""
-    shift, factor = to_numpy(np.asarray(units.shift)), float(units.factor)
+    shift, factor = units.shift, float(units.factor)
+    shift = shift if isinstance(shift, float) else to_numpy(shift)
     near = (level - shift) / factor + 0.0 * to_numpy(model.value)
     lost = up(16.0 * U * (abs(near) + (abs(shift) + abs(level)) / factor) + TINY, 8)
     place = model.geometry.cells.placed

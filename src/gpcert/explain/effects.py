@@ -325,7 +325,10 @@ def _sizes(question: RangeQuestion, model: Model) -> np.ndarray:
             unit = member.unit  # the variance may be beyond float64 where products with it are not
             prior = math.sqrt(float(np.max(unit.kernel.diagonal(unit.points))))
             deviations.append(np.ldexp(member.scale * prior, unit.exponent // 2))
-        spread = np.broadcast_to(np.concatenate(deviations) ** power, (count,))
+        each = np.concatenate(deviations) ** power
+        if len(each) not in {1, count}:  # of several functions at once
+            each = each.max(keepdims=True)
+        spread = np.broadcast_to(each, (count,))
     limits = np.finfo(float)
     return np.clip(spread, limits.tiny / DEFAULT_TOLERANCE, limits.max)
 

@@ -118,6 +118,8 @@ def unit_excess_bounds(x: Reals) -> tuple[Reals, Reals]:
         down(density[0] - up(near * mass[1], 1), 1),
         up(density[1] - down(near * mass[0], 1), 1),
     ]
+    if not bool(xp.any(x > FAR)):  # the series is half of the time
+        return nonnegative(ends[0]), ends[1]
     density, inner = _density_bounds(far), _series(far, 3)
     inverse = 1.0 / (far * far)
     tail = [
@@ -161,25 +163,42 @@ def excess_bounds(u: Reals, v: Reals) -> tuple[Reals, Reals]:
 def log_excess_bounds(u: Reals, v: Reals) -> tuple[Reals, Reals]:
     """Certified bounds of `log E max(f, 0)`, f ~ N(u, v), v >= 0; minus infinity for u <= 0 = v.
 
-    Where u <= 0 it is `log s + log psi(z)`, in logarithms from the start where z is far.
+    Where u <= 0 it is `log s + log psi(z)`, in logarithms from the start where z is far; each way
+    is taken for the numbers alone that it is for.
     """
     xp = namespace(u, v)
     u, v = xp.broadcast_arrays(u, v)
-    direct = log_bounds(*excess_bounds(u, v))
+    shape, u, v = u.shape, xp.reshape(u, (-1,)), xp.reshape(v, (-1,))
+    direct = (u > 0.0) | (v <= 0.0)
+    lower, upper = 0.0 * u, 0.0 * u
+    for mask, bounds in ((direct, _log_of_bounds), (~direct, _log_in_parts)):
+        (index,) = xp.nonzero(mask)
+        if len(index):
+            lower[index], upper[index] = bounds(u[index], v[index])
+    return xp.reshape(lower, shape), xp.reshape(upper, shape)
+
+
+def _log_of_bounds(u: Array, v: Array) -> tuple[Array, Array]:
+    """`log_excess_bounds` by the logarithm of the bounds."""
+    return log_bounds(*excess_bounds(u, v))
+
+
+def _log_in_parts(u: Array, v: Array) -> tuple[Array, Array]:
+    """`log_excess_bounds` for u <= 0 < v."""
+    xp = namespace(u)
     low, high, least, most = _score_sizes(u, v)
-    none = v <= 0.0
-    log_v = log_bounds(*(xp.where(none, xp.ones_like(v), v),) * 2)
+    log_v = log_bounds(v, v)
     ends = []
     for k, (z, x) in enumerate(((low, most), (high, least))):
-        body = log_bounds(*unit_excess_bounds(xp.clip(x, 0.0, FAR)))[k]
-        log_psi = xp.where(z < -FAR, _log_tail(z, 2)[k], body)
+        log_psi = log_bounds(*unit_excess_bounds(xp.clip(x, 0.0, FAR)))[k]
+        if bool(xp.any(z < -FAR)):
+            log_psi = xp.where(z < -FAR, _log_tail(z, 2)[k], log_psi)
         finite = xp.isfinite(log_psi)
         total = 0.5 * log_v[k] + xp.where(finite, log_psi, xp.zeros_like(log_psi))
         size = 0.5 * abs(log_v[k]) + abs(xp.where(finite, log_psi, xp.zeros_like(log_psi)))
         total = total + (2 * k - 1) * (gamma(4) * size + TINY)
         ends.append(xp.where(finite, total, log_psi))
-    inner = (u > 0.0) | none
-    return xp.where(inner, direct[0], ends[0]), xp.where(inner, direct[1], ends[1])
+    return ends[0], ends[1]
 
 
 def mills_ratios(z: Reals) -> tuple[Reals, Reals]:

@@ -67,7 +67,9 @@ class Linear(Kernel):
 
     def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         """`sum_j w_j (x_j - o_j)(y_j - o_j)` in plain floating point."""
-        return ((X - self.center) * self.weights) @ (Y - self.center).T
+        # what is as large as Y is copied only where a centre moves it
+        moved = Y - self.center if np.any(self.center) else Y
+        return ((X - self.center) * self.weights) @ moved.T
 
     def diagonal(self, X: Inputs) -> np.ndarray:
         apart = X - self.center
@@ -154,6 +156,17 @@ class LinearNode(LocalNode):
     roundings: int
     """Of a sum over all features of products of three."""
 
+    @cached_property
+    def slope_sizes(self) -> Annotated[Array, "N f"]:
+        """`|slopes|`."""
+        return abs(self.slopes)
+
+    @cached_property
+    @np.errstate(over="ignore", under="ignore")
+    def lengths(self) -> Annotated[Array, "N"]:
+        """Upper bounds of the slopes' lengths."""
+        return up(euclidean(self.slopes), 4)
+
     def offsets(self, geometry: ScaledCells) -> Annotated[Array, "B f"]:
         """t (B, f)."""
         return (geometry.exact_center - self.center) / self.unit
@@ -193,10 +206,10 @@ class LinearNode(LocalNode):
         xp = namespace(geometry.half)
         offsets = self.offsets(geometry)
         value = given(offsets @ self.slopes.T + self.fixed)
-        terms = abs(offsets) @ abs(self.slopes).T + self.fixed_sizes
+        terms = abs(offsets) @ self.slope_sizes.T + self.fixed_sizes
         lost = TINY * (1.0 + xp.sum(abs(offsets), axis=1))[:, None]
         error = up(gamma(self.roundings) * terms + lost, 4)
-        length = up(euclidean(self.slopes), 4)[None, :]
+        length = self.lengths[None, :]
         slope_error = up(gamma(4) * length, 2)
         none = xp.zeros_like(length)
         return LinearBatch(
@@ -219,9 +232,9 @@ class LinearBatch(KnownBatch):
     @np.errstate(over="ignore")
     def spread(self) -> PerCellAndPoint:
         """Upper bound (B, N) of `|slope_i.d|` over each cell's box; slopes carry two roundings."""
-        half, slopes = self.geometry.half, self.node.slopes
+        half = self.geometry.half
         xp, f = namespace(half), half.shape[1]
-        total = half @ abs(slopes).T
+        total = half @ self.node.slope_sizes.T
         lost = TINY * xp.sum(half, axis=1)[:, None]
         return xp.where(
             xp.any(half > 0, axis=1)[:, None],

@@ -15,6 +15,7 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, MeanOnly, ScalarLikelihood
+from gpcert.model.mixture import Mixture
 from gpcert.model.multi_output import ModelCollection, SeparateOutputs, described_labels
 from gpcert.model.posterior import Posterior
 from gpcert.model.posterior_file import FORMAT as POSTERIOR_FORMAT
@@ -225,8 +226,11 @@ def class_weights(
 Model = Posterior | SeparateOutputs | Committee
 """What a search looks at."""
 
+AnyModel = Model | Mixture
+"""What may be asked about: a mixture is searched as its members."""
+
 KINDS: dict[str, type[ModelCollection]] = {
-    kind.FORMAT: kind for kind in (Committee, SeparateOutputs)
+    kind.FORMAT: kind for kind in (Committee, SeparateOutputs, Mixture)
 }
 """Models of several posteriors, by the format of their files."""
 

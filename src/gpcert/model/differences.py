@@ -121,7 +121,7 @@ class PairUnits(UnitForm):
         """From those of the outputs: norms of stacked matrices and of differences."""
         a, b = self.class_sizes
         both = ((math.hypot(a[k], a[j]), b[k] + b[j]) for k, j in self.pairs)
-        return tuple((up_float(a, 4), up_float(c, 2)) for a, c in both)
+        return tuple((up_float(x, 4), up_float(y, 2)) for x, y in both)
 
     @cached_property
     def precisions(self) -> Sequence[np.ndarray]:

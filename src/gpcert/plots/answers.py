@@ -296,6 +296,7 @@ PICTURES: dict[str, Callable[..., Any]] = {
     "optimum": plot_optimum,
     "expectation": plot_interval,
     "failure_probability": plot_failure,
+    "quantile": plot_interval,
     "regret_bound": plot_regret,
     "slopes": plot_slopes,
     "monotonicity": lambda ax, record: plot_monotonicities(ax, [record], [record.feature]),

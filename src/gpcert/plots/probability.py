@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.certificates import Expectation, FailureProbability
+from gpcert.certificates import Expectation, FailureProbability, Quantile
 from gpcert.plots.axes import axes_or_new, legend_above, name_rows, padded_limits
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.utils.optional_imports import Axes, optional
@@ -57,14 +57,14 @@ def plot_failure(ax: Axes | None, record: FailureProbability) -> Axes:
     return ax
 
 
-def plot_interval(ax: Axes | None, record: FailureProbability | Expectation) -> Axes:
+def plot_interval(ax: Axes | None, record: FailureProbability | Expectation | Quantile) -> Axes:
     """The proved interval as a bar."""
     ax = axes_or_new(ax)
     low, high = padded_limits([record.lower, record.upper])
     ends = np.clip([record.lower, record.upper], low, high)
     ax.barh([0], [ends[1] - ends[0]], 0.4, [ends[0]], color=LIGHT, edgecolor=DARK)
     name_rows(ax, [record.quantity])
-    kind = "P" if isinstance(record, FailureProbability) else "E"
+    kind = {"failure_probability": "P", "expectation": "E", "quantile": "q"}[record.kind]
     ax.set(xlim=(low, high), xlabel="proved interval")
     legend_above(ax, title=f"{record.lower:.4g} <= {kind} <= {record.upper:.4g}", columns=1)
     return ax

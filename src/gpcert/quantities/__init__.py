@@ -10,6 +10,7 @@ from gpcert.quantities.improvement import (
     LogProbabilityOfImprovement,
     ProbabilityOfImprovement,
 )
+from gpcert.quantities.mixture import MixtureMoment
 from gpcert.quantities.output import (
     Band,
     Mean,
@@ -35,6 +36,7 @@ __all__ = [
     "LogExpectedImprovement",
     "LogProbabilityOfImprovement",
     "Mean",
+    "MixtureMoment",
     "OutputQuantity",
     "PairVotes",
     "Probability",

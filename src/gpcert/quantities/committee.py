@@ -139,15 +139,14 @@ class _ByVotes(Compound):
 
     def votes(self, low: Ends, high: Ends, rival: int, side: int = 1) -> PerCell:
         """Lower bound of `side (V_i - V_j)` over each cell; whole numbers, so nothing rounds."""
-        weights = side * self.weights(rival)
-        total: Array | float = float(side * (rival - self.winner))
-        for p, weight in enumerate(weights.tolist()):
-            if weight > 0:  # y = 1 only where mu > 0 is certain
-                total = total + weight * counted(low[p] > 0)
-            elif weight < 0:  # y = 0 only where mu < 0 is certain
-                total = total + weight * (1.0 - counted(high[p] < 0))
-        assert not isinstance(total, float), "two classes share a pair"
-        return total
+        xp, weights = namespace(low[0]), (side * self.weights(rival)).tolist()
+        # y = 1 only where mu > 0 is certain, y = 0 only where mu < 0 is
+        ones = [(w, low[p] > 0) for p, w in enumerate(weights) if w > 0]
+        zeros = [(w, ~(high[p] < 0)) for p, w in enumerate(weights) if w < 0]
+        factors, y = zip(*ones, *zeros, strict=True)
+        factors = xp.asarray(factors, dtype=xp.float64, device=low[0].device)
+        counts = factors[:, None] * counted(xp.stack(list(y)))
+        return float(side * (rival - self.winner)) + xp.sum(counts, axis=0)
 
 
 @dataclass(frozen=True)

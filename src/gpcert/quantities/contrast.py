@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,12 @@ from gpcert.numerics.arrays import Array, PerCell, PerRow, least_of, namespace
 from gpcert.numerics.rounding import down, up
 from gpcert.quantities.compound import Compound, Ends, LeastOfSums, Values, Weights, row_sum
 from gpcert.quantities.output import Mean
+
+
+def _ends(low: Ends, high: Ends) -> tuple[Array, Array, Any]:
+    """Both ends (B, k), and their namespace."""
+    xp = namespace(low[0])
+    return xp.stack(list(low), axis=1), xp.stack(list(high), axis=1), xp
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,15 @@ class LeastMeans(LeastOfSums, Compound):
         """Minus the lowest of the negatives."""
         return least_of([-row_sum(tuple(-w for w in row), low, high) for row in self.weights])
 
+    def leading_part(self, low: Ends, high: Ends) -> tuple[PerCell, PerCell]:
+        """Of the sum that is least in the middle of the ranges, what varies most."""
+        least, most, xp = _ends(low, high)
+        weights = xp.asarray(np.array(self.weights), device=least.device)
+        sums = 0.5 * (least + most) @ xp.matrix_transpose(weights)
+        chosen = weights[xp.argmin(sums, axis=1)]
+        part = xp.argmax(xp.abs(chosen) * (most - least), axis=1)
+        return part, chosen[xp.arange(len(part), device=part.device), part] < 0
+
 
 @dataclass(frozen=True)
 class SameSide(Compound):
@@ -106,6 +122,12 @@ class SameSide(Compound):
     def highest(self, low: Ends, high: Ends) -> PerCell:
         """From the least upper and the greatest lower end."""
         return self._between(least_of(list(high)), -least_of([-end for end in low]), up)
+
+    def leading_part(self, low: Ends, high: Ends) -> tuple[PerCell, PerCell]:
+        """The mean that varies most, towards the threshold from where most of them lie."""
+        least, most, xp = _ends(low, high)
+        above = xp.mean(0.5 * (least + most), axis=1) > self.threshold
+        return xp.argmax(most - least, axis=1), ~above
 
     def _between(self, least: PerCell, most: PerCell, rounded: Callable[..., Array]) -> PerCell:
         above, below = rounded(least - self.threshold, 1), rounded(self.threshold - most, 1)

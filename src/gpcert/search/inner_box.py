@@ -116,7 +116,7 @@ class InnerCells:
             box = max((self.widened(each, center) for each in tried if _size(each) > 0), key=_size)
             for _ in range(TRIALS):
                 tried = box.copy()
-                side, j = rng.integers(0, 2), rng.integers(0, len(width))
+                side, j = int(rng.integers(0, 2)), int(rng.integers(0, len(width)))
                 part = rng.uniform(0.05, 0.5)
                 tried[side, j] += part * (box[1 - side, j] - box[side, j])
                 if center is not None:

@@ -42,7 +42,8 @@ def cell_masses(data: CellData) -> PerRow:
 @dataclass(frozen=True, eq=False)
 class BelowThreshold:
     """P[q(X) < threshold] for X in `region`: `goals` are q and its negative, `law` that of the
-    region's free features."""
+    region's free features. If not `exact` the threshold is the least float not below the one that
+    is meant: values that are floats lie on the same side of both."""
 
     model: Model
     region: Box
@@ -50,6 +51,7 @@ class BelowThreshold:
     goals: Sequence[Goal]
     threshold: float
     backend: Backend
+    exact: bool = True
 
     def problem(
         self,
@@ -81,12 +83,13 @@ class BelowThreshold:
         with running_on(evaluator.backend):
             least, most, scores = self._ends(evaluation)
             lower, upper = self.law.masses(low, high)
-            below, above = most < self.threshold, least >= self.threshold
+            below = most < self.threshold
+            above = least >= self.threshold
             crossed = np.flatnonzero(~(below | above) & (upper > 0))
             shares = np.where(below, 1.0, 0.0), np.where(above, 0.0, 1.0)
             quantity = self.goals[0].quantity
             known = isinstance(quantity, OutputQuantity) and has_affine(quantity)
-            if known and len(crossed):
+            if known and self.exact and len(crossed):
                 rows = self._crossed(evaluation, crossed, low, high, scores)
                 for share, row in zip(shares, rows[:2], strict=True):
                     share[crossed] = row

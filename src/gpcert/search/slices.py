@@ -19,6 +19,7 @@ from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.composite import Expressed, Product, Scale, Sum
 from gpcert.kernels.constant import Constant
 from gpcert.kernels.radial import RadialKernel
+from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Backend, Rows
 from gpcert.regions import OneHot, Region
@@ -117,10 +118,12 @@ class SliceEvaluator:
 
 def _knows(kernel: Kernel) -> bool:
     """Whether a kernel reads what cells hold at values of their own: radial ones and constants, and
-    what is made of them here."""
+    what is made of them here; not classes from outside with nodes of their own."""
+    kind = type(kernel)
+    plain = kind.localize in (Kernel.localize, SquaredExponential.localize)
     if isinstance(kernel, Expressed):
-        return _knows(kernel.expression)
-    if isinstance(kernel, Sum | Product | Scale | ActiveDimensions):
+        return plain and kind.node is Expressed.node and _knows(kernel.expression)
+    if kind in (Sum, Product, Scale, ActiveDimensions):
         return all(map(_knows, kernel.parts))
-    radial = isinstance(kernel, RadialKernel) and type(kernel).node is RadialKernel.node
-    return radial or isinstance(kernel, Constant)
+    radial = isinstance(kernel, RadialKernel) and kind.node is RadialKernel.node
+    return (plain and radial) or kind is Constant

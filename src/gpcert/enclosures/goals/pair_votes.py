@@ -1,6 +1,6 @@
 """Bounds of the votes of a support vector machine: only pairs that matter are looked at.
 
-Proofs: docs/mathematics.md, statement 11.5.
+Proofs: docs/mathematics.md, statements 11.5 and 11.6.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from gpcert.attacks.functions import through_features
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center, worst_of
 from gpcert.enclosures.goals.scalar import least_mean
+from gpcert.enclosures.goals.vote_patterns import Outcome, VotePatterns
 from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.mean import Units
 from gpcert.kernels.expansions.base import LinearModel
@@ -37,6 +38,13 @@ def _votes_at_center(quantity: PairVotes, evaluation: Evaluation) -> Array:
 @lower_bound.register(PairVotes)
 def _votes(quantity: PairVotes, evaluation: Evaluation, target: float | None) -> GoalBound:
     return _PairVotes(quantity, evaluation).bound()
+
+
+PATTERN_CELLS = 16
+"""Open cells up to which patterns of votes are looked at."""
+
+MANY_CLASSES = 3
+"""Of two there is one pair."""
 
 
 class _PairVotes:
@@ -68,7 +76,48 @@ class _PairVotes:
             leads.append(down(lead + shift, 1))
         # the winner's most endangered pair is where its decision may change
         danger = worst_of([winners[j] for j in self.rivals])
-        return GoalBound(least_of(leads), danger.point, danger.scores)
+        found = GoalBound(least_of(leads), danger.point, danger.scores)
+        return found if hopeless else self._by_patterns(xp.stack(leads, axis=1), found)
+
+    def _by_patterns(self, leads: Array, found: GoalBound) -> GoalBound:
+        """Of few open cells, whose first orders carry no weight: by several pairs at once."""
+        evaluation, xp = self.evaluation, self.xp
+        expansion, local = evaluation.expansion, evaluation.local
+        lower, points = to_numpy(leads).copy(), to_numpy(found.point).copy()
+        (cells,) = np.nonzero(np.any(lower <= 0, axis=1))
+        known = len(cells) in range(1, PATTERN_CELLS + 1) and local.kernel.weight_rate == 0.0
+        if not known or not expansion.geometry.half.shape[1] or self.classes < MANY_CLASSES:
+            return found
+        if None in _linear_models(evaluation, range(len(local.weights))):
+            return found
+        for b in cells.tolist():
+            geometry = expansion.geometry.take(np.asarray([b]))
+            patterns = VotePatterns(geometry, lambda a, c, b=b: self._outcome(a, c, b))
+            for column, j in enumerate(self.rivals):
+                if lower[b, column] > 0:
+                    continue
+                proved, point = patterns.beaten(self.winner, j, self.classes)
+                if not proved:
+                    if point is not None:
+                        place = xp.asarray(point[None], device=leads.device)
+                        points[b] = to_numpy(geometry.unscaled(place))[0]
+                    break
+                shift = self.quantity.shift(j)
+                lower[b, column] = down(shift if shift > 0 else 1.0 + shift, 2)
+        least, points = (xp.asarray(a, device=leads.device) for a in (lower.min(axis=1), points))
+        return replace(found, lower=least, point=points)
+
+    def _outcome(self, a: int, c: int, cell: int) -> Outcome:
+        """Where class a does not lose to c: minus the mean of their pair, of the sign with which a
+        wins, is at most 0."""
+        evaluation, local = self.evaluation, self.evaluation.local
+        output, sign = self._pair(a, c)
+        (model,) = _linear_models(evaluation, [output])
+        assert model is not None, "all are known"
+        against = local.first_order(evaluation.expansion, model, (output, -sign))
+        level = local.mean_units(output, evaluation.expansion).signed(-sign).safe_level(0.0)
+        level = float(level if isinstance(level, int | float) else level[cell])
+        return Outcome.of(against, level, cell)
 
     def _pair(self, c: int, k: int) -> tuple[int, int]:
         """The output of the pair of c and k, and the sign of its mean where c wins."""

@@ -27,7 +27,7 @@ from gpcert.kernels.nodes.base import (
     Triple,
 )
 from gpcert.kernels.nodes.composite import ProductBatch
-from gpcert.kernels.sizes import raised, times
+from gpcert.kernels.sizes import raised, signed_times, times
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndPoint, PerCellMatrix, namespace
 from gpcert.numerics.rounding import down, gamma, nonnegative, up
 from gpcert.regions.scaled import ScaledCells
@@ -64,10 +64,12 @@ class PowerNode(LocalNode):
             count = float(math.perm(p, n))  # 0 beyond the degree
             factors.append(count * _power(u, p - n))
             size = raised(count * _power(m, p - n), p + 2)
-            error = count * (p - n) * times(e, _power(m, p - n - 1)) + gamma(p + 8) * size
+            error = (
+                count * (p - n) * times(e, raised(_power(m, p - n - 1), p)) + gamma(p + 8) * size
+            )
             # of s^n, whose errors are as many times that of s
-            lengths = _power(length, n)
-            turned = times(n * slope_error, _power(length + slope_error, n - 1))
+            lengths = raised(_power(length, n), 1)
+            turned = times(n * slope_error, _power(raised(length + slope_error, 1), n - 1))
             error = raised(error, p + 8) if count else xp.zeros_like(size)
             sizes.append(times(size, lengths))
             whole = times(error, lengths) + times(raised(size + error, 1), turned)
@@ -144,11 +146,13 @@ class PowerBatch(KnownBatch):
     def variations(self) -> tuple[PerCellAndPoint, ...]:
         """`S_n = p! / (p - n)! sup |u|^(p-n) S^n`, S that of the base."""
         (size, spread, *_), p = self.base.variations(), self.node.degree
-        found = []
+        sizes = []
         for n in range(4):
             count = float(math.perm(p, n))
-            found.append(raised(count * times(_power(size, p - n), _power(spread, n)), p + 4))
-        return tuple(found)
+            sizes.append(
+                raised(count * signed_times(_power(size, p - n), _power(spread, n)), p + 4)
+            )
+        return tuple(sizes)
 
     @cached_property
     def product(self) -> NodeBatch:

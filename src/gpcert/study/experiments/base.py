@@ -231,7 +231,8 @@ class Experiment:
         paper's.
     variants : VARIANTS, changes of the settings by name: alternatives of the published scripts,
         which `NAME-VARIANT` runs.
-    reasons : REASONS, why a claim does not agree, by the beginning of the claim: tested reasons.
+    reasons : REASONS, why a claim does not agree, by the beginning of the claim: tested reasons, of
+        the full run and not of its variants.
     """
 
     name: str
@@ -377,4 +378,4 @@ def _variant(experiment: Experiment, name: str, changes: Mapping[str, Any]) -> E
     settings = {scale: replace(own, **changes) for scale, own in experiment.settings.items()}
     what = ", ".join(f"{field.replace('_', ' ')} {value}" for field, value in changes.items())
     title = f"{experiment.title}; variant: {what}"
-    return replace(experiment, name=name, settings=settings, title=title, variants={})
+    return replace(experiment, name=name, settings=settings, title=title, variants={}, reasons={})
