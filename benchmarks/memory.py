@@ -1,8 +1,10 @@
 """Memory of one search against `Budget.memory`: `python benchmarks/memory.py [BOXES]` bounds so
 many boxes (10^7 by default) and prints the largest resident memory beside the budget.
 
-The goal is one that closes no box, and costs next to nothing: what is measured is the search. Its
-process is one of its own, so that the peak is the search's.
+Of 7.7 million boxes (3.9 million open, 182 s of CPU) the peak was 0.91 GB above that of the idle
+process; the search counts 1.2 GB for them. The goal is one that closes no box, and costs next to
+nothing: what is measured is the search. Its process is one of its own, so that the peak is the
+search's.
 """
 
 from __future__ import annotations

@@ -68,6 +68,10 @@ def test_a_contraction_keeps_all_and_a_large_disturbance_nothing():
     assert len(kept) == 64
     none = gpcert.invariant_set(HALVES, [(-1, 1)], disturbance=0.6, beta=0, cells=64)
     assert (len(none), none.share) == (0, 0.0)
+    for offset in (-0.35, 0.35):  # the disturbance moves it out on one side: to 1.1 at last
+        drift = gpcert.Posterior(Linear([1.0]), [[1.0]], [0.5], offset=offset)
+        out = gpcert.invariant_set(drift, [(-1, 1)], disturbance=0.2, beta=0, cells=64)
+        assert len(out) == 0
     assert none.contains([0.0]) is False
     assert none.input_at([0.0]) is None
 
