@@ -97,6 +97,18 @@ class Page:
             held = {"button": "left", "buttons": 1, "clickCount": 1}
             self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **held)
 
+    def key(self, name: str) -> None:
+        """Press and leave a key, as "ArrowDown"."""
+        codes = {"ArrowDown": 40, "ArrowRight": 39, "Tab": 9, "Enter": 13}
+        key = {"key": name, "code": name, "windowsVirtualKeyCode": codes[name]}
+        for kind in ("keyDown", "keyUp"):
+            self.ask("Input.dispatchKeyEvent", type=kind, **key)
+
+    def resize(self, width: int, height: int) -> None:
+        """Change the size of the window."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.ask("Emulation.setDeviceMetricsOverride", **size)
+
     def until(self, expression: str, seconds: float = PATIENCE) -> Any:
         """The value of an expression as soon as it is true."""
         end = time.monotonic() + seconds

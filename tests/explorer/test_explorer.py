@@ -83,6 +83,13 @@ def test_a_click_and_a_drag_ask_and_are_answered(page):
         page.drag(point, (point[0] + 80, point[1] + 60))
         third = page.until(f"{line} != {second!r} && {line}")
         assert "region=gpcert.Box" in third
+        # the keyboard: the handle of the radius's slider, moved by an arrow
+        page.value(f"{ALL}.find((e) => String(e.className).includes('noUi-handle')).focus()")
+        page.key("ArrowRight")
+        fourth = page.until(f"{line} != {third!r} && {line}")
+        assert "radius=" in fourth
+        page.resize(700, 800)
+        page.until("document.documentElement.scrollWidth <= 700")
         page.value(f"{ALL}.find((e) => e.textContent == 'Safety curve').click()")
         page.until(f"{TEXT}.includes('Compute the safety curve')")
         beyond = [
