@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from gpcert.numerics.arrays import backend_from_name
 from gpcert.testing.effort import examples
+from tests.headless_browser import browser_program, opened_browser
 
 os.environ["MPLBACKEND"] = "agg"  # read when matplotlib is first imported, if ever
 
@@ -57,6 +58,16 @@ def backend(request):
     if request.param == "torch":
         pytest.importorskip("torch")
     return backend_from_name(request.param)
+
+
+@pytest.fixture(scope="module")
+def page():
+    """The page of a browser, where there is one."""
+    program = browser_program()
+    if program is None:
+        pytest.skip("could not find 'chromium' on the path, nor GPCERT_BROWSER")
+    with opened_browser(program) as opened:
+        yield opened
 
 
 def expected() -> list[str]:

@@ -1,4 +1,4 @@
-"""`gpcert page`: answers as one HTML page, in a real browser: light, dark, narrow and printed."""
+"""`gpcert page`: answers as one HTML page, in a real page: light, dark, narrow and printed."""
 
 import re
 
@@ -11,7 +11,6 @@ from gpcert.certificates.page import page_of
 from gpcert.cli.app import app
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
-from tests.headless_browser import browser_program, opened_browser
 
 WIDE, PHONE = 1280, 375
 NAMES = ("<script>alert(1)</script>", 'age" onload="x')
@@ -46,15 +45,6 @@ def files(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def browser():
-    program = browser_program()
-    if program is None:
-        pytest.skip("could not find 'chromium' on the path, nor GPCERT_BROWSER")
-    with opened_browser(program) as page:
-        yield page
-
-
 @pytest.mark.parametrize("ending", ["json", "cert"])
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_pages_hold_no_script_and_escape_all_text(files, name, ending):
@@ -76,22 +66,22 @@ def test_pages_hold_no_script_and_escape_all_text(files, name, ending):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, PHONE])
-def test_pages_are_read_on_every_screen(browser, files, scheme, width):
+def test_pages_are_read_on_every_screen(page, files, scheme, width):
     for name in ("refuted.json", "range.cert", "table.json"):
-        browser.open(files / f"{name}.html", width=width, height=800, scheme=scheme)
-        assert browser.problems == []
-        assert browser.value("document.documentElement.scrollWidth") <= width
+        page.open(files / f"{name}.html", width=width, height=800, scheme=scheme)
+        assert page.problems == []
+        assert page.value("document.documentElement.scrollWidth") <= width
         wide = """[...document.querySelectorAll('body *')].filter((n) => !n.closest('.scroll')
             && n.getBoundingClientRect().right > innerWidth + 1).map((n) => n.outerHTML)"""
-        assert browser.value(wide) == []
+        assert page.value(wide) == []
         # texts of drawings stay inside, and are large enough to be read
         out = """[...document.querySelectorAll('svg text')].filter((n) => {
             const a = n.getBoundingClientRect(), b = n.closest('svg').getBoundingClientRect();
             return a.left < b.left - 1 || a.right > b.right + 1 || a.height < 8; })
             .map((n) => n.outerHTML)"""
-        assert browser.value(out) == []
+        assert page.value(out) == []
         ink, paper = (
-            browser.value(
+            page.value(
                 f"getComputedStyle(document.documentElement).{part}.match(/\\d+/g).map(Number)"
             )
             for part in ("color", "backgroundColor")
@@ -100,13 +90,13 @@ def test_pages_are_read_on_every_screen(browser, files, scheme, width):
         assert abs(sum(ink) - sum(paper)) > 3 * 150
 
 
-def test_pages_print_in_dark_ink(browser, files):
-    browser.open(files / "range.cert.html", width=WIDE, height=800, scheme="dark")
-    browser.ask("Emulation.setEmulatedMedia", media="print")
-    colours = browser.value("getComputedStyle(document.body).color")
-    browser.ask("Emulation.setEmulatedMedia", media="")
+def test_pages_print_in_dark_ink(page, files):
+    page.open(files / "range.cert.html", width=WIDE, height=800, scheme="dark")
+    page.ask("Emulation.setEmulatedMedia", media="print")
+    colours = page.value("getComputedStyle(document.body).color")
+    page.ask("Emulation.setEmulatedMedia", media="")
     assert colours == "rgb(0, 0, 0)"
-    assert browser.print().startswith(b"%PDF")
+    assert page.print().startswith(b"%PDF")
 
 
 def test_the_region_shows_the_boxes_of_the_proof(files):

@@ -9,8 +9,6 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.headless_browser import browser_program, opened_browser
-
 SITE = Path(__file__).parents[2] / "build" / "docs"
 WIDE, PHONE = 1280, 375
 WHOLE = ("index.html", "start.html", "analyses.html", "generated/api/verbs.html")
@@ -61,43 +59,34 @@ def test_every_link_leads_to_a_page_and_a_place_of_it():
     assert not broken
 
 
-@pytest.fixture(scope="module")
-def browser():
-    program = browser_program()
-    if program is None:
-        pytest.skip("could not find 'chromium' on the path, nor GPCERT_BROWSER")
-    with opened_browser(program) as page:
-        yield page
-
-
-def complaints(browser):
+def complaints(page):
     """Errors and warnings in the console, and requests to elsewhere."""
     return [
         event
-        for event in browser.problems
+        for event in page.problems
         if event["params"].get("type") not in {"log", "info", "debug"}
     ]
 
 
-def opened(browser, name, width, scheme, query=""):
-    browser.open(SITE / name, width=width, height=900, scheme=scheme, query=query)
-    assert complaints(browser) == []
-    assert browser.value("document.documentElement.scrollWidth") <= width
+def opened(page, name, width, scheme, query=""):
+    page.open(SITE / name, width=width, height=900, scheme=scheme, query=query)
+    assert complaints(page) == []
+    assert page.value("document.documentElement.scrollWidth") <= width
 
 
-def test_every_page_fits_a_phone_without_an_error(browser):
+def test_every_page_fits_a_phone_without_an_error(page):
     for path in pages():
-        opened(browser, path.relative_to(SITE), PHONE, "light")
+        opened(page, path.relative_to(SITE), PHONE, "light")
         broken = "[...document.images].filter((i) => i.complete && !i.naturalWidth).length"
-        assert browser.value(broken) == 0, path
+        assert page.value(broken) == 0, path
 
 
 @pytest.mark.parametrize("name", WHOLE)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_readable_light_and_dark(browser, name, scheme):
-    opened(browser, name, WIDE, scheme)
+def test_pages_are_readable_light_and_dark(page, name, scheme):
+    opened(page, name, WIDE, scheme)
     ink, paper = (
-        browser.value(f"getComputedStyle({place}).{name}.match(/\\d+/g).map(Number)")
+        page.value(f"getComputedStyle({place}).{name}.match(/\\d+/g).map(Number)")
         for place, name in (
             ("document.querySelector('article p')", "color"),
             ("document.body", "backgroundColor"),
@@ -107,10 +96,10 @@ def test_pages_are_readable_light_and_dark(browser, name, scheme):
     assert abs(sum(ink[:3]) - sum(paper[:3])) > 3 * 120
 
 
-def test_the_search_finds_a_verb(browser):
-    opened(browser, "search.html", WIDE, "light", query="?q=certified_radius")
+def test_the_search_finds_a_verb(page):
+    opened(page, "search.html", WIDE, "light", query="?q=certified_radius")
     found = "[...document.querySelectorAll('#search-results a')].map((a) => a.href)"
     until = time.monotonic() + 20.0
-    while not (links := browser.value(found)) and time.monotonic() < until:
+    while not (links := page.value(found)) and time.monotonic() < until:
         time.sleep(0.1)
     assert any("generated/api/verbs.html" in link for link in links)

@@ -15,7 +15,6 @@ from gpcert.errors import InputError
 from gpcert.explorer import Explorer
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
-from tests.headless_browser import browser_program, opened_browser
 
 pytest.importorskip("panel")
 
@@ -51,15 +50,6 @@ def wait_for(port: int) -> None:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.05)
-
-
-@pytest.fixture(scope="module")
-def page():
-    program = browser_program()
-    if program is None:
-        pytest.skip("could not find 'chromium' on the path, nor GPCERT_BROWSER")
-    with opened_browser(program) as found:
-        yield found
 
 
 def test_a_click_and_a_drag_ask_and_are_answered(page):

@@ -3,7 +3,6 @@
 import pytest
 
 from gpcert.study.report import write_report
-from tests.headless_browser import browser_program, opened_browser
 from tests.study.report.report_cases import write_results
 
 WIDE, PHONE = 1280, 375
@@ -14,15 +13,6 @@ def report_path(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     write_results(folder)
     return write_report(folder)
-
-
-@pytest.fixture(scope="module")
-def page():
-    program = browser_program()
-    if program is None:
-        pytest.skip("could not find 'chromium' on the path, nor GPCERT_BROWSER")
-    with opened_browser(program) as found:
-        yield found
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
