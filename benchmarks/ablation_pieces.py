@@ -177,7 +177,7 @@ PIECES = (
         "ball",
     ),
     Piece("points with a weight alone", f"{LOCAL}FEW", _constant(0.0), "svm"),
-    Piece("first order by itself", f"{LOCAL}LocalPosterior.linear_model", _answer(None), "svm"),
+    Piece("first order by itself", f"{LOCAL}LocalPosterior.linear_models", _answer(None), "svm"),
     # the variance
     Piece("second square", f"{LOCAL}MAX_SECOND_FEATURES", _constant(0), "latent"),
     Piece(

@@ -9,7 +9,7 @@ from sklearn.cluster import FeatureAgglomeration
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA, FactorAnalysis, FastICA, IncrementalPCA, TruncatedSVD
-from sklearn.ensemble import BaggingRegressor, StackingRegressor, VotingClassifier
+from sklearn.ensemble import StackingRegressor, VotingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
@@ -136,7 +136,6 @@ class TestWrappers(AdapterContract):
             lambda: StackingRegressor([("a", SVR())]).fit(X, y),
             "StackingRegressor is not supported.*certify the parts",
         ),
-        "bag": (lambda: BaggingRegressor(SVR(), 2).fit(X, y), "BaggingRegressor is not supported"),
         "rest": (
             lambda: OneVsRestClassifier(SVC()).fit(X, THREE),
             "OneVsRestClassifier is not supported.*SVC themselves",

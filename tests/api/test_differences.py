@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import mpmath
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -25,6 +24,8 @@ from gpcert.kernels import (
     SquaredExponential,
 )
 from gpcert.regions import LinearMap
+
+pd = pytest.importorskip("pandas")
 
 KERNELS = [
     SquaredExponential([0.7, 1.5, 1.0]),

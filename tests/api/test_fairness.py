@@ -3,7 +3,6 @@
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -18,6 +17,8 @@ from gpcert.kernels import ActiveDimensions, Linear, Matern, SquaredExponential
 from gpcert.quantities import LeastMeans, SameSide
 from gpcert.regions.pairs import Pairs
 from gpcert.testing.effort import crossed
+
+pd = pytest.importorskip("pandas")
 
 KERNELS = [
     SquaredExponential([0.9, 1.5, 2.0]),

@@ -87,7 +87,7 @@ def test_what_is_not_reached_is_told(run, npz, corners):
         (("both.npz", "--output", "bounds.json"), "ends in .npz"),
         (("both.npz", "--jobs", "0"), "--jobs"),
         (("both.npz", "--quantity", "median"), "quantity"),
-        (("both.npz", "--quantity", "band", "--affine"), "affine"),
+        (("both.npz", "--quantity", "probability", "--affine"), "affine"),
     ],
 )
 def test_bad_input_is_named(run, npz, corners, arguments, message):

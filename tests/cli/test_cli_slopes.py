@@ -1,7 +1,6 @@
 """`gpcert monotone`, `lipschitz`, `difference` and `fair` say what the verbs say."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
@@ -9,6 +8,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 import gpcert
+
+pd = pytest.importorskip("pandas")
 
 POINTS = "0.2,0.1\n-1.5,0.3\n"
 

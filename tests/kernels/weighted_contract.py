@@ -68,7 +68,7 @@ class WeightedContract(KernelCase):
         module = flint()
         region, points, local, centers = self.local_case(seed, backend_name)
         assert local.weight_rate == self.weight
-        _, K = local.values(local.scaled_centers(centers))
+        _, K = local.values(local.scaled_centers(centers), local.fixed_distances)
         bounds = [to_numpy(a) for a in local.squared_sizes(K)]
         rows = Cells(region, centers, centers).points_full(centers)
         for b, x in enumerate(rows):
@@ -95,7 +95,7 @@ class WeightedContract(KernelCase):
         xp = backend_or_skip(backend_name)
         weights = rng.normal(size=len(points))
         scaled = local.scaled_centers(centers)
-        _, K = local.values(scaled)
+        _, K = local.values(scaled, local.fixed_distances)
         a, errors = local.terms(K, xp.asarray(weights))
         value, gradient, hessian = (to_numpy(m) for m in local.moments_and_cubes(a, scaled)[0])
         errors = to_numpy(errors) + local.floor * float(abs(weights).sum())

@@ -100,7 +100,9 @@ class Record:
         # pictures stand above records, and need a library that records do not: found by name
         pictures = import_module("gpcert.plots.answers").PICTURES
         if self.kind not in pictures:
-            raise InputError(f"plot: there is no picture of a single {self.kind}; plot its table")
+            tables = (vars(table).get("row_kind") for table in KINDS.values())
+            advice = "; plot its table" if type(self) in tables else ""
+            raise InputError(f"plot: there is no picture of a single {self.kind}{advice}")
         return pictures[self.kind](ax, self, **options)
 
     def to_dict(self) -> dict[str, Any]:

@@ -62,7 +62,8 @@ def plot_interval(ax: Axes | None, record: FailureProbability | Expectation | Qu
     ax = axes_or_new(ax)
     low, high = padded_limits([record.lower, record.upper])
     ends = np.clip([record.lower, record.upper], low, high)
-    ax.barh([0], [ends[1] - ends[0]], 0.4, [ends[0]], color=LIGHT, edgecolor=DARK)
+    bar: dict[str, Any] = {"color": LIGHT, "edgecolor": DARK, "label": "proved"}
+    ax.barh([0], [ends[1] - ends[0]], 0.4, [ends[0]], **bar)
     name_rows(ax, [record.quantity])
     kind = {"failure_probability": "P", "expectation": "E", "quantile": "q"}[record.kind]
     ax.set(xlim=(low, high), xlabel="proved interval")

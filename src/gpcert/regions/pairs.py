@@ -24,7 +24,7 @@ class Pairs(Region):
 
     >>> from gpcert.regions import Box
     >>> pairs = Pairs(Box([0.0, 0.0], [1.0, 0.0]), np.array([0.5, 0.25]), 2.0)
-    >>> pairs.contains([[0.3, 0.0, 0.3, 0.2], [0.3, 0.0, 0.4, 0.2]]).tolist()
+    >>> pairs.contains([[0.3, 0.0, 0.3, 0.1], [0.3, 0.0, 0.4, 0.2]]).tolist()
     [True, False]
     """
 
