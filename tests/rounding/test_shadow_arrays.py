@@ -52,8 +52,9 @@ def test_bounds_hold_for_products_of_matrices(seed):
 
 @pytest.mark.parametrize("name", ["exp", "expm1", "log1p", "sin", "cos", "sqrt"])
 @settings(max_examples=examples(40))
-@given(a=st.floats(0.01, 30.0), b=st.floats(0.01, 30.0))
+@given(a=st.floats(0.05, 30.0), b=st.floats(0.05, 30.0))
 def test_bounds_hold_for_functions(name, a, b):
+    # the quotient is at most 600, where exp is finite
     arb = flint().arb
     computed = getattr(np, name)(shadow([a]) / b)
     exact = getattr(arb(a) / arb(b), name)()
