@@ -234,5 +234,5 @@ def test_a_threshold_of_the_first_class_that_no_float_is_left_of():
         likelihood=gpcert.likelihoods.Probit(),
         classes=("no", "yes"),
     )
-    asked = {"quantity": "probability", "output": "no"}
+    asked = {"quantity": "probability", "output": "no", "budget": gpcert.Budget(boxes=64)}
     assert gpcert.failure_probability(model, [uniform(-1, 2)], 1e-17, **asked).upper == 1.0
