@@ -15,6 +15,11 @@ The data come with scikit-learn: 569 patients of Wisconsin.
 # A Gaussian process behind a scaler, as one would fit it anyway. gpcert takes the whole pipeline,
 # so that regions are in the units of the table.
 
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -94,7 +99,7 @@ plt.show()
 # A page for a colleague
 # ----------------------
 # Everything saves as JSON, without code in the file, and loads again. A table of verdicts for the
-# first patients of the test set, as text:
+# first patients of the test set, as text and as a picture:
 
 table = gpcert.certify_many(model, test[:8], 0.1, scale="std")
 print(table)
@@ -103,3 +108,11 @@ print(table)
 
 table.plot()
 plt.show()
+
+# %%
+# One self-contained HTML page of it, for somebody without gpcert: ``gpcert page verdicts.json``.
+
+folder = Path(tempfile.mkdtemp())
+table.save(folder / "verdicts.json")
+command = [Path(sys.executable).with_name("gpcert"), "page", "verdicts.json"]
+print(subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout)
