@@ -118,15 +118,22 @@ def test_other_origins_are_refused(origin, code):
         server.stop()
 
 
-@pytest.mark.parametrize("dim", [1, 30, 196])
-def test_a_page_without_python(tmp_path, dim, page):
-    shape = (14, 14) if dim == 196 else None
+def regression() -> gpcert.Posterior:
+    rng = np.random.default_rng(0)
+    points, weights = rng.uniform(size=(5, 2)), rng.normal(size=5)
+    names = ("age", "bmi")
+    kernel = SquaredExponential(0.5)
+    return gpcert.Posterior(kernel, points=points, weights=weights, feature_names=names)
+
+
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [(classifier(30), None), (classifier(196), (14, 14)), (regression(), None)],
+    ids=["30 features", "196 pixels", "regression"],
+)
+def test_a_page_without_python(tmp_path, model, shape, page):
     path = tmp_path / "page.html"
-    if dim == 1:
-        with pytest.raises(InputError, match="two features"):
-            Explorer(classifier(1))
-        return
-    Explorer(classifier(dim), shape=shape).save(path)
+    Explorer(model, shape=shape).save(path)
     page.open(path, width=1000, height=800)
     page.until(f"{TEXT}.includes('gpcert.certify')")
     assert not any(e.get("method") == "Runtime.exceptionThrown" for e in page.events)
@@ -135,12 +142,13 @@ def test_a_page_without_python(tmp_path, dim, page):
     assert all(url.startswith(("file:", "data:", "blob:")) for url in urls)
 
 
+def test_a_model_of_one_feature_has_no_map():
+    with pytest.raises(InputError, match="two features"):
+        Explorer(classifier(1))
+
+
 def test_the_command_writes_a_page_of_a_regression(tmp_path):
-    rng = np.random.default_rng(0)
-    points, weights = rng.uniform(size=(5, 2)), rng.normal(size=5)
-    model = gpcert.Posterior(
-        SquaredExponential(0.5), points=points, weights=weights, feature_names=("age", "bmi")
-    )
+    model = regression()
     model.save(tmp_path / "model.npz")
     (tmp_path / "rows.csv").write_text("bmi,age\n0.1,0.2\n0.3,0.9\n")
     options = ["--data", str(tmp_path / "rows.csv"), "--features", "bmi,age"]
