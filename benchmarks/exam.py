@@ -8,7 +8,7 @@ from the repository's root; it needs gpcert's own dependencies and python-flint,
 `tests/check/exam_cases.py` (seeds `--seed`, `--seed` + 1, ...). Of each certificate a few
 forgeries are drawn (`tests/check/forgeries.py`, `changed.py`), all of which claim what is false. It
 ends after so many of both, or at the deadline (seconds), with what has been counted until then,
-which is written every ten seconds and at the end: `results/exam.json` and `exam.md`, one section
+which is written every ten seconds and at the end into the folder of results (exam), one section
 for each seed. A certificate that is not accepted and a forgery that is not rejected are saved in
 the folder `--wrong`, and the exit code is then 1.
 """
