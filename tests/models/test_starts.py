@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gpcert import kernels as k
+from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier, GPRegressor
 from gpcert.models.hyperparameters import kernel_at_data_scale
@@ -80,3 +81,15 @@ def test_fixed_parameters_are_trained_once():
     labels = (X[:, 0] > 5.0).astype(int)
     model = GPClassifier(k.SquaredExponential(500.0), parameter_bounds="fixed").fit(X, labels)
     assert len(model.trace_) == 1
+
+
+def test_conjugate_gradients_find_the_same_maximum_within_the_bounds():
+    targets = np.sin(2.0 * X[:, 0]) + 0.1 * RNG.standard_normal(len(X))
+    one, other = (GPRegressor(optimizer=name).fit(X, targets) for name in ("l-bfgs-b", "cg"))
+    assert other.evidence_ == pytest.approx(one.evidence_, abs=0.5)
+    low, high = other.parameter_bounds
+    assert np.all(
+        (other.trace_.parameters[:, :-1] >= low) & (other.trace_.parameters <= high)[:, :-1]
+    )
+    with pytest.raises(InputError, match="expected one of 'l-bfgs-b', 'cg'"):
+        GPClassifier(optimizer="newton").fit(X, targets > 0.0)

@@ -136,6 +136,7 @@ class GPClassifier(ClassifierMixin, Trainable):
     scaled_start : train a second time from parameters at the scale of the data (length-scales of
         `sqrt(d)` standard deviations of their features), and keep the run of the largest
         evidence. A run costs `max_epochs` evaluations at most, so this doubles the cost.
+    optimizer : "l-bfgs-b", or "cg": conjugate gradients, as in GPML.
     parameter_bounds : (low, high) of every positive parameter of the kernel (frequencies and other
         parameters with a sign: between -high and high), or "fixed".
     random_state : seed of the inducing points and the restarts.
@@ -175,6 +176,7 @@ class GPClassifier(ClassifierMixin, Trainable):
         max_epochs: int = 100,
         n_restarts: int = 0,
         scaled_start: bool = True,
+        optimizer: str = "l-bfgs-b",
         parameter_bounds: Any = (1e-5, 1e5),
         random_state: Any = None,
         verbose: bool = False,
@@ -188,6 +190,7 @@ class GPClassifier(ClassifierMixin, Trainable):
         self.max_epochs = max_epochs
         self.n_restarts = n_restarts
         self.scaled_start = scaled_start
+        self.optimizer = optimizer
         self.parameter_bounds = parameter_bounds
         self.random_state = random_state
         self.verbose = verbose

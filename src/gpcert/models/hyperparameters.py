@@ -1,4 +1,5 @@
-"""Training: the evidence maximised over the parameter vector by L-BFGS-B, one record an evaluation.
+"""Training: the evidence maximised over the parameter vector by L-BFGS-B (or conjugate gradients),
+one record an evaluation.
 
 An *epoch* is one evaluation of the evidence and its gradient, as the papers on robustness of
 trained Gaussian processes count them: a run stops after `max_epochs` of them, or where L-BFGS-B
@@ -33,6 +34,11 @@ FLAT_VALUE, FLAT_SLOPE = 2.2e-9, 1e-5
 
 MAX_NAMED = 5
 """Parameters at a bound that a warning names."""
+
+OPTIMIZERS = {"l-bfgs-b": "L-BFGS-B", "cg": "CG"}
+"""Methods of `scipy.optimize.minimize` by the names that estimators take: quasi-Newton within the
+bounds, and conjugate gradients (Polak and Ribiere, line searches by the conditions of Wolfe), to
+which a vector outside the bounds is one where inference fails."""
 
 FIRST_STEP = 1.0
 """Length of a run's first step, at most: a factor e in one parameter."""
@@ -107,6 +113,7 @@ class Search:
     logarithmic: np.ndarray
     max_epochs: int
     n_restarts: int = 0
+    optimizer: str = "l-bfgs-b"
     random: Any = None
     report: Callable[[float], None] | None = None
 
@@ -126,7 +133,7 @@ Evidence = Callable[[np.ndarray], tuple[float, np.ndarray, Any]]
 
 
 def maximise(evidence: Evidence, search: Search) -> Optimum:
-    """Maximise by L-BFGS-B from each start and from `n_restarts` random vectors.
+    """Maximise by the optimiser from each start and from `n_restarts` random vectors.
 
     Every run has `max_epochs` evaluations of its own, at least one. Starts that are equal within
     the bounds are one.
@@ -140,7 +147,7 @@ def maximise(evidence: Evidence, search: Search) -> Optimum:
 
 
 class _EpochsSpentError(Exception):
-    """Ends a run of L-BFGS-B from within."""
+    """Ends a run of the optimiser from within."""
 
 
 class _Ledger:
@@ -173,18 +180,14 @@ class _Ledger:
                 f, gradient = (value, slope) if known else self._objective(vector)
                 return scale * f, scale * gradient
 
+            options = {"maxiter": self.search.max_epochs, "gtol": FLAT_SLOPE * scale}
+            limits: dict[str, Any] = {}
+            if self.search.optimizer == "l-bfgs-b":
+                limits["bounds"] = scipy.optimize.Bounds(*self.search.bounds.T)
+                options |= {"maxfun": 10 * self.search.max_epochs, "ftol": FLAT_VALUE * scale}
+            method = OPTIMIZERS[self.search.optimizer]
             scipy.optimize.minimize(
-                scaled,
-                start,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=scipy.optimize.Bounds(*self.search.bounds.T),
-                options={
-                    "maxfun": 10 * self.search.max_epochs,
-                    "maxiter": self.search.max_epochs,
-                    "ftol": FLAT_VALUE * scale,
-                    "gtol": FLAT_SLOPE * scale,
-                },
+                scaled, start, jac=True, method=method, options=options, **limits
             )
         except _EpochsSpentError:
             return
@@ -193,6 +196,9 @@ class _Ledger:
         if self.spent >= self.search.max_epochs:
             raise _EpochsSpentError
         vector = vector.copy()  # the optimiser may use its memory again
+        low, high = self.search.bounds.T
+        if self.search.optimizer == "cg" and np.any((vector < low) | (vector > high)):
+            return self._detour(vector)
         value, slope, payload = self._evaluate(vector)
         self.spent += 1
         self.evaluations.append(Epoch(len(self.evaluations) + 1, self.run, value, vector))

@@ -37,6 +37,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
         `sqrt(d)` standard deviations of their features, the kernel's variance the mean square of
         the targets, the noise a tenth of it), and keep the run of the largest evidence. A run
         costs `max_epochs` evaluations at most, so this doubles the cost.
+    optimizer : "l-bfgs-b", or "cg": conjugate gradients, as in GPML.
     parameter_bounds : (low, high) of every positive parameter of the kernel (frequencies and other
         parameters with a sign: between -high and high), or "fixed".
     noise_bounds : (low, high) of the noise, or "fixed".
@@ -71,6 +72,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
         max_epochs: int = 100,
         n_restarts: int = 0,
         scaled_start: bool = True,
+        optimizer: str = "l-bfgs-b",
         parameter_bounds: Any = (1e-5, 1e5),
         noise_bounds: Any = (1e-8, 1e5),
         normalize_y: bool = False,
@@ -82,6 +84,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
         self.max_epochs = max_epochs
         self.n_restarts = n_restarts
         self.scaled_start = scaled_start
+        self.optimizer = optimizer
         self.parameter_bounds = parameter_bounds
         self.noise_bounds = noise_bounds
         self.normalize_y = normalize_y

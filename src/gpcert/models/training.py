@@ -17,7 +17,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel, SquaredExponential
 from gpcert.model.posterior import Posterior
-from gpcert.models.hyperparameters import Epoch, Search, Trace, kernel_at_data_scale, maximise
+from gpcert.models.hyperparameters import (
+    OPTIMIZERS,
+    Epoch,
+    Search,
+    Trace,
+    kernel_at_data_scale,
+    maximise,
+)
 from gpcert.models.inference import EvidenceGradient, Fit
 from gpcert.models.log_parameters import LogParameters
 from gpcert.numerics.arrays import finite_array, whole_number
@@ -137,6 +144,10 @@ class Trainable(BaseEstimator):
         options: Any = self
         max_epochs, n_restarts = self._counts()
         scaled_start = checked_flag("scaled_start", options.scaled_start)
+        optimizer = options.optimizer
+        if not isinstance(optimizer, str) or optimizer not in OPTIMIZERS:
+            names = ", ".join(map(repr, OPTIMIZERS))
+            raise InputError(f"optimizer: expected one of {names}, got {optimizer!r}")
         verbose, trained = checked_flag("verbose", options.verbose), Covariances(kernel, X, Z)
         if max_epochs == 0:
             fit = infer(trained, noise, None, True)
@@ -154,6 +165,7 @@ class Trainable(BaseEstimator):
                 noise_bounds,
                 max_epochs=max_epochs,
                 n_restarts=n_restarts,
+                optimizer=optimizer,
                 random=random,
             )
             count = len(parameters.entries)

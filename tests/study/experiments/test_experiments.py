@@ -40,12 +40,12 @@ def test_the_smallest_run_writes_everything_it_promises(name, smallest):
 def test_full_runs_use_the_papers_settings_and_more_points(name):
     settings = experiment_named(name).settings_of("full")
     if name in {"robustness", "sparse", "interpretability-global"}:
-        assert settings.points == 200
+        assert settings.points == (1000 if name == "robustness" else 200)
     if hasattr(settings, "patch"):
         assert settings.patch == "sift"
     if name == "robustness":
         assert (settings.train, settings.epochs, settings.radius) == (1000, (10, 40, 100), 0.1)
-        assert {"synthetic2d", "synthetic2d-published"} < set(settings.data)
+        assert {"synthetic2d-1000", "synthetic2d-published-1000"} < set(settings.data)
     if name == "sparse":
         assert (min(settings.train), max(settings.train), settings.radius) == (250, 7500, 0.15)
         assert settings.inducing == (100, 200, 300, 400, 500)

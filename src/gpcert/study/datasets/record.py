@@ -25,6 +25,8 @@ class Dataset:
     X_test: np.ndarray
     y_test: np.ndarray
     name: str
+    features: tuple[str, ...] = ()
+    """Their names, where the source has some."""
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):

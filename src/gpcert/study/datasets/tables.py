@@ -114,11 +114,13 @@ def table_file(
     for name, column in zip((n for n in names if n != target), columns, strict=True):
         if not np.isfinite(column).all():
             raise InputError(f"{Path(path).name}: expected finite numbers in the column {name!r}")
-    varying = [column for column in columns if np.ptp(column) > 0.0]
+    others = [name for name in names if name != target]
+    varying = {n: column for n, column in zip(others, columns, strict=True) if np.ptp(column) > 0.0}
     if not varying:
         raise InputError(f"{Path(path).name}: expected a column of numbers that vary, got none")
-    X = np.column_stack(varying)
-    return standardised(shuffled_split(X, y, test_size, random_state, Path(path).name))
+    X = np.column_stack(list(varying.values()))
+    data = standardised(shuffled_split(X, y, test_size, random_state, Path(path).name))
+    return replace(data, features=tuple(varying))
 
 
 FEATURES = 57

@@ -53,6 +53,10 @@ SOURCES = {
     "synthetic2d-published": Source(
         "Synthetic2D (shift 5)", lambda _: synthetic2d(shift=5.0), True
     ),
+    "synthetic2d-1000": Source("Synthetic2D", lambda _: synthetic2d(n_test=1000), True),
+    "synthetic2d-published-1000": Source(
+        "Synthetic2D (shift 5)", lambda _: synthetic2d(n_test=1000, shift=5.0), True
+    ),
     "digits38": Source("digits 3/8 (8x8)", lambda _: digits((3, 8)), True, True),
     "digits358": Source("digits 3/5/8 (8x8)", lambda _: digits((3, 5, 8)), True, True),
     "spam": Source("SPAM", lambda folder: spambase(folder, features="paper")),
@@ -148,7 +152,7 @@ def subset(data: Dataset, n_train: int, n_test: int, random_state: int) -> Datas
     train = rng.permutation(len(data.X_train))[:n_train]
     test = rng.permutation(len(data.X_test))[:n_test]
     parts = data.X_train[train], data.y_train[train], data.X_test[test], data.y_test[test]
-    return Dataset(*parts, data.name)
+    return Dataset(*parts, data.name, data.features)
 
 
 Row = Mapping[str, Cell]

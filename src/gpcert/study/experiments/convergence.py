@@ -38,7 +38,7 @@ class Settings:
 
     data: tuple[str, ...]
     train: int = 100
-    points: int = 10
+    points: int = 50
     radius: float = 0.5
     pixels: int = 4
     patch: str = "sift"

@@ -56,20 +56,23 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     """Effects on the probability of the first class, and LIME's weights, at every point."""
     case, data, model = trained(settings, arguments, sources, settings.points)
     target = model.classes_[0]
+    names = data.features or tuple(range(1, data.dim + 1))
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
     for method, step in ((SMALL, case.small), (LARGE, case.large)):
-        found = effects(model, data.X_test, step, tol=settings.tol, budget=budget).of(target)
-        bounds = (found.lower[:, 0], found.upper[:, 0])
-        yield from _rows(case.data, method, step, found.values[:, 0], bounds)
+        each = effects(model, data.X_test, step, tol=settings.tol, budget=budget).of(target)
+        bounds = (each.lower[:, 0], each.upper[:, 0])
+        yield from _rows(case.data, method, step, each.values[:, 0], bounds, names)
     weights = [limes(model, 0, x, data, settings, image=False) for x in data.X_test]
     for method in LIMES:
         values = np.array([each[method] for each in weights])
-        yield from _rows(case.data, method, None, values, None)
+        yield from _rows(case.data, method, None, values, None, names)
 
 
-def _rows(data: str, method: str, step: float | None, values: np.ndarray, bounds: Any) -> Rows:
+def _rows(
+    data: str, method: str, step: Any, values: np.ndarray, bounds: Any, names: tuple[Any, ...]
+) -> Rows:
     for i, j in np.ndindex(values.shape):
-        row = {"data": data, "method": method, "gamma": step, "point": i, "feature": j + 1}
+        row = {"data": data, "method": method, "gamma": step, "point": i, "feature": names[j]}
         low, high = (None, None) if bounds is None else (float(each[i, j]) for each in bounds)
         ends = {"proved lower": low, "proved upper": high}
         yield "points", {**row, "value": float(values[i, j]), **ends}
@@ -77,11 +80,11 @@ def _rows(data: str, method: str, step: float | None, values: np.ndarray, bounds
 
 def summary(tables: Tables) -> Rows:
     """Means over the points with their intervals, the proved ones rounded outward."""
-    for key, own in tables["points"].groups("data", "method", "gamma", "feature").items():
+    for key, points in tables["points"].groups("data", "method", "gamma", "feature").items():
         row = dict(zip(("data", "method", "gamma", "feature"), key, strict=True))
-        row |= bootstrap(own.numbers("value"), np.mean).cells("mean")
+        row |= bootstrap(points.numbers("value"), np.mean).cells("mean")
         for end, outward in (("proved lower", down), ("proved upper", up)):
-            values = () if row["method"] in LIMES else own.column(end)
+            values = () if row["method"] in LIMES else points.column(end)
             # a correctly rounded sum, and a division
             row[end] = float(outward(math.fsum(values) / len(values), 2)) if values else None
         yield "means", row
@@ -91,8 +94,8 @@ def findings(tables: Tables) -> Iterator[Finding]:
     """Signs of means count where their interval leaves 0 out."""
     for data, means in tables["means"].groups("data").items():
         signs = {
-            method: np.array([_sign(row) for row in own.records()])
-            for method, own in means.groups("method").items()
+            method: np.array([_sign(row) for row in group.records()])
+            for method, group in means.groups("method").items()
         }
         yield from _plane(labelled(data), signs) if "synthetic" in data else _linear(data, signs)
 
@@ -167,17 +170,17 @@ def draw(tables: Tables) -> Figure:
     """Bars per feature and method, each method in units of its largest mean."""
     figure, each = panels(tables["means"].groups("data").items())
     for ax, (data, means) in each:
-        own = means.groups("method")
-        size = np.abs(own[LARGE].numbers("mean"))
-        kept = np.sort(np.argsort(-size, kind="stable")[:MAX_BARS])
+        by_method = means.groups("method")
+        size = np.abs(by_method[LARGE].numbers("mean"))
+        largest = np.sort(np.argsort(-size, kind="stable")[:MAX_BARS])
         for k, method in enumerate(COLOURS):
-            mean, low, high = (own[method].numbers(c) for c in ("mean", "low", "high"))
+            mean, low, high = (by_method[method].numbers(c) for c in ("mean", "low", "high"))
             unit = np.abs(mean).max() or 1.0
             ax.bar(
-                np.arange(len(kept)) + 0.2 * (k - 1.5),
-                mean[kept] / unit,
+                np.arange(len(largest)) + 0.2 * (k - 1.5),
+                mean[largest] / unit,
                 0.18,
-                yerr=np.array([mean - low, high - mean])[:, kept] / unit,
+                yerr=np.array([mean - low, high - mean])[:, largest] / unit,
                 color=COLOURS[method],
                 hatch=HATCHES[method],
                 edgecolor="white",
@@ -185,8 +188,10 @@ def draw(tables: Tables) -> Figure:
                 label=method if method in LIMES else f"effects, {method}",
             )
         ax.axhline(0.0, color="#444444", linewidth=0.8)
-        ax.set_xticks(range(len(kept)), [str(j + 1) for j in kept])
-        steps = " and ".join(f"{own[m].column('gamma')[0]:g}" for m in (SMALL, LARGE))
+        names = [str(by_method[LARGE].column("feature")[j]) for j in largest]
+        turned: Any = {"rotation": 45, "ha": "right"} if max(map(len, names)) > 3 else {}
+        ax.set_xticks(range(len(largest)), names, **turned)
+        steps = " and ".join(f"{by_method[m].column('gamma')[0]:g}" for m in (SMALL, LARGE))
         ax.set_title(f"{labelled(data)}, γ = {steps}")
         ax.set(xlabel="feature", ylabel="mean, largest = 1")
     return shared_legend(figure, columns=2)

@@ -29,15 +29,17 @@ AXES = {"train": "training points N", "features": "features d", "radius": "radiu
 
 @dataclass(frozen=True)
 class Settings:
-    """One of the three varies, the others keep the value in `base`; one box is timed with
-    `box_train` training points, and as many inducing points as `box_inducing`."""
+    """One of the three varies, the others keep the value in `base` (the radius is `feature_radius`
+    where the features vary, as one box settles smaller balls); one box is timed with `box_train`
+    training points, and as many inducing points as `box_inducing`."""
 
     train: tuple[int, ...] = (125, 250, 500, 1000, 2000, 4000)
-    features: tuple[int, ...] = (2, 4, 8, 16, 32, 64)
+    features: tuple[int, ...] = (2, 4, 8, 16, 32)
     radius: tuple[float, ...] = (0.025, 0.05, 0.1, 0.2, 0.4, 0.8)
     base_train: int = 500
     base_features: int = 4
     base_radius: float = 0.1
+    feature_radius: float = 0.4
     box_train: int = 1000
     box_inducing: int = 100
     points: int = 20
@@ -63,6 +65,8 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
         yield from _one_box(settings)
         return
     chosen: dict[str, Any] = {axis: getattr(settings, f"base_{axis}") for axis in AXES}
+    if arguments["axis"] == "features":
+        chosen["radius"] = settings.feature_radius
     chosen[arguments["axis"]] = arguments["value"]
     model, X = _model(chosen["train"], chosen["features"], settings)
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
@@ -141,7 +145,8 @@ def findings(tables: Tables) -> Iterator[Finding]:
     yield Finding(
         "Boxes grow exponentially with the features in the worst case",
         "worst case exponential",
-        f"log boxes grow by {boxes} per feature at this radius",
+        f"log boxes grow by {boxes} per feature (searches that do not end within the boxes "
+        "allowed count as these)",
         exceeds(boxes, 0.0),
         "yes: the interval of the slope lies above 0; a no does not contradict a worst case",
     )
