@@ -21,6 +21,17 @@ def test_the_numbers_of_the_verbs(run, npz, posterior, tmp_path):
     assert (gpcert.load(out).lower, gpcert.load(out).upper) == (here.lower, here.upper)
 
 
+def test_sobol_indices(run, npz, posterior, tmp_path):
+    out, picture = tmp_path / "s.json", tmp_path / "s.png"
+    result = run("sobol", npz, *LAWS, "--output", out)
+    assert result.exit_code == 0, result.output
+    here = gpcert.sobol_indices(posterior, FROZEN)
+    assert gpcert.load(out).first.tolist() == here.first.tolist()
+    pytest.importorskip("matplotlib")
+    assert run("sobol", npz, *LAWS, "--plot", picture).exit_code == 0
+    assert picture.stat().st_size > 1000
+
+
 def test_a_budget_that_ends_first(run, npz):
     ask = ("probability", npz, *LAWS, "--threshold", "0.1", "--rtol", "1e-9", "--boxes", "9")
     assert run(*ask).exit_code == 2
