@@ -46,7 +46,7 @@ def test_a_surrogate_of_ishigamis_function():
     assert found.converged
     assert np.all(found.first[:, 1] - found.first[:, 0] < 1e-3)
     for ends, truth in zip((found.first, found.total), ISHIGAMI, strict=True):
-        assert np.allclose(ends.mean(axis=1), truth, atol=0.02)
+        assert np.allclose(ends.mean(axis=1), truth, atol=0.03)
     assert np.all(found.first[:, 0] <= found.total[:, 1])
     assert found.variance.lower == pytest.approx(13.84, rel=0.05)
     # the same in other units, and with another offset
@@ -86,7 +86,7 @@ def test_an_additive_mean_in_closed_form():
     # E exp(-x^2 / 2) = 2^-1/2, E exp(-x^2) = 3^-1/2
     assert found.variance.lower <= 3**-0.5 - 0.5 <= found.variance.upper
     assert found.mean.lower <= 2**-0.5 <= found.mean.upper
-    assert found.variance.width < 1e-9
+    assert found.variance.width < 1e-7
 
 
 def test_fixed_features_have_no_index():
@@ -99,7 +99,9 @@ def test_fixed_features_have_no_index():
         SquaredExponential([2.0, 2.0], 200.0), held[:, [0, 2]], MODEL.weights[0] * factor
     )
     other = gpcert.sobol_indices(plain, [norm(0, 1), uniform(-1, 2)])
-    assert np.allclose(found.first, other.first, atol=1e-3)
+    assert np.all(found.first[:, 0] <= other.first[:, 1])
+    assert np.all(other.first[:, 0] <= found.first[:, 1])
+    assert np.allclose(found.first, other.first, atol=0.01)
 
 
 def test_the_record(tmp_path):
@@ -157,9 +159,23 @@ def test_the_error_of_the_kernel_counts():
     s = np.sqrt(3.0)
     mean = (2 - (2 + s) * np.exp(-s)) / s
     square = (1.25 - (1.25 + 1.5 * s + 0.5 * s * s) * np.exp(-2 * s)) / s
-    for tol in (0.5, 1e-2, 1e-4):
+    for tol in (0.9, 1e-2, 1e-4):
         found = gpcert.sobol_indices(model, [uniform(0, 1)], tol=tol)
         assert found.variance.lower <= square - mean**2 <= found.variance.upper
         assert found.mean.lower <= mean <= found.mean.upper
-        if tol == 0.5:  # wide: a sum whose error did not count would be narrow, and elsewhere
+        if tol == 0.9:  # wide: a sum whose error did not count would be narrow, and elsewhere
             assert found.variance.width > 1e-3 * found.variance.upper
+
+
+def test_the_budget_ends_it():
+    model = fitted(Matern(LENGTHS, nu=2.5, variance=100.0), 40, 1e-1)
+    once = gpcert.sobol_indices(model, LAWS, tol=1e-4, budget=gpcert.Budget(boxes=1))
+    assert (once.boxes, once.reason.name, once.converged) == (1, "BOXES", False)
+    none = gpcert.sobol_indices(model, LAWS, tol=1e-4, budget=gpcert.Budget(memory=1e5))
+    assert not none.converged
+    short = gpcert.sobol_indices(model, LAWS, tol=1e-9, budget=0.05)
+    assert short.reason.name in {"TIME", "RESOLUTION"}
+    whole = gpcert.sobol_indices(model, LAWS, tol=1e-3)
+    for found in (once, none, short):
+        assert np.all(found.first[:, 0] <= whole.first[:, 1])
+        assert np.all(whole.first[:, 0] <= found.first[:, 1])

@@ -31,15 +31,18 @@ from gpcert.numerics.deadline import OutOfTime, until
 from gpcert.numerics.rounding import U, add_down, add_up, down, up, up_float
 from gpcert.search import StopReason
 
-PASSES = (30.0, 1.0, 0.03, 0.001)
+PASSES = (1e3, 30.0, 1.0, 0.03, 0.001)
 """Errors of the sums of Gaussians that stand for a mixture, one after another, in units of what the
 tolerance seems to need."""
 
 EXACT = 1e-13
 """A kernel that is known so well, relative to its size, is not looked at again."""
 
-MOST_NUMBERS = 2**27
-"""Numbers that a sum may need at once: terms times nodes."""
+COARSEST, FINEST = 0.03, 1e-13
+"""Those errors are between these."""
+
+COPIES = 6.0
+"""Arrays of the size of terms times nodes that are held at once."""
 
 UNKNOWN = (0.0, 1.0)
 
@@ -70,7 +73,8 @@ def sobol_indices(
         has no index.
     output : the number of the output, where there are several.
     tol : the search ends once the bounds of every index are that near.
-    budget : seconds, or a `Budget`, of which the seconds count; 60 by default.
+    budget : seconds, or a `Budget`; 60 seconds by default. Its boxes are the sums of Gaussians that
+        stand for the kernel, one after another.
     progress : show the bounds so far; by default only on a terminal.
 
     The model's mean counts, not the uncertainty about it. Ctrl-C returns the bounds so far.
@@ -98,11 +102,12 @@ def sobol_indices(
     with progress_line(progress) as line:
         try:
             with until(limit.ends(start)):
-                for known in _passes(part, number, given, near):
+                for known in _passes(part, number, given, near, limit.memory):
                     best, passes = best.and_also(known), passes + 1
                     line.show(f"indices at most {best.width:.3g} apart")
-                    if best.width <= near:
-                        reason = StopReason.CONVERGED
+                    if best.width <= near or passes == limit.boxes:
+                        done = best.width <= near
+                        reason = StopReason.CONVERGED if done else StopReason.BOXES
                         break
         except OutOfTime:
             reason = StopReason.TIME
@@ -191,15 +196,19 @@ class _Known:
         return _Known(first, total, *ranges)
 
 
-def _passes(part: Posterior, number: int, given: ReadInputs, near: float) -> Iterator[_Known]:
+def _passes(
+    part: Posterior, number: int, given: ReadInputs, near: float, memory: float | None
+) -> Iterator[_Known]:
     """What sums of Gaussians for the kernel say, one after another, each nearer to it."""
     kernel, t = part.kernel, part.weights[number]
-    spread = float(np.var(kernel.value(part.points, part.points) @ t))
+    values = kernel.value(part.points, part.points) @ t
+    spread = float(max(np.var(values), 1e-3 * np.mean(values * values)))
     size = up_float(float(np.abs(t).sum()), len(t) + 2)
     needed = 0.05 * near * math.sqrt(spread) / size if size > 1e-100 else 1.0
-    for factor in PASSES:
-        mixed = gaussian_sum(kernel, part.points.shape[1], min(1e-2, max(1e-13, factor * needed)))
-        if mixed is None and factor == PASSES[0]:
+    errors = np.clip(np.array(PASSES) * needed, FINEST, COARSEST).tolist()
+    for accuracy in dict.fromkeys(errors):
+        mixed = gaussian_sum(kernel, part.points.shape[1], accuracy)
+        if mixed is None and accuracy == errors[0]:
             raise InputError(
                 "model: expected a kernel of squared exponential, Matern, rational quadratic and "
                 "constant parts, whose integrals are products over the features, got "
@@ -210,7 +219,8 @@ def _passes(part: Posterior, number: int, given: ReadInputs, near: float) -> Ite
         wanted = 1e-3 * near * spread / (size * mixed.size) ** 2 if size > 1e-100 else 1.0
         rules = _rules(mixed, given, min(1e-6, max(1e-20, wanted)))
         terms = _terms(part.points, t, mixed)
-        if len(terms.weights) * sum(len(rule.weights) for rule in rules) > MOST_NUMBERS:
+        numbers = len(terms.weights) * sum(len(rule.weights) for rule in rules)
+        if memory is not None and 8.0 * COPIES * numbers > memory:
             return
         parts = variance_parts(terms, rules)
         if parts is not None:

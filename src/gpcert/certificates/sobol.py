@@ -14,7 +14,7 @@ from gpcert.utils.optional_imports import DataFrame, optional
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SobolIndices(Searched, kind="sobol_indices", told="features first total variance reason"):
+class SobolIndices(Searched, kind="sobol_indices", told="features variance converged reason"):
     """Proved bounds of the first and total Sobol' indices of a model's mean.
 
     `first` and `total` (f, 2) are lower and upper bounds of the indices of `features`, the inputs

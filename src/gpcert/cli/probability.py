@@ -201,6 +201,10 @@ def sobol(
     label: options.Label = None,
     tol: Annotated[float, option("stop when the bounds of every index are within it")] = 0.01,
     seconds: Annotated[float | None, option("time; bounds are valid when it is used up")] = 60.0,
+    boxes: Annotated[
+        int | None, option("largest number of sums of Gaussians that stand for the kernel")
+    ] = None,
+    memory: Annotated[float, option("gigabytes that these may take")] = 2.0,
     progress: Progress = None,
     output: Annotated[Path | None, option("a JSON file for the answer; gpcert.load reads it")] = (
         None
@@ -218,7 +222,7 @@ def sobol(
         laws,
         output=label_of(label, model, "mean"),
         tol=tol,
-        budget=gpcert.Budget(seconds),
+        budget=gpcert.Budget(seconds, boxes, 1e9 * memory),
         progress=progress,
     )
     if csv is not None:

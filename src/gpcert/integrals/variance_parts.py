@@ -131,7 +131,7 @@ class _Input(NamedTuple):
         count = max(count, EXP_ULPS + 8 + nodes)
         return _Input(values, rule.weights, means, gamma(count))
 
-    def products(self, rows: slice) -> np.ndarray:
+    def products(self, rows: slice) -> Annotated[np.ndarray, "m n"]:
         """Means of products of the rows' factors and of those from the first row on."""
         left, right = self.values[rows] * self.weights, self.values[rows.start :]
         total = np.zeros((len(left), len(right)))
