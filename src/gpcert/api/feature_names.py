@@ -65,9 +65,12 @@ def labels_by_number(model: Model, name: str, labels: Iterable[Any]) -> dict[int
 
 
 def number_per_feature(model: Model, name: str, given: Mapping[Any, Any]) -> np.ndarray:
-    """(d,) numbers from `{name: number}`; 0 for features that are left out."""
+    """(d,) numbers from `{name: number}`; 0 for features that are left out, and for those of "any"
+    category."""
     values = np.zeros(model.dim)
     for j, label in labels_by_number(model, name, given).items():
+        if isinstance(given[label], str) and given[label] == "any" and j in model.levels:
+            continue
         values[j] = float(finite_array(f"{name} of {label!r}", given[label], ndim=0))
     return values
 
