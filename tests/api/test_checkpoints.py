@@ -140,7 +140,6 @@ def test_effects_of_several_parts_of_a_call(tmp_path):
     plain = gpcert.explain.effects(wide, np.zeros(410), 0.1, **how)
     assert np.array_equal(found.lower, plain.lower)
     assert len(json.loads(np.load(path)["header"].tobytes())["searches"]) > 1
-    assert np.array_equal(gpcert.resume(path).lower, plain.lower)
     with pytest.raises(InputError, match="n_jobs: expected 1 with checkpoint"):
         gpcert.explain.effects(
             wide, np.zeros(410), 0.1, checkpoint=tmp_path / "two.ckpt", n_jobs=2, **how
