@@ -34,7 +34,7 @@ from gpcert.numerics.rounding import difference_down, difference_up
 from gpcert.quantities import Quantity
 from gpcert.regions import Region
 from gpcert.search import GoalResult, Progress, SearchResult, StopReason, solve
-from gpcert.search.tolerance import Tolerance
+from gpcert.search.problem import Tolerance
 from gpcert.utils.option_names import Sides
 
 
