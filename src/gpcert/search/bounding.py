@@ -112,7 +112,7 @@ class Bounding:
         goals: Sequence[int],
         how: tuple[bool, bool],
     ) -> tuple[Index, Boxes, Places, Portfolio]:
-        """`_bounds` of all boxes, by their evaluation or part by part (`search.slices`), and values
+        """`_bounds` of all boxes, by their evaluation or part by part (`SliceEvaluator`), and values
         at their centres; in which order they come back, and what was learnt."""
         slices, (optional, every) = self.problem.slices, how
         parts, portfolio = [Part(np.arange(len(boxes)), evaluation)], evaluation.portfolio
