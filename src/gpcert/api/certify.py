@@ -223,6 +223,11 @@ def certificate_of(
         x=rule.x,
         margin_at_x=None if plain is None else plain - rule.target,
         feature_names=tuple(rule.model.feature_names or ()),
+        categories={
+            str(j): list(labels)
+            for j, labels in rule.model.levels.items()
+            if isinstance(labels[0], str)
+        },
         reason=reason,
         boxes=cost[0],
         seconds=cost[1],

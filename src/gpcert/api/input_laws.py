@@ -109,7 +109,7 @@ def read_inputs(model: Model, inputs: Any) -> ReadInputs:
         name = _name(model, j)
         if _is_distribution(one):
             if j in held:
-                raise InputError(f"inputs: expected a number for {held[j]} got a distribution")
+                raise InputError(f"inputs: expected a number for {held[j].told} got a distribution")
             marginal, text = _marginal(name, one)
             marginals.append(marginal)
             low[j], high[j] = _ends(name, marginal)

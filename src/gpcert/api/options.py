@@ -89,12 +89,6 @@ class SearchOptions(CostOptions, total=False):
     checkpoint: str | Path | Checkpoint | None
 
 
-class EffectOptions(CostOptions, total=False):
-    """Of verbs whose searches share no file."""
-
-    n_jobs: int | None
-
-
 class TableOptions(SearchOptions, total=False):
     """Of many points, see `gpcert.certify_many`, or of one long search."""
 

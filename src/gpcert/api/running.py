@@ -148,11 +148,8 @@ def numbered_results(
     a try here: for long work.
     """
     jobs = effective_jobs(n_jobs)
-    if jobs > 1 and JOURNAL.get() is not None:
-        raise InputError(
-            f"n_jobs: expected 1 with checkpoint=, got {n_jobs!r}: of a table the searches of this "
-            "process are saved; leave n_jobs out, or call once for each part of the points"
-        )
+    if jobs > 1:
+        check_alone(n_jobs)
     jobs = min(jobs, max(len(arguments), 1))
     if jobs == 1:
         for index, piece in enumerate(arguments):
@@ -167,6 +164,15 @@ def numbered_results(
     shared = int(all(piece and piece[0] is arguments[0][0] for piece in arguments))
     work = [(index, arguments[index][shared:]) for index in range(first, len(arguments))]
     yield from Pool(n_jobs).results(function, Common(arguments[0][:shared]), work)
+
+
+def check_alone(n_jobs: int | None) -> None:
+    """An `InputError` where a checkpoint is wanted of several processes or threads."""
+    if JOURNAL.get() is not None:
+        raise InputError(
+            f"n_jobs: expected 1 with checkpoint=, got {n_jobs!r}: of a table the searches of this "
+            "process are saved; leave n_jobs out, or call once for each part of the points"
+        )
 
 
 def begun_here(

@@ -21,7 +21,7 @@ import numpy as np
 from gpcert.api import prediction_ranges
 from gpcert.api.options import SearchSettings, read_jobs, search_options
 from gpcert.api.range_questions import RangeQuestion
-from gpcert.api.running import Line, ranges_text
+from gpcert.api.running import Line, check_alone, ranges_text
 from gpcert.enclosures.evaluation import SectionModel, has_sections
 from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.model.committee import Model
@@ -181,6 +181,8 @@ def _by_sections(
                 first_seconds=FIRST_BOX_SECONDS,
                 budget=effort.share(len(rows[chunk]), len(rows)),
                 progress=Progress(report=report),
+                model=question.model,
+                about=(intervals.X, features[chunk]),
             )
         )
 
@@ -234,6 +236,7 @@ def _all(
     jobs = min(effective(effort.n_jobs), len(pieces))
     if jobs == 1:
         return [answer(index) for index in range(len(pieces))]
+    check_alone(effort.n_jobs)
     with ThreadPoolExecutor(jobs) as pool:
         futures = [pool.submit(answer, index) for index in range(len(pieces))]
         try:

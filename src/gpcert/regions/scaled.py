@@ -170,7 +170,8 @@ class ScaledCells:
         """
         if isinstance(self.cells, ImageCells):
             return self.cells.split_scores(self.inverse_length)
-        return self.half**2
+        scores = self.half**2
+        return self.cells.by_source(scores) if isinstance(self.cells, CurvedCells) else scores
 
     def unscaled(self, d: PerCellAndFeature) -> Annotated[Array, "B s"]:
         """Displacements in the user's units from scaled ones, in plain floating point."""

@@ -112,8 +112,8 @@ class Bounding:
         goals: Sequence[int],
         how: tuple[bool, bool],
     ) -> tuple[Index, Boxes, Places, Portfolio]:
-        """`_bounds` of all boxes, by their evaluation or part by part (`SliceEvaluator`), and values
-        at their centres; in which order they come back, and what was learnt."""
+        """`_bounds` of all boxes, by their evaluation or part by part (`SliceEvaluator`), and
+        values at their centres; in which order they come back, and what was learnt."""
         slices, (optional, every) = self.problem.slices, how
         parts, portfolio = [Part(np.arange(len(boxes)), evaluation)], evaluation.portfolio
         if slices is not None:

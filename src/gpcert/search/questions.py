@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -253,12 +253,14 @@ class BatchProblem:
     """Processes that search shares of the open boxes, if there are some."""
     model: Model | None = None
     """Of which all that is asked speaks; without one a checkpoint does not hold the search."""
+    about: Any = None
+    """What tells the questions from others with the same ends, for a checkpoint."""
 
     @property
     def key(self) -> str:
         """The same for the same question about the same model, whatever it may cost."""
         asked = (self.goals, self.questions, self.stop, self.first_points, self.passes, self.split)
-        return digest(self.model, asked, self.record, self.random_state)
+        return digest(self.model, asked, self.record, self.random_state, self.about)
 
     @property
     def known(self) -> Annotated[np.ndarray, "G 2"]:
