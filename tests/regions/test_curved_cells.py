@@ -10,7 +10,7 @@ from gpcert.kernels import Matern, SquaredExponential
 from gpcert.numerics.arrays import Backend
 from gpcert.quantities import Slope
 from gpcert.regions import Ball, Box, Discrete, LinearMap, Region, Union
-from gpcert.regions.frame import widths_as_units
+from gpcert.regions.cells import widths_as_units
 from gpcert.regions.image import Image
 from gpcert.search import Budget
 from gpcert.testing.effort import examples, variants

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.feature_names import as_mapping, labels_by_number
-from gpcert.api.regions import held_by
+from gpcert.api.regions import as_mapping, held_by, labels_by_number
 from gpcert.errors import InputError
 from gpcert.integrals.families import (
     Exponential,

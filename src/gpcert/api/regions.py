@@ -1,24 +1,18 @@
-"""The options that describe a region, the same in all verbs, and the regions that they define."""
+"""The options that describe a region, the same in all verbs, and the regions that they define.
+
+Names of features are replaced by their numbers here: only the model knows them.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from gpcert.api.feature_names import (
-    as_mapping,
-    feature_number,
-    labels_by_number,
-    number_per_feature,
-    read_domain,
-    read_features,
-)
-from gpcert.api.options import read_x
 from gpcert.errors import InputError, RegionWarning
 from gpcert.inputs.tabular import codes_of, column_names, listed, read_points, row_labels
 from gpcert.model.committee import Model
@@ -26,7 +20,97 @@ from gpcert.numerics.arrays import Inputs, finite_array
 from gpcert.numerics.rounding import product_up
 from gpcert.regions import Ball, Region
 from gpcert.regions.freed import with_values
-from gpcert.regions.shapes import check_norm, check_radius
+from gpcert.regions.shapes import check_ends, check_features, check_norm, check_radius
+
+
+def feature_number(model: Model, name: str, label: Any) -> int:
+    """The number of a feature, from its name or its number."""
+    names = model.feature_names
+    if isinstance(label, str):
+        if names is None:
+            raise InputError(
+                f"{name}: expected numbers of features, got the name {label!r}; the model was "
+                "fitted without names (fit it on a data frame to use them)"
+            )
+        if label not in names:
+            raise InputError(f"{name}: expected names out of {list(names)}, got {label!r}")
+        return names.index(label)
+    whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
+    if not whole or not 0 <= label < model.dim:
+        raise InputError(
+            f"{name}: expected names or numbers 0 to {model.dim - 1} of features, got {label!r}"
+        )
+    return int(label)
+
+
+def as_mapping(name: str, value: Any) -> Mapping[Any, Any] | None:
+    """A mapping by feature: one itself, or a series of a data frame with names; else None."""
+    if isinstance(value, Mapping):
+        return value
+    series = hasattr(value, "iloc") and hasattr(value, "index") and not hasattr(value, "columns")
+    if series and any(isinstance(label, str) for label in value.index):
+        by_name = dict(zip(value.index, value.tolist(), strict=True))
+        if len(by_name) < len(value):
+            raise InputError(f"{name}: expected every name once, got {list(value.index)}")
+        return by_name
+    return None
+
+
+def labels_by_number(model: Model, name: str, labels: Iterable[Any]) -> dict[int, Any]:
+    """Labels by the numbers of their features; an `InputError` where two mean the same one."""
+    by_number: dict[int, Any] = {}
+    for label in labels:
+        j = feature_number(model, name, label)
+        if j in by_number:
+            raise InputError(
+                f"{name}: expected every feature once, got {by_number[j]!r} and {label!r} for the "
+                "same"
+            )
+        by_number[j] = label
+    return by_number
+
+
+def number_per_feature(model: Model, name: str, given: Mapping[Any, Any]) -> np.ndarray:
+    """(d,) numbers from `{name: number}`; 0 for features that are left out, and for those of "any"
+    category."""
+    values = np.zeros(model.dim)
+    for j, label in labels_by_number(model, name, given).items():
+        if isinstance(given[label], str) and given[label] == "any" and j in model.levels:
+            continue
+        values[j] = float(finite_array(f"{name} of {label!r}", given[label], ndim=0))
+    return values
+
+
+def read_features(model: Model, features: Any) -> np.ndarray | None:
+    """Numbers of the features that may move, from names, numbers or a mask."""
+    if features is None:
+        return None
+    if isinstance(features, str):
+        features = [features]
+    wanted = f"features: expected names or numbers of features, or a mask, got {features!r}"
+    if np.ma.is_masked(features) or isinstance(features, Mapping):
+        raise InputError(f"{wanted}; radii by name are given as radius=")
+    try:
+        labels = list(features)
+    except TypeError as error:
+        raise InputError(wanted) from error
+    if any(isinstance(label, str) for label in labels):
+        labels = [feature_number(model, "features", label) for label in labels]
+    return check_features(labels, model.dim)
+
+
+def read_domain(model: Model, domain: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """The ends (d,), (d,) of the valid inputs, from `(low, high)` or `{name: (low, high)}`."""
+    if domain is None:
+        return None
+    named = as_mapping("domain", domain)
+    if named is not None:
+        ends = np.tile([[-math.inf], [math.inf]], model.dim)
+        for j, label in labels_by_number(model, "domain", named).items():
+            ends[:, j] = check_ends(f"domain of {label!r}", named[label], ())
+        return ends[0], ends[1]
+    return check_ends("domain", domain, (model.dim,))
+
 
 T = TypeVar("T", bound=Region)
 
@@ -249,28 +333,6 @@ class RegionSpecification:
                     "and give the region that shape"
                 )
         return False
-
-
-def region_of(model: Model, x: Any, where: RegionSpecification, several: str) -> Region:
-    """The region that x is, or the ball around the point x; `several` is the verb for more."""
-    if isinstance(x, Region):
-        if where.region is not None:
-            raise InputError("region: expected one region, got two, as x and as region=")
-        x, where = None, replace(where, region=x)
-    if x is None:
-        name = where.given_radius
-        if name is not None:
-            raise InputError(f"{name}: expected a point x to go with it, got a region or none")
-        return where.given(model)
-    if is_list_of_regions(x):
-        raise InputError(f"x: expected one region, got {len(x)}; for several use {several}")
-    point = read_x(model, x, f"use {several}")
-    if where.given_radius is None or where.region is not None:
-        raise InputError(
-            "expected a region, a gpcert.Box or gpcert.Ball, or a point x with radius= or "
-            "relative=; got x " + ("alone" if where.region is None else "and region=")
-        )
-    return where.around(model, point)
 
 
 def is_list_of_regions(value: Any) -> bool:

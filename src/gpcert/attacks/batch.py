@@ -17,12 +17,12 @@ from gpcert.attacks.decisions import Margins
 from gpcert.attacks.functions import ValuesAndGradients
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import whole_number
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import norm
 from gpcert.regions import Ball, Region
 from gpcert.regions.norm_ball import unit_minimizer
 from gpcert.regions.shapes import into_ball
 from gpcert.utils.option_names import AttackName
+from gpcert.utils.processes import checkpoint
 
 MAX_ROWS = 4096
 """Largest number of points times starts in one batch."""

@@ -44,8 +44,7 @@ from gpcert.numerics.rounding import TINY, U, down, gamma, nonnegative, root, up
 from gpcert.numerics.spectral import largest_eigenvalue
 from gpcert.regions import intersection
 from gpcert.regions.base import Region
-from gpcert.regions.cells import Cells
-from gpcert.regions.frame import widths_as_units
+from gpcert.regions.cells import Cells, widths_as_units
 from gpcert.regions.one_hot import OneHot
 from gpcert.regions.shapes import Box
 

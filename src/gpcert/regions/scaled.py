@@ -24,8 +24,7 @@ from gpcert.numerics.arrays import (
     namespace,
 )
 from gpcert.numerics.rounding import gamma, given, leading_power, nonnegative, up
-from gpcert.regions.cells import Cells
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Cells, Frame
 from gpcert.regions.image import CurvedCells, ImageCells
 
 UNITS = ("inverse_length", "squared_lengths", "unit")
