@@ -27,9 +27,9 @@ from gpcert.kernels.gaussian_sums import GaussianSum, gaussian_sum
 from gpcert.model.committee import is_classifier
 from gpcert.model.mixture import Mixture
 from gpcert.model.posterior import Posterior
-from gpcert.numerics.deadline import OutOfTime, until
 from gpcert.numerics.rounding import U, add_down, add_up, down, up, up_float
 from gpcert.search import StopReason
+from gpcert.utils.processes import OutOfTime, until
 
 PASSES = (1e3, 30.0, 1.0, 0.03, 0.001)
 """Errors of the sums of Gaussians that stand for a mixture, one after another, in units of what the

@@ -15,8 +15,8 @@ import numpy as np
 
 from gpcert.errors import SoundnessError
 from gpcert.integrals.input_rule import InputRule
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import EXP_ULPS, TINY, U, gamma, two_product, two_sum, up_float
+from gpcert.utils.processes import checkpoint
 
 PART = 16
 """Terms of a sum that are rounded; the sums of so many are added exactly."""
