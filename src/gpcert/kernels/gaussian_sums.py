@@ -19,9 +19,7 @@ from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Expressed, Product, Scale, Sum
 from gpcert.kernels.constant import Constant
 from gpcert.kernels.matern import Matern
-from gpcert.kernels.radial import RadialKernel
-from gpcert.kernels.rational_quadratic import RationalQuadratic
-from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.kernels.radial import RadialKernel, RationalQuadratic, SquaredExponential
 from gpcert.numerics.rounding import EXP_ULPS, U, up_float
 
 LGAMMA_ULPS = 32
