@@ -24,7 +24,6 @@ from gpcert.errors import InputError, SoundnessError
 from gpcert.integrals.input_rule import InputRule, input_rule, point_rule
 from gpcert.integrals.variance_parts import GaussianTerms, Range, VarianceParts, variance_parts
 from gpcert.kernels.gaussian_sums import GaussianSum, gaussian_sum
-from gpcert.model.committee import is_classifier
 from gpcert.model.mixture import Mixture
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.rounding import U, add_down, add_up, down, up, up_float
@@ -137,7 +136,7 @@ def sobol_indices(
 
 def _regression(model: Any, output: Any) -> tuple[Posterior, int, Any]:
     """The posterior that has the output, its number there, and how it is called."""
-    if is_classifier(model):
+    if model.classes is not None:
         raise InputError(
             "model: expected a regression, whose mean has a variance that inputs share, got a "
             "classifier"
