@@ -15,7 +15,8 @@ from gpcert.kernels.nodes.radial import LocalRadial
 from gpcert.kernels.nodes.radial_profiles import SMALL_CHANGE, RadialProfile
 from gpcert.kernels.parameters import LENGTHS, POSITIVE, Parameter
 from gpcert.numerics.arrays import Inputs, Points
-from gpcert.numerics.rounding import TINY, gamma, given, up, up_float
+from gpcert.numerics.pairs import PAIR_ERROR, Pair, two_product
+from gpcert.numerics.rounding import TINY, U, gamma, given, two_sum, up, up_float
 from gpcert.regions.frame import Frame
 
 ORDINARY = (1e-100, 1e100)
@@ -28,6 +29,14 @@ matters: those that all features share are divided by last."""
 FARTHEST = 1e100
 """Scaled distances are cut here in Gram matrices, so that their squares stay in float64."""
 
+SMALLEST_EXTENT = 2.0**-200
+"""Of all points together, in lengths: values at smaller ones are those at one point."""
+
+PAIRS_AT_ONCE = 2**14
+"""Kernel values as pairs, whose sixty arrays or so stay in a cache."""
+
+FAR_BELOW = 2.0**-40
+"""Relative errors of pairs that are worth a look."""
 
 VANISHED = 2.0**-500
 """More than a kernel of variance one falls over distances whose squares underflow."""
@@ -133,6 +142,72 @@ class RadialKernel(Kernel, RadialProfile):
     def sharp_values(self, X: Inputs, Z: Points) -> tuple[np.ndarray, np.ndarray]:
         """Every entry with its own relative error: that of near points is the smallest."""
         return self._entry_errors(self._squared_distances(X, Z), X.shape[1] + 7)
+
+    def pair_values(self, X: Inputs, Z: Points) -> tuple[Pair, np.ndarray]:
+        """Where their error is smaller than that of `sharp_values`, which stand elsewhere.
+
+        An error E of r^2 moves log F_0 by at most `F_1(0) E / 2`, or by the steepness times E / r
+        (Statement 16.14).
+        """
+        rows = max(1, PAIRS_AT_ONCE // max(1, len(Z)))
+        blocks = [self._pair_block(X[i : i + rows], Z) for i in range(0, len(X), rows)]
+        high, low, error = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+        return Pair(high, low), error
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def _pair_block(self, X: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, ...]:
+        """High and low parts and errors."""
+        value, error = self.sharp_values(X, Z)
+        squares = self._pair_squares(X, Z)
+        shape = None if squares is None else self.profile.pair_at_squares(squares[0])
+        if squares is None or shape is None:
+            return value, np.zeros_like(value), error
+        r2, (constant, rate) = squares
+        change = constant + rate * r2.high
+        slope = self.profile.at_zero[1]
+        if math.isfinite(slope):
+            change *= 0.5 * slope
+        else:
+            r = np.sqrt(r2.high)
+            change *= self.profile.steepness(0, r, r) / r
+        pair, relative = shape[0] * Pair.of(self.variance), 1.1 * change + shape[1] + PAIR_ERROR
+        smaller = up(relative * pair.high, 12) + TINY * max(1.0, self.variance)
+        better = (relative < FAR_BELOW) & (smaller < error)
+        high, low = np.where(better, pair.high, value), np.where(better, pair.low, 0.0)
+        return given(high), given(low), np.where(better, smaller, error)
+
+    def _pair_squares(
+        self, X: np.ndarray, Z: np.ndarray
+    ) -> tuple[Pair, tuple[float, float]] | None:
+        """Scaled squared distances, and a and b of their errors `a + b r^2`; None where numbers
+        are too large or small.
+
+        Scaled coordinates are a whole multiple of g, of at most 25 digits, and a rest, so that the
+        squares of differences of the former have an exact sum (Statement 16.14).
+        """
+        lengths, d = np.broadcast_to(self.length_scale, (X.shape[1],)), X.shape[1]
+        points = np.concatenate([X, Z])
+        largest = np.abs(points).max(axis=0, initial=0.0)
+        if not np.all((lengths > ORDINARY[0]) & (lengths < ORDINARY[1]) & (largest < FARTHEST)):
+            return None
+        size = 2.1 * math.sqrt(float(np.sum(np.square(largest / lengths))))
+        if not size < FARTHEST:
+            return None
+        g = 2.0 ** (math.frexp(max(size, SMALLEST_EXTENT))[1] - 26)
+        whole = np.rint(points / lengths / g) * g
+        product = two_product(whole, lengths)
+        rest = ((points - product.high) - product.low) / lengths
+        high, low = np.zeros((len(X), len(Z))), np.zeros((len(X), len(Z)))
+        for j in range(d):
+            (a, b), (c, e) = (
+                (part[: len(X), j, None], part[len(X) :, j]) for part in (whole, rest)
+            )
+            far, near = a - b, c - e
+            high += far * far
+            low += (2.0 * far + near) * near
+        root_d = math.sqrt(d)
+        rate = 1.1 * U * g * (12 + d) * root_d
+        return Pair(*two_sum(high, low)), (rate + 5.0 * U * g * g * (12 + d) * d, rate)
 
     def _entry_errors(self, total: np.ndarray, roundings: int) -> tuple[np.ndarray, np.ndarray]:
         """Values at squared distances, which carry so many relative roundings, and their errors."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
 from gpcert.kernels.parameters import Parameter, number
 from gpcert.kernels.radial import RadialKernel
 from gpcert.numerics.arrays import Reals, namespace
+from gpcert.numerics.pairs import EXP_ERROR, Pair, exp_minus, log1p
 from gpcert.numerics.rounding import EXP_ULPS, U, up
 
 SMALLEST_ALPHA, LARGEST_ALPHA = 1e-9, 1e15
@@ -64,6 +66,11 @@ class RationalQuadratic(RadialKernel):
         """By log1p and exp: for large alpha a power of 1 + q would lose its digits."""
         xp = namespace(r)
         return xp.exp(-self.alpha * xp.log1p(self._q(r)))
+
+    def pair_at_squares(self, r2: Pair) -> tuple[Pair, float] | None:
+        """The error of the logarithm meets alpha."""
+        logarithm = log1p(r2 * Pair.of(1 / (2 * Fraction(self.alpha))))
+        return exp_minus(logarithm * Pair.of(self.alpha)), 3.0 * (1.0 + self.alpha) * EXP_ERROR
 
     def ratio(self, n: int, r: Reals) -> Reals:
         return (1.0 + n / self.alpha) / (1.0 + self._q(r))

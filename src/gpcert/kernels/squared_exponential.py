@@ -19,6 +19,7 @@ from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.nodes.radial_profiles import PositiveSeries, all_at, power
 from gpcert.kernels.radial import RadialKernel
 from gpcert.numerics.arrays import Backend, Inputs, PerCell, Points, Reals, namespace
+from gpcert.numerics.pairs import EXP_ERROR, Pair, exp_minus
 from gpcert.numerics.rounding import EXP_ULPS, U, gamma
 from gpcert.regions import Region
 
@@ -78,6 +79,9 @@ class SquaredExponential(RadialKernel, SectionKernel):
         (Statement 16.6)."""
         exponent = 0.5 * np.minimum(r2, 3600.0)
         return (1.01 * gamma(roundings)) * exponent + gamma(EXP_ULPS + 2)
+
+    def pair_at_squares(self, r2: Pair) -> tuple[Pair, float] | None:
+        return exp_minus(Pair(0.5 * r2.high, 0.5 * r2.low)), EXP_ERROR
 
     def growth(self, n: int, r: Reals) -> Reals:
         return r * r
