@@ -30,9 +30,8 @@ from gpcert.enclosures.square import (
 )
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel, reach
 from gpcert.kernels.expansions.capabilities import OrthogonalDegrees
-from gpcert.kernels.exponentials import growth_chord
-from gpcert.numerics.arrays import Array, Inputs, PerCell, namespace
-from gpcert.numerics.compilation import fused
+from gpcert.kernels.expansions.exponentials import growth_chord
+from gpcert.numerics.arrays import Array, Inputs, PerCell, fused, namespace
 from gpcert.numerics.rounding import down, gamma, nonnegative, up
 from gpcert.regions.scaled import ScaledCells
 
@@ -153,7 +152,8 @@ def center_value(
     operator: OperatorBounds,
 ) -> tuple[Array, Array, PerCell, PerCell]:
     """v' at the centres from `k.S' k`, two parts, and its error, (B,) or (J, B); its error, the
-    prior variance and its error. S' is the precision that bounds are formed with (`Precision.distance`)."""
+    prior variance and its error. S' is the precision that bounds are formed with
+    (`Precision.distance`)."""
     xp, (whole, rest, explained_error) = namespace(expansion.K), explained
     prior, prior_error = local.center_variance(expansion)
     value = (prior - whole) - rest

@@ -32,7 +32,7 @@ from gpcert.numerics.arrays import (
     to_numpy,
 )
 from gpcert.numerics.pairs import Pair
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 
 

@@ -28,7 +28,7 @@ from gpcert.kernels.parameters import ORDINARY, Parameter, even_exponent, exactl
 from gpcert.numerics.arrays import Backend, Inputs, PerFeature, PerRow, Points
 from gpcert.numerics.pairs import Pair
 from gpcert.regions import Box, Cells, Region
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 
 LARGEST_GRADIENT = 50_000_000

@@ -19,7 +19,7 @@ from gpcert.kernels.parameters import POSITIVE, Parameter, even_exponent, exactl
 from gpcert.numerics.arrays import Inputs, Points
 from gpcert.numerics.pairs import PAIR_ERROR, Pair
 from gpcert.numerics.rounding import TINY, gamma, up
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 
 
 def checked_kernel(name: str, kernel: Any) -> Kernel:

@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from gpcert.numerics.arrays import Reals
-from gpcert.numerics.rounding import halves, two_sum
+from gpcert.numerics.rounding import halves, two_product, two_sum
 
 PAIR_ERROR = 2.0**-98
 """Relative, of a product, quotient or root; of a sum in parts of |a| + |b|."""
@@ -41,9 +41,8 @@ class Pair:
 
     def __mul__(self, other: Pair) -> Pair:
         """The product."""
-        exact = two_product(self.high, other.high)
-        rest = exact.low + (self.high * other.low + self.low * other.high)
-        return _renewed(exact.high, rest)
+        p, e = two_product(self.high, other.high)
+        return _renewed(p, e + (self.high * other.low + self.low * other.high))
 
     def __add__(self, other: Pair) -> Pair:
         """The sum."""
@@ -63,19 +62,12 @@ def _renewed(high: Reals, low: Reals) -> Pair:
     return Pair(s, low - (s - high))
 
 
-def two_product(a: Reals, b: Reals) -> Pair:
-    """a b exactly, barring overflow and underflow (Dekker 1971)."""
-    p = a * b
-    (ah, al), (bh, bl) = halves(a), halves(b)
-    return Pair(p, ((ah * bh - p) + ah * bl + al * bh) + al * bl)
-
-
 def root(square: Pair) -> Pair:
     """The square root; 0 of 0."""
     x = np.sqrt(square.high)
-    exact = two_product(x, x)
+    p, e = two_product(x, x)
     safe = np.where(x > 0, x, 1.0)
-    return _renewed(x, (((square.high - exact.high) - exact.low) + square.low) / (2.0 * safe))
+    return _renewed(x, (((square.high - p) - e) + square.low) / (2.0 * safe))
 
 
 def exp_minus(t: Pair) -> Pair:

@@ -178,6 +178,21 @@ def add_down(a: Reals, b: Reals) -> Reals:
     return -add_up(-a, -b)
 
 
+def two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`(p, e)` with `p = fl(a b)` and `p + e = a b` in real arithmetic, barring overflow (numbers
+    from 2^990 on) and underflow (products below 2^-960).
+
+    Reason: Dekker's TwoProduct, see `product_up`.
+
+    >>> p, e = two_product(np.float64(1.0 + 2.0**-30), np.float64(1.0 + 2.0**-30))
+    >>> float(e) == 2.0**-60
+    True
+    """
+    p = a * b
+    (ah, al), (bh, bl) = halves(a), halves(b)
+    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+
+
 def product_up(a: Reals, b: Reals) -> Reals:
     """A float >= a b for a, b >= 0: the smallest one, but for products near the ends of float64.
 
@@ -193,9 +208,7 @@ def product_up(a: Reals, b: Reals) -> Reals:
     """
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        p = a * b
-        (ah, al), (bh, bl) = halves(a), halves(b)
-        error = ((ah * bh - p) + ah * bl + al * bh) + al * bl
+        p, error = two_product(a, b)
     plain = (a < 2.0**990) & (b < 2.0**990) & (p > 2.0**-960) & (p < 2.0**1020)
     above = np.where(plain, error > 0, (a > 0) & (b > 0))
     return np.where(above, np.nextafter(p, np.inf), p)
