@@ -173,7 +173,7 @@ class LocalSquaredExponential(
     ) -> LinearModel | None:
         """`omega f = f(c) + grad.d + e`, for few cells of many features, without a Hessian.
 
-        Degrees 2 to 6 from the points' Gram matrix (`higher_degrees`), or, if that is less,
+        Degrees 2 to 6 from the points' Gram matrix (`gram_terms`), or, if that is less,
         Cauchy-Schwarz for all of them: N^2 + N f operations per cell instead of N f^2.
         """
         if expansion.scaled.shape[1] <= MAX_CUBIC_FEATURES:
