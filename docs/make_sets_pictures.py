@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPRegressor
-from gpcert.plots.style import ACCENT
+from gpcert.plots.axes import ACCENT
 
 FOLDER = Path(__file__).parent / "pictures" / "sets"
 DPI = 110

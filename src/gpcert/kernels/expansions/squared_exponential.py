@@ -27,19 +27,17 @@ import numpy as np
 from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
+    FirstOrderModels,
     FunctionModel,
     LinearModel,
     LocalKernel,
-    QuadraticForm,
-    SecondDegree,
-    finite_product,
-)
-from gpcert.kernels.expansions.capabilities import (
-    FirstOrderModels,
     OrthogonalDegrees,
+    QuadraticForm,
     QuadraticForms,
     Restrictable,
+    SecondDegree,
     SliceNorms,
+    finite_product,
 )
 from gpcert.kernels.expansions.exponentials import (
     HigherTerms,
