@@ -34,7 +34,7 @@ from gpcert.certificates.schema import ADDED, like
 from gpcert.certificates.text import in_unit
 from gpcert.model.committee import Model, is_model_collection
 from gpcert.plots.curves import plot_safety
-from gpcert.regions import Ball, Box
+from gpcert.regions import Box, Region
 from gpcert.search import StopReason, stop_if_interrupted
 from gpcert.search.problem import Tolerance
 from gpcert.utils.optional_imports import Axes
@@ -270,7 +270,7 @@ class _Curve:
 
     model: Model
     x: np.ndarray
-    balls: list[Ball]
+    balls: list[Region]
     choices: dict[str, Any]
     complete: bool = True
     status: list[Status] = field(default_factory=list)
