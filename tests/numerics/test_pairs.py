@@ -22,8 +22,8 @@ from gpcert.numerics.pairs import (
     root,
 )
 from gpcert.numerics.rounding import two_product
-from gpcert.testing.balls import flint
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import flint
 
 floats = st.floats(1e-60, 1e60)
 parts = st.floats(-(2.0**-53), 2.0**-53)

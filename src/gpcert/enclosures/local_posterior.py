@@ -26,8 +26,14 @@ from gpcert.enclosures.variance import (
     variance_enclosure,
 )
 from gpcert.kernels import LocalKernel
-from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel
-from gpcert.kernels.expansions.capabilities import FirstOrderModels, Restrictable, SliceNorms
+from gpcert.kernels.expansions.base import (
+    Combination,
+    Expansion,
+    FirstOrderModels,
+    LinearModel,
+    Restrictable,
+    SliceNorms,
+)
 from gpcert.model.committee import Model
 from gpcert.model.differences import PairUnits
 from gpcert.model.posterior import Posterior

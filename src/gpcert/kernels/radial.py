@@ -16,7 +16,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from gpcert.kernels.base import GradientProduct, Kernel
-from gpcert.kernels.expansions.capabilities import SectionKernel
+from gpcert.kernels.expansions.base import SectionKernel
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.nodes.radial import LocalRadial
