@@ -57,6 +57,7 @@ VERBS = {
     "fair": [gpcert.certify_fair],
     "probability": [gpcert.failure_probability],
     "expectation": [gpcert.expectation],
+    "sobol": [gpcert.sobol_indices],
     "explain": [
         explain.effects,
         explain.sufficient,

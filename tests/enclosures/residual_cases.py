@@ -29,7 +29,14 @@ from gpcert.numerics.spectral import absolute_norm
 from gpcert.numerics.triangular import is_triangular
 from gpcert.regions import Box, Cells
 from gpcert.testing.arb_reference import ArbPosterior, kernel_reference
-from gpcert.testing.balls import coefficients, dot, exact, flint, line_surface, series_length
+from gpcert.testing.kernel_references import (
+    coefficients,
+    dot,
+    exact,
+    flint,
+    line_surface,
+    series_length,
+)
 from tests.strategies import seeds
 
 arb, arb_mat = flint().arb, flint().arb_mat

@@ -18,8 +18,8 @@ from gpcert.kernels import Matern, SquaredExponential
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.regions.scaled import Stretch
-from gpcert.testing.balls import dot, exact
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import dot, exact
 from tests.enclosures.residual_cases import (
     FeatureCase,
     KernelCase,

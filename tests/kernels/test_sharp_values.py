@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.kernels import Kernel, Matern, RationalQuadratic, SquaredExponential, kernel_from_config
-from gpcert.testing.balls import exact, flint
 from gpcert.testing.effort import examples
-from gpcert.testing.kernel_references import partner_configs, reference_of
+from gpcert.testing.kernel_references import exact, flint, partner_configs, reference_of
 from tests.strategies import any_kernels, seeds, units
 
 

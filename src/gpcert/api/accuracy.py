@@ -17,7 +17,7 @@ from gpcert.model.committee import Committee
 from gpcert.model.multi_output import Outputs
 from gpcert.model.posterior import Posterior
 from gpcert.quantities import Compound, OutputQuantity
-from gpcert.search.tolerance import Tolerance
+from gpcert.search.problem import Tolerance
 
 if TYPE_CHECKING:
     from gpcert.api.range_questions import RangeQuestion

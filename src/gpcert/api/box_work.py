@@ -20,7 +20,6 @@ from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
 from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Backend
-from gpcert.numerics.deadline import until
 from gpcert.numerics.rounding import down, up
 from gpcert.regions import Box
 from gpcert.search import Budget, StopReason
@@ -28,6 +27,7 @@ from gpcert.search.box_family import BoxFamily
 from gpcert.search.checkpoints import JOURNAL
 from gpcert.search.region_evaluator import batch_size
 from gpcert.utils.packing import digest
+from gpcert.utils.processes import until
 
 BATCH_SECONDS = (0.2, 0.8)
 """About what a batch of `batch_size` takes on one core, of means alone and with variances."""

@@ -19,12 +19,12 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.box_work import Block, BoxWork, Key, check_affine, work_on
-from gpcert.api.options import BudgetLike, QuantityLike, read_budget, read_flag, read_jobs, verb
-from gpcert.api.quantity_objects import slopes_question
+from gpcert.api.options import BudgetLike, QuantityLike, read_budget, read_jobs, verb
 from gpcert.api.questions import quantity_requests, read_beta
+from gpcert.api.range_questions import slopes_question
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import check_held, held_by
-from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
+from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line, read_flag
 from gpcert.certificates.boxes import BoxBounds, BoxFile
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import common_names, read_points

@@ -17,18 +17,12 @@ from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.domain import domain_of
-from gpcert.api.options import (
-    QuantityRequest,
-    SearchOptions,
-    SearchSettings,
-    read_flag,
-    verb,
-)
+from gpcert.api.options import QuantityRequest, SearchOptions, SearchSettings, verb
 from gpcert.api.questions import range_question
 from gpcert.api.range_questions import owners_of
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import feature_number
-from gpcert.api.running import progress_line, ranges_text
+from gpcert.api.running import progress_line, ranges_text, read_flag
 from gpcert.certificates import (
     Interval,
     Monotonicity,

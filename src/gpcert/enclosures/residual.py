@@ -38,9 +38,9 @@ from gpcert.kernels import Kernel
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Array, Backend, Inputs, PerRow, namespace
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import TINY, gamma, root, up, up_float
 from gpcert.regions.scaled import Stretch
+from gpcert.utils.processes import checkpoint
 
 LARGEST_NOISE = 2.0**200
 """In units of the kernel: observations with more get no weight, which is a valid choice."""

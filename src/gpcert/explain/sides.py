@@ -25,11 +25,11 @@ from gpcert.api.running import Line, check_alone, ranges_text
 from gpcert.enclosures.evaluation import SectionModel, has_sections
 from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.model.committee import Model
-from gpcert.numerics.deadline import deadline, until
 from gpcert.numerics.rounding import down, up
 from gpcert.regions import Ball
 from gpcert.search import Budget, Progress, SearchState, StopReason
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS, solve_batch
+from gpcert.search.problem import Tolerance
 from gpcert.search.questions import (
     BatchProblem,
     BatchResult,
@@ -38,7 +38,7 @@ from gpcert.search.questions import (
     WithinTolerance,
     nothing_searched,
 )
-from gpcert.search.tolerance import Tolerance
+from gpcert.utils.processes import deadline, until
 
 NUMBERS_PER_BATCH = 800_000
 """Intervals times model points of one chunk, the work of one thread; smaller chunks need more calls

@@ -25,8 +25,8 @@ import numpy as np
 from gpcert.enclosures import Portfolio
 from gpcert.enclosures.evaluation import BoundHistory
 from gpcert.errors import CheckpointWarning, InputError
+from gpcert.search.problem import Resolution
 from gpcert.search.state import Boxes, Frontier, Incumbents, State
-from gpcert.search.tolerance import Resolution
 from gpcert.utils.archive import open_archive
 from gpcert.utils.packing import Kind, packed, unpacked
 

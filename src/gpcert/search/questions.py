@@ -28,10 +28,9 @@ from gpcert.numerics.arrays import (
 from gpcert.regions import Region
 from gpcert.regions.base import NormConstraint
 from gpcert.search.local_search import LocalSearch
-from gpcert.search.problem import Budget, Progress, StopReason
-from gpcert.search.slices import SliceEvaluator
+from gpcert.search.problem import Budget, Progress, StopReason, Tolerance
+from gpcert.search.region_evaluator import SliceEvaluator
 from gpcert.search.state import Halve, Leaves, QuestionsAndFeatures
-from gpcert.search.tolerance import Tolerance
 from gpcert.search.workers import Workers
 from gpcert.utils.packing import digest
 

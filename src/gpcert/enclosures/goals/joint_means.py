@@ -15,8 +15,8 @@ from dataclasses import replace
 import numpy as np
 
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.goals.base import GoalBound, lower_bound, worst_of
 from gpcert.enclosures.goals.compound import compound_bound, part_bound, ranges
+from gpcert.enclosures.goals.goal import GoalBound, lower_bound, worst_of
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.numerics.arrays import Array, PerCell, namespace

@@ -23,6 +23,7 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import (
     Combination,
+    FirstOrderModels,
     FunctionModel,
     LinearModel,
     LocalKernel,
@@ -30,7 +31,6 @@ from gpcert.kernels.expansions.base import (
     finite_product,
 )
 from gpcert.kernels.expansions.blocks import TaylorExpansion, joined
-from gpcert.kernels.expansions.capabilities import FirstOrderModels
 from gpcert.kernels.expansions.taylor_terms import (
     CenterTerm,
     binned_errors,
@@ -55,7 +55,7 @@ from gpcert.numerics.arrays import (
 )
 from gpcert.numerics.rounding import down, gamma, nonnegative, up, up_float
 from gpcert.regions import Cells, Region
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.image import ImageCells
 from gpcert.regions.scaled import ScaledCells
 
