@@ -132,6 +132,12 @@ def check_center(
     at_most(prior - 2 * dot(w, row) + length, prior - explained + error - noisy, "|p|^2")
 
 
+class Unit(SimpleNamespace):
+    """What is asked of a unit form; precisions are kept by it."""
+
+    __hash__ = object.__hash__
+
+
 @dataclass(eq=False)
 class FeatureCase:
     """Points and derivatives as vectors of a small space: (N, r) points, (r,) the centre, (f, r)
@@ -192,7 +198,7 @@ class FeatureCase:
                 return Pair(high, found - high), error
 
         case, center = self, self.row(self.center)
-        unit: Any = SimpleNamespace(
+        unit: Any = Unit(
             factor=[A],
             training_noise=[self.noise],
             factor_sizes=[(absolute_norm(A), 0.0)],
