@@ -6,6 +6,7 @@ Proofs: docs/mathematics.md, statement 22.1.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,15 +41,25 @@ def _series(ratio: Reals, above: float, below: float) -> Ends:
     Quotients of terms tend to `ratio`, from either side, so those of the rest are at most the
     larger of that and the last one.
     """
-    term, total, rest = np.ones_like(ratio), np.ones_like(ratio), np.full_like(ratio, np.inf)
-    n = 0
+    return _sum(lambda n: ratio * ((above + n) / (below + n)), np.maximum(ratio, 0.0), 7)
+
+
+def _sum(quotient: Callable[[int], Reals], limit: Reals, roundings: int) -> Ends:
+    """Of `sum_n prod_(j < n) quotient(j)`, quotients that tend to `limit` from one side and have so
+    many roundings: the n-th term has n times as many, and as its share of the sum counts, so do
+    they; what is left is at most a geometric series."""
+    term, total = np.ones_like(limit), np.ones_like(limit)
+    error, rest, n = np.zeros_like(limit), np.full_like(limit, np.inf), 0
     while n < MOST_TERMS and np.any(rest > ENOUGH * total):
-        term = term * (ratio * ((above + n) / (below + n)))
-        total, n = total + term, n + 1
-        quotient = np.maximum(ratio * ((above + n) / (below + n)), ratio) * (1.0 + 16.0 * U)
-        rest = np.where(quotient < 1, term * quotient / (1.0 - quotient), np.inf)
-    low, high = positive(total, 8 * n + 4)
-    return low, up(high + up(rest, 8 * n + 8), 1)
+        term = term * quotient(n)
+        n += 1
+        total = total + term
+        # a sum has one rounding, but one that changes it by no more than the term
+        error = error + n * roundings * term + np.minimum(total, term / U)
+        ahead = np.maximum(quotient(n), limit) * (1.0 + 16.0 * U)
+        rest = np.where(ahead < 1, term * ahead / (1.0 - ahead), np.inf)
+    low, high = positive(total, error / total + 4.0)
+    return low, up(high + up(rest, 1) * (1.0 + 1e-6), 1)
 
 
 @dataclass(frozen=True)
@@ -83,15 +94,7 @@ class Gamma(Family):
     def _left(self, y: Reals) -> Ends:
         """`y^a e^-y / Gamma(a + 1) sum_n y^n / ((a + 1) ... (a + n))`."""
         a = self.shape
-        term, total, rest, n = np.ones_like(y), np.ones_like(y), np.full_like(y, np.inf), 0
-        while n < MOST_TERMS and np.any(rest > ENOUGH * total):
-            n += 1
-            term = term * (y / (a + n))
-            total = total + term
-            quotient = y / (a + n + 1) * (1.0 + 8.0 * U)
-            rest = np.where(quotient < 1, term * quotient / (1.0 - quotient), np.inf)
-        low, high = positive(total, 4 * n + 4)
-        sums = low, up(high + up(rest, 4 * n + 8), 1)
+        sums = _sum(lambda n: y / (a + n + 1.0), np.zeros_like(y), 3)
         front = self._power(y, a)
         return nonnegative(down(front[0] / a * sums[0], 3)), up(front[1] / a * sums[1], 3)
 
