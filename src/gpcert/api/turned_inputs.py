@@ -67,14 +67,14 @@ def _most_probable(
 
     surface = {"type": "eq", "fun": value, "jac": slope}
     for _ in range(STARTS):
-        found = minimize(
+        nearest = minimize(
             lambda u: float(u @ u),
             rng.normal(size=len(mean)),
             jac=lambda u: 2.0 * u,
             method="SLSQP",
             constraints=surface,
         )
-        usable = found.success and np.isfinite(found.x).all() and 0.1 < found.fun < 80.0
-        if usable and (best is None or found.fun < best.fun):
-            best = found
+        usable = nearest.success and np.isfinite(nearest.x).all() and 0.1 < nearest.fun < 80.0
+        if usable and (best is None or nearest.fun < best.fun):
+            best = nearest
     return None if best is None else best.x
