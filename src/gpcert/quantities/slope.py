@@ -1,11 +1,14 @@
-"""The slope of a latent mean along a direction, as what a verb may be asked for."""
+"""The slope of a latent mean along a direction, as what a verb may be asked for; slopes of standard
+deviations and probabilities, as what is searched."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpcert.errors import InputError
+from gpcert.quantities.differentiable import Differentiable
 from gpcert.quantities.output import Quantity
 
 
@@ -41,3 +44,32 @@ class Slope(Quantity):
         if self.direction is None:
             return super().negative
         return Slope(direction=tuple(-u for u in self.direction))
+
+
+@dataclass(frozen=True)
+class PredictionSlope(Quantity):
+    """`sum_j w_j D_j G(mu, V)` of a function of the latent mean and variance, of a model
+    `slopes_beside`: output 0 is the latent function, output 1 + j its mean's slope along the j-th
+    direction."""
+
+    function: Differentiable
+    weights: tuple[float, ...] = (1.0,)
+
+    @property
+    def negative(self) -> PredictionSlope:
+        """With the other signs."""
+        return replace(self, weights=tuple(-w for w in self.weights))
+
+
+@dataclass(frozen=True)
+class PredictionSteepness(Quantity):
+    """`-|(D_j G)_j|_p` over `directions` of them; the model as of a `PredictionSlope`."""
+
+    function: Differentiable
+    directions: int
+    norm: float
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """A norm is not negative."""
+        return -math.inf, 0.0
