@@ -20,7 +20,9 @@ def prediction_slopes(
     model: ModelCollection, quantity: PredictionSlope | PredictionSteepness, X: Inputs
 ) -> Annotated[np.ndarray, "n k"]:
     """`D_j G(mu, V)` along every direction of a model `slopes_beside`."""
-    base, *slopes = model.members
+    steep = isinstance(quantity, PredictionSteepness)
+    count = quantity.directions if steep else len(quantity.weights)
+    base, *slopes = model.members[quantity.base : quantity.base + count + 1]
     mean, variance = base.predict(X)
     by_mean, by_variance = quantity.function.slopes(mean[:, 0], variance[:, 0])
     K, rows = base.cross(X), []
@@ -36,7 +38,7 @@ def slope_function(
     model: ModelCollection, quantity: PredictionSlope | PredictionSteepness
 ) -> Callable[[Inputs], tuple[PerRow, Callable[[], Inputs]]]:
     """The quantity, and its gradient by differences."""
-    places = model.members[0].places
+    places = model.members[quantity.base].places
     steps = STEP * np.maximum(np.ptp(places, axis=0), 1e-8 + 1e-8 * np.abs(places).max(axis=0))
 
     @np.errstate(all="ignore")

@@ -59,6 +59,14 @@ def slopes_beside(
     return SeparateOutputs((_alone(posterior, c), *slopes))
 
 
+def joined_beside(
+    model: Outputs, directions: Sequence[PerFeature], outputs: Sequence[int]
+) -> SeparateOutputs:
+    """`slopes_beside` of several outputs, one after the other."""
+    each = (slopes_beside(model, directions, c).members for c in outputs)
+    return SeparateOutputs(tuple(member for members in each for member in members))
+
+
 def _alone(posterior: Posterior, c: int) -> Posterior:
     """One output as a latent function of its own."""
     each = {"weights": posterior.weights, "offset": posterior.offset, "scale": posterior.scale}

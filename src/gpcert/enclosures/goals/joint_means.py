@@ -174,6 +174,14 @@ def shifted_sum(
     return model.shifted(given(constant)).lowered(rounding)
 
 
+def finite_norm(sizes: Sequence[Array]) -> PerCell:
+    """Upper bound (B,) of the l_2 norm of numbers >= 0; infinite where one is, or is none."""
+    xp, stacked = namespace(sizes[0]), namespace(sizes[0]).stack(list(sizes), axis=1)
+    finite = xp.all(xp.isfinite(stacked), axis=1)
+    size = norm_upper(xp.where(finite[:, None], stacked, xp.zeros_like(stacked)), 2.0)
+    return xp.where(finite, size, xp.full_like(size, math.inf))
+
+
 class LinearPart(NamedTuple):
     """`|y - v - gradient.d| <= error` on every cell, v a float that is known elsewhere."""
 
@@ -231,7 +239,7 @@ def euclidean_length(
         nonnegative(xp.maximum(up(high - at, 2), up(at - low, 2)))
         for (low, high), at in zip(gaps, v, strict=True)
     ]
-    T = norm_upper(xp.stack(spreads, axis=1), 2.0)
+    T = finite_norm(spreads)
     stacked = xp.stack(list(v), axis=1)
     squared = xp.sum(stacked * stacked, axis=1)
     length = down(xp.sqrt(squared), count + 8)
@@ -239,7 +247,7 @@ def euclidean_length(
     safe = xp.where(known, length, xp.ones_like(length))
     straight = up(-plain.lower / safe, 1)
     straight = nonnegative(xp.maximum(straight, up(T - length, 1)))
-    size = norm_upper(xp.stack([straight, T], axis=1), 2.0)
+    size = finite_norm([straight, T])
     size = xp.where(known, size, xp.full_like(size, math.inf))
     least = down(length - T, 2)
     usable = known & (least > 0) & xp.isfinite(along.error)
@@ -250,8 +258,8 @@ def euclidean_length(
     share = xp.where(known, squared, xp.ones_like(squared))
     W = J - stacked[:, :, None] * (xp.sum(stacked[:, :, None] * J, axis=1) / share[:, None])[:, None]
     far = up(xp.sum(xp.sqrt(xp.sum(J * J, axis=1)) * geometry.half, axis=1), count + 32)
-    across = xp.stack([p.error + e for p, e in zip(linear, errors, strict=True)], axis=1)
-    missed = up(norm_upper(across, 2.0, 1) + gamma(8 * count + 64) * far, 4)
+    missed = finite_norm([up(p.error + e, 1) for p, e in zip(linear, errors, strict=True)])
+    missed = up(missed + gamma(8 * count + 64) * far, 4)
     M = xp.matrix_transpose(W) @ W
     M = 0.5 * (M + xp.matrix_transpose(M))
     g = xp.sqrt(reach(M, geometry))

@@ -62,21 +62,29 @@ class LatentSlopes(NamedTuple):
     smooth: Array
 
 
-def latent_slopes(evaluation: Evaluation, function: Differentiable, count: int) -> LatentSlopes:
-    """Of a model `slopes_beside` with so many directions."""
-    key = ("latent slopes", function, count)
-    return evaluation.once(key, lambda: _latent_slopes(evaluation, function, count))
+def latent_slopes(
+    evaluation: Evaluation, quantity: PredictionSlope | PredictionSteepness
+) -> LatentSlopes:
+    """Of a model `slopes_beside`."""
+    steep = isinstance(quantity, PredictionSteepness)
+    how = (quantity.function, quantity.base)
+    count = quantity.directions if steep else len(quantity.weights)
+    key = ("latent slopes", *how, count)
+    return evaluation.once(key, lambda: _latent_slopes(evaluation, *how, count))
 
 
-def _latent_slopes(evaluation: Evaluation, function: Differentiable, count: int) -> LatentSlopes:
+def _latent_slopes(
+    evaluation: Evaluation, function: Differentiable, first: int, count: int
+) -> LatentSlopes:
     geometry = evaluation.once("geometry", evaluation.shared_geometry)
-    base, known = evaluation.output(0)[0], evaluation.variance(0)
+    base = evaluation.output(first)[0]
+    known = base.variance(0)
     v_range = known.units.range(*known.range)
     v_center = known.output_at_center
     variance = Part(known.plain(geometry), v_range, v_center, _middle(v_center))
-    mean = _mean_part(evaluation, 0) if function.by_mean else None
+    mean = _mean_part(evaluation, first) if function.by_mean else None
     directions = []
-    for j in range(1, count + 1):
+    for j in range(first + 1, first + count + 1):
         member = evaluation.output(j)[0]
         slope = variance_slope(
             (base.local, base.expansion),
@@ -94,8 +102,8 @@ def _latent_slopes(evaluation: Evaluation, function: Differentiable, count: int)
     mu = (zero, zero, zero) if mean is None else (mean.middle, *mean.range)
     expanded = function.expanded(mu, (variance.middle, *v_range))
     xp = namespace(zero)
-    exact = evaluation.local.operator.excess == 0.0
-    smooth = xp.full_like(zero, 1.0) > 0 if exact else known.range[0] > 0
+    exact = base.local.operator.excess == 0.0
+    smooth = known.range[0] > 0 if not exact else zero == 0.0
     return LatentSlopes(mean, variance, directions, expanded, smooth)
 
 
@@ -126,24 +134,28 @@ def _far(part: Part) -> Array:
     return nonnegative(up(namespace(low).maximum(high - part.middle, part.middle - low), 1))
 
 
-def slope_model(slopes: LatentSlopes, weights: Sequence[Array]) -> QuadraticLowerModel:
-    """A lower model of `sum_j w_j D_j G`, w_j (B,), where `smooth` (Statement 19.14)."""
+def slope_model(slopes: LatentSlopes, weights: Sequence[Array | None]) -> QuadraticLowerModel:
+    """A lower model of `sum_j w_j D_j G`, w_j (B,), where `smooth` (Statement 19.14); None leaves
+    a direction out."""
     (a, b), (bend, mixed, turn), near, left = slopes.expanded
-    xp, count = namespace(a), len(weights)
-    middles, spreads = [], []
+    xp, middles, spreads = namespace(a), [], []
+    weighted = [
+        (w, *parts) for w, parts in zip(weights, slopes.by_direction, strict=True) if w is not None
+    ]
+    count = len(weighted)
     for k in (0, 1):
-        parts = [pair[k] for pair in slopes.by_direction]
-        present = [(w, part) for w, part in zip(weights, parts, strict=True) if part is not None]
+        pairs = [(w, parts[k]) for w, *parts in weighted]
+        present = [(w, part) for w, part in pairs if part is not None]
         middles.append(given(sum((w * part.middle for w, part in present), 0.0 * a)))
         spread = sum((abs(w) * _far(part) for w, part in present), 0.0 * a)
         size = sum((abs(w * part.middle) for w, part in present), 0.0 * a)
         spreads.append(up(spread + gamma(count + 2) * size, count + 4))
     m, s = middles
     terms, lost = [], 0.0 * a
-    for w, (mean_slope, variance_slope_part) in zip(weights, slopes.by_direction, strict=True):
-        if mean_slope is not None:
-            terms.append(Term(mean_slope.enclosure, given(w * a), _size(mean_slope.range)))
-        terms.append(Term(variance_slope_part.enclosure, given(w * b), _size(variance_slope_part.range)))
+    for w, of_mean, of_variance in weighted:
+        if of_mean is not None:
+            terms.append(Term(of_mean.enclosure, given(w * a), _size(of_mean.range)))
+        terms.append(Term(of_variance.enclosure, given(w * b), _size(of_variance.range)))
     constant = 0.0 * a
     by_latent = [(slopes.mean, (bend * m, mixed * s)), (slopes.variance, (mixed * m, turn * s))]
     for part, (first, second) in by_latent:
@@ -207,13 +219,11 @@ def _signed(a: Array, b: Array) -> Array:
     return xp.where((a == 0) | (b == 0), xp.zeros_like(a), a * b)
 
 
-def _signed_slope(
-    slopes: LatentSlopes, function: Differentiable, weight: float
-) -> Array:
-    """A lower bound of a number with the sign of `w D_u G`, one direction: `w (D_u mu + r D_u V)`,
-    r = G_V / G_mu; without a mean `w D_u V`."""
-    mean_slope, part = slopes.by_direction[0]
-    w = 0.0 * part.middle + weight
+def _signed_slope(slopes: LatentSlopes, quantity: PredictionSlope, j: int) -> Array:
+    """A lower bound of a number with the sign of `w_j D_j G`: `w (D_j mu + r D_j V)`, r = G_V /
+    G_mu; without a mean `w D_j V` (Statement 19.14)."""
+    function, (mean_slope, part) = quantity.function, slopes.by_direction[j]
+    w = 0.0 * part.middle + quantity.weights[j]
     if mean_slope is None or slopes.mean is None:
         return least_of_model(total_model([Term(part.enclosure, w, _size(part.range))])).lower
     xp = namespace(w)
@@ -245,13 +255,14 @@ def _signed_slope(
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _slope(quantity: PredictionSlope, evaluation: Evaluation, target: float | None) -> GoalBound:
     """The better of intervals and the joint model, and 0 where the sign is proved."""
-    slopes = latent_slopes(evaluation, quantity.function, len(quantity.weights))
+    slopes = latent_slopes(evaluation, quantity)
     middle = slopes.variance.middle
-    model = slope_model(slopes, [0.0 * middle + w for w in quantity.weights])
+    model = slope_model(slopes, [0.0 * middle + w if w else None for w in quantity.weights])
     best, xp = least_of_model(model), namespace(middle)
     lower = xp.maximum(best.lower, _by_ranges(slopes, quantity.weights))
-    if len(quantity.weights) == 1:
-        signed = _signed_slope(slopes, quantity.function, quantity.weights[0])
+    (alone, *others) = [j for j, w in enumerate(quantity.weights) if w]
+    if not others:
+        signed = _signed_slope(slopes, quantity, alone)
         lower = xp.where((signed >= 0) & (lower < 0), xp.zeros_like(lower), lower)
     return GoalBound(lower, best.point, model.geometry.split_scores())
 
@@ -268,13 +279,15 @@ def _by_ranges(slopes: LatentSlopes, weights: Sequence[float], at_center: bool =
 @upper_at_center.register(PredictionSlope)
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _slope_at_center(quantity: PredictionSlope, evaluation: Evaluation) -> PerCell:
-    slopes = at_centers(evaluation, quantity.function, len(quantity.weights))
+    slopes = at_centers(evaluation, quantity)
     return -_by_ranges(slopes, tuple(-w for w in quantity.weights), True)
 
 
-def at_centers(evaluation: Evaluation, function: Differentiable, count: int) -> LatentSlopes:
+def at_centers(
+    evaluation: Evaluation, quantity: PredictionSlope | PredictionSteepness
+) -> LatentSlopes:
     """At the cells' centres: ranges and the expansion of G are those of the points."""
-    slopes = latent_slopes(evaluation, function, count)
+    slopes, base = latent_slopes(evaluation, quantity), evaluation.output(quantity.base)[0]
 
     def at(part: Part | None) -> Part | None:
         return None if part is None else part._replace(range=part.at_center)
@@ -282,10 +295,10 @@ def at_centers(evaluation: Evaluation, function: Differentiable, count: int) -> 
     mean, variance = at(slopes.mean), slopes.variance._replace(range=slopes.variance.at_center)
     zero = 0.0 * variance.middle
     mu = (zero, zero, zero) if mean is None else (mean.middle, *mean.range)
-    expanded = function.expanded(mu, (variance.middle, *variance.range))
+    expanded = quantity.function.expanded(mu, (variance.middle, *variance.range))
     smooth = slopes.smooth
-    if evaluation.local.operator.excess > 0.0:
-        smooth = evaluation.variance(0).at_center[0] > 0
+    if base.local.operator.excess > 0.0:
+        smooth = base.variance(0).at_center[0] > 0
     return slopes._replace(mean=mean, variance=variance, expanded=expanded, smooth=smooth)
 
 
@@ -296,11 +309,11 @@ def _steepness(
 ) -> GoalBound:
     """Minus the norm of the largest slopes, and for l_2 of their joint model."""
     count = quantity.directions
-    slopes = latent_slopes(evaluation, quantity.function, count)
+    slopes = latent_slopes(evaluation, quantity)
     zero = 0.0 * slopes.variance.middle
     xp, one, ends, models = namespace(zero), zero + 1.0, [], []
     for j in range(count):
-        sides = [slope_model(slopes, [w * one * (i == j) for i in range(count)]) for w in (1.0, -1.0)]
+        sides = [slope_model(slopes, [w * one if i == j else None for i in range(count)]) for w in (1.0, -1.0)]
         low, high = slope_range(slopes, j)
         least, most = (least_of_model(side).lower for side in sides)
         ends.append((_larger(least, low), -_larger(most, -high)))
@@ -309,7 +322,7 @@ def _steepness(
     finite = xp.all(xp.isfinite(sizes), axis=1)
     safe = xp.where(finite[:, None], sizes, xp.zeros_like(sizes))
     size = xp.where(finite, norm_upper(safe, quantity.norm), zero + math.inf)
-    centers = at_centers(evaluation, quantity.function, count)
+    centers = at_centers(evaluation, quantity)
     v = [_middle(slope_range(centers, j, True)) for j in range(count)]
     along = slope_model(slopes, [-each for each in v])
     if quantity.norm == 2.0 and count > 1:
@@ -333,7 +346,7 @@ def _larger(a: Array, b: Array) -> Array:
 @upper_at_center.register(PredictionSteepness)
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _steepness_at_center(quantity: PredictionSteepness, evaluation: Evaluation) -> PerCell:
-    slopes = at_centers(evaluation, quantity.function, quantity.directions)
+    slopes = at_centers(evaluation, quantity)
     ends = [slope_range(slopes, j, True) for j in range(quantity.directions)]
     xp = namespace(slopes.variance.middle)
     gaps = [nonnegative(xp.maximum(low, -high)) for low, high in ends]
