@@ -136,15 +136,7 @@ def lipschitz(
         upper = deviation_constant(posterior, index, region, distance, settings)
         return _by_lengths(posterior, region, index, upper, start, about)
     _check_smooth(posterior, outputs)
-    directions = axes(posterior, numbers)
-    if predicted and searched:
-        slopes = slopes_beside(posterior, directions, index)
-        function = function_of(posterior, of)
-        quantity: Quantity = PredictionSteepness(function, len(numbers), dual)
-    else:
-        slopes = joined_slopes(posterior, directions, outputs)
-        zeros = (0.0,) * slopes.outputs
-        quantity = Deviation(zeros, zeros, dual)
+    slopes, quantity = _searched(posterior, outputs, numbers, of if searched else "mean", dual)
     with progress_line(options.get("progress")) as line:
         progress = Progress(start, lambda state: line.show(ranges_text(state)))
         within = accuracy.tolerance() if accuracy.given else Tolerance(0.0, USUAL)
@@ -178,6 +170,19 @@ def lipschitz(
         seconds=result.seconds,
         **about,
     )
+
+
+def _searched(
+    model: Outputs, outputs: Sequence[int], numbers: Sequence[int], of: str, dual: float
+) -> tuple[Outputs, Quantity]:
+    """The slopes in these features as a model, and minus their norm."""
+    directions = axes(model, numbers)
+    if of in {"std", "probability"}:
+        quantity = PredictionSteepness(function_of(model, of), len(numbers), dual)
+        return slopes_beside(model, directions, outputs[0]), quantity
+    slopes = joined_slopes(model, directions, outputs)
+    zeros = (0.0,) * slopes.outputs
+    return slopes, Deviation(zeros, zeros, dual)
 
 
 def _by_lengths(
@@ -235,7 +240,9 @@ def _steepest_pair(
     Of a polytope without an interior: a gradient has parts along which no segment of the region
     goes, and is no lower bound there (Statement 19.7). Any two points of the region are valid.
     """
-    directions, slope, (name, output) = _tangents(region), np.zeros(model.dim), what
+    directions, slope = _tangents(region), np.zeros(model.dim)
+    name: Any = what[0]
+    output = what[1]
     step = 1e-6 * (region.upper - region.lower)
     for j in region.free:
         e = np.eye(model.dim)[j] * max(step[j], 1e-300)

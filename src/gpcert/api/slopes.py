@@ -324,7 +324,8 @@ def _counterexample(
         return nothing
     points = np.array(pairs).reshape(-1, model.dim)
     limits = Budget(seconds=10.0)
-    name, place = what
+    name: Any = what[0]
+    place = what[1]
     bounds = bound_boxes(model, points, points, quantity=name, budget=limits, progress=False)
     ends = bounds[name][:, place].reshape(-1, 2, 2)  # of both points, lower and upper
     gaps = ends[:, 0, 0] - ends[:, 1, 1] if sign > 0 else ends[:, 1, 0] - ends[:, 0, 1]

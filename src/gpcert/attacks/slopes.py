@@ -30,7 +30,9 @@ def prediction_slopes(
     for slope in slopes:
         turned = slope.cross(X)
         v = sum(sign * np.sum(known * (turned @ F.T), axis=1) for F, known, sign in parts)
-        rows.append(by_mean * slope.mean(X)[:, 0] + by_variance * base.scale[0] * slope.scale[0] * v)
+        rows.append(
+            by_mean * slope.mean(X)[:, 0] + by_variance * base.scale[0] * slope.scale[0] * v
+        )
     return np.stack(rows, axis=1)
 
 

@@ -13,14 +13,12 @@ Proofs: docs/mathematics.md, statement 19.13.
 
 from __future__ import annotations
 
-import math
-
 from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.enclosures.mean import MeanEnclosure, TwoSided, Units, mean_enclosure
 from gpcert.enclosures.precision import CenterVariance
 from gpcert.kernels.expansions.base import Expansion, finite_product
-from gpcert.numerics.arrays import Array, PerCell, namespace
-from gpcert.numerics.rounding import gamma, nonnegative, root, up
+from gpcert.numerics.arrays import PerCell, namespace
+from gpcert.numerics.rounding import up
 from gpcert.regions.scaled import ScaledCells
 
 Bound = tuple[LocalPosterior, Expansion]
@@ -46,7 +44,8 @@ def variance_slope(
     missed = finite_product(first.deviation, steepness) + precision.distance * length * steepness
     crossed = operator.norm * finite_product(step, turn) + finite_product(second.deviation, step)
     at_center = 0.0 * missed
-    shifts = [k.center_shift(e) for k, e in ((local.kernel, expansion), (other.kernel, other_expansion))]
+    pairs = (local.kernel, expansion), (other.kernel, other_expansion)
+    shifts = [kernel.center_shift(each) for kernel, each in pairs]
     if shifts[0] is not None and shifts[1] is not None:
         far = second.deviation + explained * steepness + operator.norm * shifts[1]
         at_center = finite_product(far, shifts[0])
@@ -65,7 +64,11 @@ def variance_slope(
 
 
 def _mean(
-    local: LocalPosterior, expansion: Expansion, center: CenterVariance, norm: PerCell, pointwise: bool
+    local: LocalPosterior,
+    expansion: Expansion,
+    center: CenterVariance,
+    norm: PerCell,
+    pointwise: bool,
 ) -> MeanEnclosure:
     """The function with the weights of each cell, of that norm but for their deviation; weighted
     expansions know no remainders point by point of such weights."""

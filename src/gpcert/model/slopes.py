@@ -42,9 +42,7 @@ def slopes_of_outputs(model: Outputs, direction: PerFeature) -> Outputs:
     return _together([slope_of(posterior, direction, c) for posterior, c in owners])
 
 
-def slopes_beside(
-    model: Outputs, directions: Sequence[PerFeature], output: int
-) -> SeparateOutputs:
+def slopes_beside(model: Outputs, directions: Sequence[PerFeature], output: int) -> SeparateOutputs:
     """One latent function with its variance, and the slopes of its mean along each direction: what
     slopes of its variance are made of, of a stationary kernel (Statement 19.13)."""
     posterior, c = model.output(output)

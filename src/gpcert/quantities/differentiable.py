@@ -33,7 +33,7 @@ FAR = 38.0
 ROUNDINGS = 512.0
 """Of a derivative's terms, times `1 + z^2`, in units of U: see `_density`."""
 
-LOGISTIC_BOUNDS = (0.25, 0.4131)
+LOGISTIC_BOUNDS = (0.25, 0.40833)
 """At least sup |sigma^(n)|, n = 5, 6."""
 
 
@@ -171,9 +171,7 @@ class LinkedMean(Differentiable):
             error = error + 1.01 * link * math.sqrt(math.factorial(n)) / spread**n
         return value, up(error + gamma(4) * xp.abs(value), 64)
 
-    def bound(
-        self, n: int, mu: tuple[PerCell, PerCell], v: tuple[PerCell, PerCell]
-    ) -> PerCell:
+    def bound(self, n: int, mu: tuple[PerCell, PerCell], v: tuple[PerCell, PerCell]) -> PerCell:
         """At least `|d^n F / dmu^n|` on boxes, n = 1..6."""
         low = nonnegative(v[0])
         xp = namespace(low)

@@ -11,7 +11,6 @@ from gpcert.errors import InputError
 from gpcert.quantities.differentiable import Differentiable
 from gpcert.quantities.output import Quantity
 
-
 SLOPES_OF = ("mean", "probability", "std", "variance")
 """What a slope may be of."""
 

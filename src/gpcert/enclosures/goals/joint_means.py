@@ -256,7 +256,10 @@ def euclidean_length(
     least = xp.where(usable, least, xp.ones_like(least))
     J = xp.stack([part.gradient for part in linear], axis=1)
     share = xp.where(known, squared, xp.ones_like(squared))
-    W = J - stacked[:, :, None] * (xp.sum(stacked[:, :, None] * J, axis=1) / share[:, None])[:, None]
+    W = (
+        J
+        - stacked[:, :, None] * (xp.sum(stacked[:, :, None] * J, axis=1) / share[:, None])[:, None]
+    )
     far = up(xp.sum(xp.sqrt(xp.sum(J * J, axis=1)) * geometry.half, axis=1), count + 32)
     missed = finite_norm([up(p.error + e, 1) for p, e in zip(linear, errors, strict=True)])
     missed = up(missed + gamma(8 * count + 64) * far, 4)

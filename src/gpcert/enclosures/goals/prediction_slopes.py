@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -42,8 +41,8 @@ Interval = tuple[Array, Array]
 
 
 class Part(NamedTuple):
-    """`D_u mu` or `D_u V` on cells: its enclosure, without a weight, its range, that at the centres,
-    and a float near it there."""
+    """`D_u mu` or `D_u V` on cells: its enclosure, without a weight, its range, that at the
+    centres, and a float near it there."""
 
     enclosure: TwoSided
     range: Interval
@@ -96,12 +95,13 @@ def _latent_slopes(
         least, most = (slope.side(sign).minimum().lower for sign in (1, -1))
         ends = slope.units.range(*(_or_unknown(end) for end in (least, most)))
         at_center = slope.output_at_center
-        part = Part(slope, (ends[0], -slope.units.below(_or_unknown(most))), at_center, _middle(at_center))
+        part = Part(
+            slope, (ends[0], -slope.units.below(_or_unknown(most))), at_center, _middle(at_center)
+        )
         directions.append((_mean_part(evaluation, j) if function.by_mean else None, part))
     zero = 0.0 * variance.middle
     mu = (zero, zero, zero) if mean is None else (mean.middle, *mean.range)
     expanded = function.expanded(mu, (variance.middle, *v_range))
-    xp = namespace(zero)
     exact = base.local.operator.excess == 0.0
     smooth = known.range[0] > 0 if not exact else zero == 0.0
     return LatentSlopes(mean, variance, directions, expanded, smooth)
@@ -122,7 +122,9 @@ def _mean_part(evaluation: Evaluation, output: int) -> Part:
     low, high = (least_mean(member, c, sign).lower for sign in (1, -1))
     at_center = member.mean_at_center(c)
     geometry = evaluation.once("geometry", evaluation.shared_geometry)
-    return Part(plain_mean(evaluation, output, geometry), (low, -high), at_center, _middle(at_center))
+    return Part(
+        plain_mean(evaluation, output, geometry), (low, -high), at_center, _middle(at_center)
+    )
 
 
 def _size(ends: Interval) -> Array:
@@ -313,7 +315,10 @@ def _steepness(
     zero = 0.0 * slopes.variance.middle
     xp, one, ends, models = namespace(zero), zero + 1.0, [], []
     for j in range(count):
-        sides = [slope_model(slopes, [w * one if i == j else None for i in range(count)]) for w in (1.0, -1.0)]
+        sides = [
+            slope_model(slopes, [w * one if i == j else None for i in range(count)])
+            for w in (1.0, -1.0)
+        ]
         low, high = slope_range(slopes, j)
         least, most = (least_of_model(side).lower for side in sides)
         ends.append((_larger(least, low), -_larger(most, -high)))
@@ -327,8 +332,8 @@ def _steepness(
     along = slope_model(slopes, [-each for each in v])
     if quantity.norm == 2.0 and count > 1:
         linear = [
-            linear_part(TwoSided(*sides, at, zero, Units()), 0.0, at)
-            for sides, at in zip(models, v, strict=True)
+            linear_part(TwoSided(below, above, at, zero, Units()), 0.0, at)
+            for (below, above), at in zip(models, v, strict=True)
         ]
         joint, point = euclidean_length(along, ends, v, linear, [0.0] * count)
         size = xp.where(joint < size, joint, size)
@@ -350,4 +355,6 @@ def _steepness_at_center(quantity: PredictionSteepness, evaluation: Evaluation) 
     ends = [slope_range(slopes, j, True) for j in range(quantity.directions)]
     xp = namespace(slopes.variance.middle)
     gaps = [nonnegative(xp.maximum(low, -high)) for low, high in ends]
-    return -norm_lower(xp.stack([xp.where(xp.isfinite(g), g, 0.0 * g) for g in gaps], axis=1), quantity.norm)
+    return -norm_lower(
+        xp.stack([xp.where(xp.isfinite(g), g, 0.0 * g) for g in gaps], axis=1), quantity.norm
+    )
