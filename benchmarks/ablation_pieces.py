@@ -102,7 +102,7 @@ def _no_squares(there: Any) -> Any:
 
 
 PORTFOLIO = "enclosures.evaluation:Portfolio.wants"
-SCALAR = "enclosures.goals.scalar:"
+SCALAR = "enclosures.goals.goal:"
 LOCAL = "enclosures.local_posterior:"
 CLASSES = "enclosures.classes."
 NODES = "kernels.nodes."

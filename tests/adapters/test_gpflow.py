@@ -73,11 +73,29 @@ def separate(likelihood, kernel=None, own_points=False, **options):
     return with_q(model, len(Z))
 
 
-def coregional():
-    kernel = k.LinearCoregionalization([KERNEL(), k.Matern52()], W=np.ones((3, 2)))
+def coregional(likelihood=None, mean=None):
+    W = np.array([[1.0, 0.3], [-0.4, 1.1], [0.6, 0.6]])
+    kernel = k.LinearCoregionalization([KERNEL(), k.Matern52() + k.White(0.1)], W=W)
     iv = gpflow.inducing_variables
     points = iv.SharedIndependentInducingVariables(iv.InducingPoints(Z.copy()))
-    return gpflow.models.SVGP(kernel, gl.Softmax(3), points, num_latent_gps=2)
+    model = gpflow.models.SVGP(
+        kernel, likelihood or gl.Gaussian(), points, num_latent_gps=2, mean_function=mean
+    )
+    return with_q(model, len(Z))
+
+
+TASKS = np.arange(20) % 2
+
+
+def coregion(kind=gpflow.models.GPR):
+    """The column 2 holds the task."""
+    task = k.Coregion(output_dim=2, rank=1, active_dims=[2])
+    task.W.assign([[0.9], [-0.5]])
+    kernel = k.SquaredExponential(active_dims=[0, 1]) * task + k.Matern32(active_dims=[0])
+    data = np.column_stack([X, TASKS]), Y
+    if kind is gpflow.models.GPR:
+        return kind(data, kernel, noise_variance=0.1)
+    return kind(data, kernel, data[0][:6].copy(), noise_variance=0.1)
 
 
 def vgp():
@@ -101,6 +119,9 @@ class TestGPflow(AdapterContract):
         ),
         "softmax, kernels of their own": lambda: separate(gl.Softmax(3)),
         "softmax, points of their own": lambda: separate(gl.Softmax(3), own_points=True),
+        "coregionalisation": lambda: coregional(mean=linear(3)),
+        "tasks": coregion,
+        "sparse tasks": lambda: coregion(gpflow.models.SGPR),
         "one kernel as several": lambda: separate(gl.Softmax(3), k.SharedIndependent(KERNEL(), 3)),
         "one kernel, points of their own": lambda: separate(
             gl.Gaussian(), k.SharedIndependent(KERNEL(), 3), own_points=True
@@ -115,7 +136,7 @@ class TestGPflow(AdapterContract):
         ),
         "link": (lambda: svgp(gl.Bernoulli(invlink=abs)), "invlink than inv_probit"),
         "likelihood": (lambda: svgp(gl.Poisson()), "Poisson is not supported.*Bernoulli"),
-        "coupled kernels": (coregional, "LinearCoregionalization.*couples the outputs"),
+        "coupled classes": (lambda: coregional(gl.Softmax(3)), "Linear.* with Softmax is not"),
         "kernels of an exact model": (
             lambda: gpr(k.SeparateIndependent([KERNEL()]), np.hstack([Y])),
             "GPR with a SeparateIndependent kernel.*SVGP only",

@@ -29,8 +29,8 @@ from gpcert.quantities import Mean, Probability
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget
 from gpcert.search.box_family import BoxFamily, balls_of, hull_of, one_box_each
+from gpcert.search.problem import Tolerance
 from gpcert.search.questions import WithinTolerance
-from gpcert.search.tolerance import Tolerance
 from gpcert.testing.effort import THOROUGH, crossed, examples
 
 KERNELS = (SquaredExponential([0.7, 0.9], 1.5), Matern([0.8, 0.6], nu=2.5))

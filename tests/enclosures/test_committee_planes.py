@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 
 from gpcert.enclosures.goals.compound import weighted_sum
-from gpcert.enclosures.goals.scalar import least_mean
+from gpcert.enclosures.goals.goal import least_mean
 from gpcert.enclosures.lower_model import plain_geometry, region_units
 from gpcert.enclosures.probability_plane import (
     ProbabilityPlane,

@@ -17,7 +17,7 @@ from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.square import second_covariance
 from gpcert.kernels import Linear, Matern, SquaredExponential
 from gpcert.kernels.expansions.base import Combination
-from gpcert.kernels.exponentials import LARGEST_EXPONENT, exponential_tail, growth_chord
+from gpcert.kernels.expansions.exponentials import LARGEST_EXPONENT, exponential_tail, growth_chord
 from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.regions import Box, Cells
 from gpcert.regions.scaled import Stretch

@@ -11,7 +11,7 @@ from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.stacked import ClassPrecisions
 from gpcert.enclosures.variance import VarianceOptions
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.kernels.expansions.higher_degrees import gram_terms
+from gpcert.kernels.expansions.exponentials import gram_terms
 from gpcert.likelihoods import Softmax
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import backend_from_name, to_numpy

@@ -16,7 +16,7 @@ from gpcert.kernels.sizes import euclidean, frobenius, leibniz, times, total
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Ball, Box
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.balls import exact, flint
 from gpcert.testing.effort import examples

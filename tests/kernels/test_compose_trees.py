@@ -7,8 +7,7 @@ from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.linear import Linear, Polynomial
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.periodic import Periodic
-from gpcert.kernels.rational_quadratic import RationalQuadratic
-from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.kernels.radial import RationalQuadratic, SquaredExponential
 from gpcert.testing.node_contract import NodeContract
 
 

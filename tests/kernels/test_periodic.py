@@ -16,7 +16,7 @@ from gpcert.kernels.periodic import Periodic
 from gpcert.numerics.arrays import Backend
 from gpcert.paper.lines import affine_relaxation
 from gpcert.regions import Box, Cells
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.balls import flint, series_length
 from gpcert.testing.effort import examples

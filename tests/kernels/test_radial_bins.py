@@ -14,7 +14,7 @@ from gpcert.kernels.nodes.radial_batch import RadialBatch
 from gpcert.kernels.nodes.radial_bins import BinnedSums, serves
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.testing.arb_reference import exact, flint, kernel_reference
 from gpcert.testing.effort import examples, variants
 

@@ -14,7 +14,7 @@ from gpcert.numerics.arrays import Backend
 from gpcert.paper.lines import affine_relaxation
 from gpcert.paper.lines.algebra import affine_lower_bound
 from gpcert.regions import Box
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.node_contract import NodeContract
 

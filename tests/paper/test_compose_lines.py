@@ -21,7 +21,7 @@ from gpcert.paper.lines.algebra import (
 )
 from gpcert.paper.lines.carriers import Affine, AffineRelaxation, Carrier
 from gpcert.regions import Ball, Box
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.balls import exact, flint
 from gpcert.testing.effort import examples

@@ -171,7 +171,8 @@ def join_outputs(outputs: Sequence[Posterior], **options: Any) -> Outputs:
     """All outputs as one model; `options` replace fields of it, such as its `likelihood`."""
     if len(outputs) == 1:
         return replace(outputs[0], **options) if options else outputs[0]
-    common = _common_kernel([output.kernel for output in outputs])
+    alike = all(output.features is outputs[0].features for output in outputs)
+    common = _common_kernel([output.kernel for output in outputs]) if alike else None
     if common is None:  # latent functions under one likelihood
         likelihood = options.pop("likelihood", outputs[0].likelihood)
         classes = options.pop("classes", None)

@@ -110,6 +110,7 @@ KNOWN_PARTS = (
     gpytorch.variational.VariationalStrategy,
     gpytorch.variational.UnwhitenedVariationalStrategy,
     gpytorch.variational.IndependentMultitaskVariationalStrategy,
+    gpytorch.variational.LMCVariationalStrategy,
 )
 """Parts that a conversion reads; others must have no parameters."""
 

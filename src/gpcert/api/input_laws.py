@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.feature_names import as_mapping, labels_by_number
-from gpcert.api.regions import held_by
+from gpcert.api.regions import as_mapping, held_by, labels_by_number
 from gpcert.errors import InputError
 from gpcert.integrals.families import (
     Exponential,
@@ -110,7 +109,7 @@ def read_inputs(model: Model, inputs: Any) -> ReadInputs:
         name = _name(model, j)
         if _is_distribution(one):
             if j in held:
-                raise InputError(f"inputs: expected a number for {held[j]} got a distribution")
+                raise InputError(f"inputs: expected a number for {held[j].told} got a distribution")
             marginal, text = _marginal(name, one)
             marginals.append(marginal)
             low[j], high[j] = _ends(name, marginal)

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.compared import comparison
 from gpcert.api.domain import domain_of
-from gpcert.api.engine import Method
 from gpcert.api.options import (
     BudgetLike,
     QuantityLike,
@@ -25,14 +23,15 @@ from gpcert.api.options import (
     read_tolerance,
     verb,
 )
+from gpcert.api.questions import comparison
 from gpcert.api.regions import check_held, held_by
 from gpcert.api.rules import decision_candidates
-from gpcert.api.running import prepare, progress_line
+from gpcert.api.running import Method, prepare, progress_line
 from gpcert.attacks import Comparison, Decision
 from gpcert.certificates.level_sets import LevelSet
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import common_names
-from gpcert.model.committee import Model, is_classifier
+from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Backend, backend_from_name, finite_array
 from gpcert.regions import Region
 from gpcert.search.problem import Progress, SearchState
@@ -171,7 +170,7 @@ class _Sets:
     def of_classes(model: Model, given: Mapping[str, Any], side: str) -> _Sets:
         """The points where the model decides for each class."""
         others = [name for name in given if name != "output"] + ["side"] * (side != ">=")
-        if not is_classifier(model):
+        if not model.classifies:
             raise InputError(
                 "threshold: expected a number, which the quantity is compared with, or several "
                 "conditions; only a classifier has regions without one"

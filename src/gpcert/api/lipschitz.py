@@ -38,7 +38,7 @@ from gpcert.quantities import Deviation, PredictionSteepness, Quantity
 from gpcert.regions import Polytope, Region
 from gpcert.regions.shapes import check_norm
 from gpcert.search import Budget, Progress, StopReason, solve
-from gpcert.search.tolerance import Tolerance
+from gpcert.search.problem import Tolerance
 
 KINDS = ("mean", "jacobian", "std", "probability")
 """What a constant may be of."""

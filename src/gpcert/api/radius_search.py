@@ -21,10 +21,10 @@ from gpcert.api.running import Line, progress_line
 from gpcert.attacks import attack
 from gpcert.certificates import Certificate, Interval, Radius, Status
 from gpcert.model.committee import Model
-from gpcert.numerics.deadline import OutOfTime, checkpoint, remaining, until
 from gpcert.quantities import ClassSums
-from gpcert.regions import Ball
+from gpcert.regions import Ball, Region
 from gpcert.search import Budget, StopReason, stop_if_interrupted
+from gpcert.utils.processes import OutOfTime, checkpoint, remaining, until
 
 ATTACK_STEPS, ATTACK_PART = 40, 2.0**-9
 """Most bisections of the attack's radius, and the part of it that the bracket shrinks to: without a
@@ -227,7 +227,7 @@ class RadiusSearch:
         certificate = self._certified(k, self.shape.ball(self.rules[k].x, radius), budget)
         return Trial(certificate.margin, certificate.counterexample, certificate.boxes), certificate
 
-    def _certified(self, k: int, region: Ball, budget: Budget) -> Certificate:
+    def _certified(self, k: int, region: Region, budget: Budget) -> Certificate:
         """The rule made at x, over a region that need not contain x."""
         settings = replace(self.settings, budget=budget)
         certificate = certify_rule(region, self.rules[k], settings)

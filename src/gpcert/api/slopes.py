@@ -17,6 +17,7 @@ from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.domain import domain_of
+<<<<<<< HEAD
 from gpcert.api.options import (
     QuantityRequest,
     SearchOptions,
@@ -26,11 +27,14 @@ from gpcert.api.options import (
     verb,
 )
 from gpcert.api.quantity_objects import slopes_of
+=======
+from gpcert.api.options import QuantityRequest, SearchOptions, SearchSettings, verb
+>>>>>>> main
 from gpcert.api.questions import range_question
 from gpcert.api.range_questions import owners_of
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import feature_number
-from gpcert.api.running import progress_line, ranges_text
+from gpcert.api.running import progress_line, ranges_text, read_flag
 from gpcert.certificates import (
     Interval,
     Monotonicity,

@@ -23,6 +23,7 @@ from gpcert.certificates.slopes import (
     MonotonicityTable,
     SlopeTable,
 )
+from gpcert.certificates.sobol import SobolIndices
 from gpcert.certificates.text import Interval, Status, Unit
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "Record",
     "RegretBound",
     "SlopeTable",
+    "SobolIndices",
     "Status",
     "Unit",
     "load",

@@ -46,7 +46,7 @@ _REASONS = (
     "best_f maximize label"
 )
 USED = {
-    "effects": f"{_REGION} {_SEARCH} mean label tol rtol quantity beta shape",
+    "effects": f"{_REGION} {_SEARCH} checkpoint mean label tol rtol quantity beta shape",
     "sufficient": _REASONS,
     "contrastive": _REASONS,
     "pixels": f"{_REGION} {_SEARCH} norm ranking betas tol rtol",
@@ -159,7 +159,8 @@ def explain(
         raise InputError("--plot: a reason is drawn on an image; say --shape rows,columns")
     verbs = gpcert.explain
     model, points, arguments = inputs.read(ball_radius, ball, search)
-    del arguments["checkpoint"]
+    if question.what != "effects":
+        del arguments["checkpoint"]
     if question.what == "lime":
         lime_options: Any = {"n_samples": question.samples, "random_state": search.seed}
         if question.background is not None:

@@ -33,9 +33,9 @@ from gpcert.model.committee import Model
 from gpcert.model.multi_output import ModelCollection
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend, Inputs, PerCell, PerCellAndClass, PerFeature
-from gpcert.numerics.deadline import checkpoint
 from gpcert.regions import Ball, Box, Cells
 from gpcert.regions.scaled import ScaledCells
+from gpcert.utils.processes import checkpoint
 
 PATIENCE = 3
 """Batches in a row without a gain after which an optional bound rests."""

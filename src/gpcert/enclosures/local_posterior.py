@@ -34,12 +34,12 @@ from gpcert.model.differences import PairUnits
 from gpcert.model.posterior import Posterior
 from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Array, Backend, PerCell, PerCellAndClass, namespace
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import down, gamma, up, up_float
 from gpcert.paper.lines import lines_bound
 from gpcert.regions import Cells, Region
-from gpcert.regions.frame import widths_as_units
+from gpcert.regions.cells import widths_as_units
 from gpcert.regions.image import Image
+from gpcert.utils.processes import checkpoint
 
 Asked = TypeVar("Asked", bound=Callable[..., Any])
 

@@ -23,14 +23,14 @@ from gpcert.numerics.arrays import (
     Inputs,
     PerCell,
     PerCellMatrix,
+    fused,
     namespace,
     row_products,
 )
-from gpcert.numerics.compilation import fused
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import gamma, root, up, up_float
 from gpcert.numerics.triangular import is_triangular
 from gpcert.regions.scaled import Stretch
+from gpcert.utils.processes import checkpoint
 
 ACCEPTABLE_ERROR = 1e-6
 """Relative to the prior variance, for the worst kernel row: above it the product with S is replaced

@@ -15,10 +15,11 @@ Proofs: docs/mathematics.md, statements 6.12 and 6.13.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from array_api_compat import is_numpy_namespace
@@ -37,9 +38,9 @@ from gpcert.kernels import Kernel
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Array, Backend, Inputs, PerRow, namespace
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import TINY, gamma, root, up, up_float
 from gpcert.regions.scaled import Stretch
+from gpcert.utils.processes import checkpoint
 
 LARGEST_NOISE = 2.0**200
 """In units of the kernel: observations with more get no weight, which is a valid choice."""
@@ -90,6 +91,12 @@ class Sizes(NamedTuple):
     far: Array
 
 
+MOST_KEPT_POINTS = 2000
+"""Training points of models whose precisions are kept: five matrices, of 160 MB together."""
+
+_KNOWN: WeakKeyDictionary[UnitForm, dict[Hashable, ResidualPrecision]] = WeakKeyDictionary()
+
+
 @dataclass(frozen=True, eq=False)
 class ResidualPrecision(Precision):
     """`S = (K + Sigma)^-1` of one output, by weights and what they leave; see the module."""
@@ -123,8 +130,19 @@ class ResidualPrecision(Precision):
 
     @staticmethod
     def build(unit: UnitForm, index: int, backend: Backend) -> ResidualPrecision:
-        """Of an output with training noise."""
+        """Of an output with training noise. It is kept with the model, as its matrix of covariances
+        costs more than many a search over one region."""
         checkpoint()
+        known = _KNOWN.setdefault(unit, {})
+        if (index, backend) in known:
+            return known[index, backend]
+        precision = ResidualPrecision._of(unit, index, backend)
+        if len(unit.points) <= MOST_KEPT_POINTS:
+            known[index, backend] = precision
+        return precision
+
+    @staticmethod
+    def _of(unit: UnitForm, index: int, backend: Backend) -> ResidualPrecision:
         assert unit.training_noise is not None, "asked only where it is known"
         A, noise = unit.factor[index], unit.training_noise[index]
         size = unit.factor_sizes[index][0]

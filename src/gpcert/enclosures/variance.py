@@ -30,9 +30,8 @@ from gpcert.enclosures.square import (
 )
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel, reach
 from gpcert.kernels.expansions.capabilities import OrthogonalDegrees
-from gpcert.kernels.exponentials import growth_chord
-from gpcert.numerics.arrays import Array, Inputs, PerCell, namespace
-from gpcert.numerics.compilation import fused
+from gpcert.kernels.expansions.exponentials import growth_chord
+from gpcert.numerics.arrays import Array, Inputs, PerCell, fused, namespace
 from gpcert.numerics.rounding import down, gamma, nonnegative, up
 from gpcert.regions.scaled import ScaledCells
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
-from gpcert.api.options import EffectOptions, QuantityLike, QuantityRequest, verb
+from gpcert.api.options import QuantityLike, QuantityRequest, TableOptions, verb
 from gpcert.api.questions import range_question
 from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.regions import RegionSpecification
@@ -162,7 +162,7 @@ def effects(
     beta: float | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **options: Unpack[EffectOptions],
+    **options: Unpack[TableOptions],
 ) -> Effects:
     """The paper's interpretability metric, as intervals that provably contain it.
 
@@ -193,6 +193,7 @@ def effects(
     budget : for the whole call, 60 seconds by default; when it is used up, or after Ctrl-C, the
         intervals so far are returned. They are all valid, those not yet searched are wide.
     n_jobs : number of threads.
+    checkpoint : a file that saves the searches and goes on from it; one thread.
     backend, random_state, method, variance_bound, progress : as in `prediction_range`.
 
     Squared exponential kernels bound all features of all points in shared batches. A feature that

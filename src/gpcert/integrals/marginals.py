@@ -66,6 +66,13 @@ class Truncated(Family):
         share = down(1.0 / whole[1], 2), up(1.0 / whole[0], 2)
         return product(self.base.slope_range(low, high), share)
 
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return self.base.kinks
+
+    def size(self, low: Reals, high: Reals, height: Reals) -> Reals:
+        return self.base.size(low, high, height) / self.whole[0]
+
 
 def interval_mass(family: Family, low: Ends, high: Ends) -> Ends:
     """Of P[low < Y <= high] for ends that lie in intervals: the better of differences of both
@@ -148,3 +155,20 @@ class Marginal:
         least, most = self.family.slope_range(first, last)
         square, n = self.scale * self.scale, 2.0 * self._roundings
         return outward(least / square, n)[0], outward(most / square, n)[1]
+
+    @cached_property
+    def kinks(self) -> tuple[tuple[float, float], ...]:
+        """Intervals with the points where the density is not analytic."""
+        slack = 16.0 * U * (abs(self.loc) + self.scale)
+        places = [self.loc + self.scale * y for y in self.family.kinks]
+        return tuple((x - slack, x + slack) for x in places)
+
+    @EDGES
+    def size(self, low: Reals, high: Reals, height: Reals) -> Reals:
+        """At least |density|, continued analytically, where the real part is in [low, high] and the
+        imaginary one in [-height, height]; infinite where it is not analytic."""
+        first, last = (low - self.loc) / self.scale, (high - self.loc) / self.scale
+        slack = 16.0 * U * (abs(self.loc) / self.scale + abs(first) + abs(last)) + self._moved
+        tall = height / self.scale * (1.0 + 16.0 * U)
+        value = self.family.size(first - slack, last + slack, tall) / self.scale
+        return np.where(np.isnan(value), np.inf, 1.01 * value)

@@ -25,8 +25,8 @@ from gpcert.integrals.moments import ClassMoments, check_law
 from gpcert.integrals.normal_rule import REACH, SPREADS, NormalRule, graded_indices, normal_rule
 from gpcert.integrals.special import erf
 from gpcert.numerics.arrays import Array, Gaps, PerCell, namespace, to_numpy
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import gamma, given, up, up_float
+from gpcert.utils.processes import checkpoint
 
 LOGISTIC_ERROR = 6e-14
 """`|sigma(x) - (1 + sum_i c_i erf(x / sqrt d_i)) / 2| <= 6e-14` for all x and `LOGISTIC_TERMS`.

@@ -15,9 +15,8 @@ from gpcert.kernels.exponential_tilt import ExponentialTilt
 from gpcert.kernels.linear import Linear, Polynomial
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.periodic import Periodic
-from gpcert.kernels.rational_quadratic import RationalQuadratic
+from gpcert.kernels.radial import RationalQuadratic, SquaredExponential
 from gpcert.kernels.spectral_mixture import GeneralisedSpectral, SpectralMixture
-from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.utils.registry import Registry
 
 __all__ = [

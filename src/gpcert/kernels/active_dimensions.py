@@ -31,7 +31,7 @@ from gpcert.numerics.arrays import (
     namespace,
     to_numpy,
 )
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 
 

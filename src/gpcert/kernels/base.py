@@ -27,7 +27,7 @@ from gpcert.kernels.nodes.base import DerivativeBounds, LocalNode
 from gpcert.kernels.parameters import ORDINARY, Parameter, even_exponent, exactly_scaled
 from gpcert.numerics.arrays import Backend, Inputs, PerFeature, PerRow, Points
 from gpcert.regions import Box, Cells, Region
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 
 LARGEST_GRADIENT = 50_000_000

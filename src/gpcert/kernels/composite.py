@@ -18,7 +18,7 @@ from gpcert.kernels.nodes.composite import ProductNode, ScaleNode, SumNode, each
 from gpcert.kernels.parameters import POSITIVE, Parameter, even_exponent, exactly_scaled
 from gpcert.numerics.arrays import Inputs, Points
 from gpcert.numerics.rounding import TINY, gamma, up
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 
 
 def checked_kernel(name: str, kernel: Any) -> Kernel:

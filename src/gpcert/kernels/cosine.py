@@ -24,7 +24,7 @@ from gpcert.kernels.nodes.phases import (
 from gpcert.kernels.parameters import FREQUENCIES, POSITIVE, Parameter
 from gpcert.numerics.arrays import Inputs, Points, namespace
 from gpcert.numerics.rounding import TINY, U, gamma, up
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 
 

@@ -30,7 +30,7 @@ from gpcert.kernels.parameters import FREQUENCIES, Parameter, numbers
 from gpcert.kernels.sizes import times
 from gpcert.numerics.arrays import Array, Inputs, PerFeature, Points, namespace
 from gpcert.numerics.rounding import POW_ULPS, gamma, up
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 
 

@@ -19,7 +19,7 @@ from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.exponential_tilt import ExponentialTilt
 from gpcert.kernels.parameters import Parameter, numbers
-from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.kernels.radial import SquaredExponential
 from gpcert.numerics.arrays import PerFeature, finite_array
 
 VARIANCES = numbers("positive numbers", lambda x: x > 0, ndim=1, features=False)

@@ -185,6 +185,11 @@ class Posterior(parts.Factored):
         return (self,)
 
     @property
+    def classifies(self) -> bool:
+        """Whether the model decides between classes."""
+        return self.likelihood.classifies
+
+    @property
     def outputs(self) -> int:
         """Number of outputs m."""
         return len(self.weights)

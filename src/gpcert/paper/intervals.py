@@ -19,7 +19,6 @@ from gpcert.kernels.expansions.blocks import TaylorExpansion
 from gpcert.kernels.expansions.taylor import LocalTaylor
 from gpcert.kernels.nodes.base import LocalNode
 from gpcert.numerics.arrays import Array, Backend, PerCell, namespace
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import down
 from gpcert.paper.relaxation import relax
 from gpcert.paper.variance import (
@@ -30,8 +29,9 @@ from gpcert.paper.variance import (
     variance_interval,
 )
 from gpcert.quantities import Compound, OutputQuantity, Quantity
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
+from gpcert.utils.processes import checkpoint
 
 LARGEST_CHUNK = 4.0e6
 """Slopes (cells x points x lifted coordinates) held at once."""

@@ -21,7 +21,7 @@ from gpcert.plots.axes import (
     padded_limits,
 )
 from gpcert.plots.optima import plot_optimum, plot_regret
-from gpcert.plots.probability import plot_failure, plot_interval
+from gpcert.plots.probability import plot_failure, plot_interval, plot_sobol
 from gpcert.plots.slopes import (
     plot_fairness,
     plot_lipschitz,
@@ -299,6 +299,7 @@ PICTURES: dict[str, Callable[..., Any]] = {
     "quantile": plot_interval,
     "regret_bound": plot_regret,
     "slopes": plot_slopes,
+    "sobol_indices": plot_sobol,
     "monotonicity": lambda ax, record: plot_monotonicities(ax, [record], [record.feature]),
     "monotonicities": lambda ax, table: plot_monotonicities(ax, table.rows, table.labels),
     "lipschitz": lambda ax, record: plot_lipschitz(ax, [record], [f"l_{record.norm:g}"]),

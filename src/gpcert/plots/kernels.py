@@ -16,7 +16,7 @@ from gpcert.paper.lines import Affine, affine_relaxation, check_lines
 from gpcert.plots.axes import axes_or_new, titled
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.regions import Box, Cells
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 from gpcert.utils.optional_imports import Axes
 

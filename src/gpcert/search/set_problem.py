@@ -19,8 +19,7 @@ from gpcert.enclosures.affine import has_affine, least_affine, through_origin
 from gpcert.enclosures.goals import Goal
 from gpcert.errors import SoundnessError
 from gpcert.model.committee import Model
-from gpcert.numerics.arrays import Backend, PerRow, Rows, namespace, to_numpy
-from gpcert.numerics.compilation import running_on
+from gpcert.numerics.arrays import Backend, PerRow, Rows, namespace, running_on, to_numpy
 from gpcert.numerics.rounding import down, up
 from gpcert.quantities import OutputQuantity
 from gpcert.regions import Ball, Box, Cells, Polytope, Region

@@ -13,8 +13,13 @@ import numpy as np
 
 from gpcert.attacks.functions import through_features
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center, worst_of
-from gpcert.enclosures.goals.scalar import least_mean
+from gpcert.enclosures.goals.goal import (
+    GoalBound,
+    least_mean,
+    lower_bound,
+    upper_at_center,
+    worst_of,
+)
 from gpcert.enclosures.goals.vote_patterns import Outcome, VotePatterns
 from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.mean import Units

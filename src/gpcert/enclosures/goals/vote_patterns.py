@@ -16,9 +16,9 @@ import numpy as np
 
 from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.numerics.arrays import namespace, to_numpy
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import down, gamma, up
 from gpcert.regions.scaled import ScaledCells
+from gpcert.utils.processes import checkpoint
 
 MOST_PROGRAMS = 64
 """Of one cell; what they leave is split."""

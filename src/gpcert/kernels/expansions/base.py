@@ -24,9 +24,9 @@ from gpcert.numerics.arrays import (
     PerCellAndFeature,
     PerCellMatrix,
     Reals,
+    fused,
     namespace,
 )
-from gpcert.numerics.compilation import fused
 from gpcert.numerics.rounding import up
 from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells

@@ -41,26 +41,26 @@ from gpcert.kernels.expansions.capabilities import (
     Restrictable,
     SliceNorms,
 )
-from gpcert.kernels.expansions.higher_degrees import (
+from gpcert.kernels.expansions.exponentials import (
     HigherTerms,
     exponential_remainder,
+    growth_chord,
+    length_below,
 )
 from gpcert.kernels.expansions.squared_exponential_forms import form_polynomial, monotone_signs
 from gpcert.kernels.expansions.squared_exponential_table import (
     MAX_CUBIC_FEATURES,
     SquaredExponentialTable,
 )
-from gpcert.kernels.expansions.squared_exponential_values import length_below
-from gpcert.kernels.exponentials import growth_chord
 from gpcert.numerics.arrays import (
     Array,
     Derivatives,
     PerCell,
     PerOrder,
+    fused,
     namespace,
     row_products,
 )
-from gpcert.numerics.compilation import fused
 from gpcert.numerics.rounding import gamma, nonnegative, root, up
 from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells

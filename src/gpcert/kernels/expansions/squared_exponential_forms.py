@@ -25,14 +25,14 @@ from operator import mul
 from typing import TYPE_CHECKING, Annotated
 
 from gpcert.kernels.expansions.base import FormFunction
-from gpcert.kernels.expansions.higher_degrees import (
+from gpcert.kernels.expansions.exponentials import (
     HIGHEST_DEGREE,
     UNDERFLOW,
     BoxMetric,
     box_metric,
+    exponential_tail,
 )
 from gpcert.kernels.expansions.squared_exponential_table import SquaredExponentialTable
-from gpcert.kernels.exponentials import exponential_tail
 from gpcert.numerics.arrays import (
     Array,
     Index,

@@ -55,7 +55,7 @@ from gpcert.numerics.arrays import (
 )
 from gpcert.numerics.rounding import down, gamma, nonnegative, up, up_float
 from gpcert.regions import Cells, Region
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.image import ImageCells
 from gpcert.regions.scaled import ScaledCells
 

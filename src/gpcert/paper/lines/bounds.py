@@ -16,8 +16,7 @@ from gpcert.kernels.expansions.squared_exponential import (
 )
 from gpcert.kernels.expansions.squared_exponential_sections import SquaredExponentialSections
 from gpcert.kernels.expansions.taylor import LocalTaylor
-from gpcert.numerics.arrays import Array, PerCell, namespace
-from gpcert.numerics.compilation import fused
+from gpcert.numerics.arrays import Array, PerCell, fused, namespace
 from gpcert.numerics.rounding import EXP_ULPS, U, down, gamma, given, nonnegative, root, up
 from gpcert.paper.lines.algebra import affine_lower_bound
 from gpcert.paper.lines.registry import affine_relaxation, has_lines, lines_bound

@@ -10,7 +10,10 @@ The form is the same with d'_j = delta_j d_j and T' made of u'_ij = u_ij / delta
 delta > 0. Features along which the points hardly differ (the margin of an image) count in |d| but
 not in T: small delta_j there take them out of both (`BoxMetric`).
 
-Proofs: docs/mathematics.md, statements 4.4, 4.6, 4.7, 4.8 and 12.4.
+Before them: remainders of the exponential series, chords of the weight exp(rate |d|^2), values of
+the squared exponential, and the errors of all values that a table computes.
+
+Proofs: docs/mathematics.md, statements 4.4 to 4.8, 12.4, 16.5 and 16.6.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.kernels.exponentials import LARGEST_EXPONENT
+from gpcert.errors import InputError
 from gpcert.kernels.nodes.base import CubicPart
 from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.kernels.sizes import spectral_norm
@@ -33,10 +36,146 @@ from gpcert.numerics.arrays import (
     PerCellAndPoint,
     PerOrder,
     Reals,
+    dot,
+    fused,
     namespace,
 )
-from gpcert.numerics.compilation import dot, fused
-from gpcert.numerics.rounding import POW_ULPS, TINY, U, gamma, given, nonnegative, root, up
+from gpcert.numerics.rounding import (
+    EXP_ULPS,
+    POW_ULPS,
+    TINY,
+    U,
+    gamma,
+    given,
+    nonnegative,
+    root,
+    up,
+)
+
+LARGEST_EXPONENT = 200.0
+"""Beyond |d|^2 = 200 the weighted expansion is useless (its tail exceeds e^100): all remainders
+are reported as infinite, and weighted models of such cells are void. Squares of e^200 do not
+overflow."""
+
+LARGEST_EXPONENT_ERROR = 0.1
+"""exp(e) - 1 <= 1.1 e holds up to here (convexity, and at 0.1)."""
+
+# numbers, as torch compiles no calls of `math`
+_FACTORIALS = tuple(float(math.factorial(k)) for k in range(20))
+
+
+@fused
+def exponential_tail(x: Reals, order: int) -> Reals:
+    """Upper bound of `sum_{k > order} x^k / k!` for x >= 0; inf beyond `LARGEST_EXPONENT`.
+
+    For x <= 1 four terms and the Lagrange remainder `x^4 (n+1)!/(n+5)! e^x`; else `e^x` less its
+    Taylor polynomial, with the rounding of both added.
+
+    >>> import numpy as np
+    >>> float(exponential_tail(np.asarray(1.0), 1)) >= math.e - 2
+    True
+    """
+    xp = namespace(x)
+    n = order
+    small = xp.minimum(x, xp.ones_like(x))
+    inner = 1.0 + small / (n + 4) * (1.0 + small / (n + 5) * math.e)
+    inner = 1.0 + small / (n + 2) * (1.0 + small / (n + 3) * inner)
+    series = small ** (n + 1) / _FACTORIALS[n + 1] * inner
+    large = xp.minimum(x, xp.full_like(x, LARGEST_EXPONENT))
+    polynomial = sum(large**k / _FACTORIALS[k] for k in range(n + 1))
+    whole = xp.exp(large)
+    direct = (whole - polynomial) + whole * ((EXP_ULPS + 32) * U)
+    result = xp.where(x <= 1.0, up(series, 24 + n), up(direct, 2))
+    return xp.where(x <= LARGEST_EXPONENT, result, xp.full_like(x, math.inf))
+
+
+@fused
+def growth_chord(rate: float, rho2: PerCell) -> PerCell:
+    """`(exp(rate rho2) - 1) / rho2`, rounded up: exp(rate r) - 1 <= chord * r for 0 <= r <= rho2.
+
+    For rate <= 1 and rho2 <= LARGEST_EXPONENT; beyond, weighted models are void.
+
+    Reason: exp is convex, so the chord lies above; at rho2 = 0 the limit is `rate`.
+    """
+    xp = namespace(rho2)
+    x = xp.minimum(rate * rho2, xp.full_like(rho2, LARGEST_EXPONENT))
+    safe = xp.where(x > 1e-8, x, xp.ones_like(x))
+    # below 1e-8 the quotient expm1(x)/x is at most 1 + x
+    quotient = xp.where(x > 1e-8, xp.expm1(safe) / safe, 1.0 + x)
+    return up(rate * quotient, EXP_ULPS + 8)
+
+
+FARTHEST = 2.0**20
+"""Squared distances in the fixed features end here: k is below TINY there and beyond, which every
+value allows, and an infinite one would make NaN of a slope of 0."""
+
+UNDERFLOW_RADIUS = 40.0
+"""A point further than 40 scaled units has k < s^2 exp(-800) < s^2 TINY."""
+
+LARGEST_DISTANCE_ERROR = 0.1
+"""exp(e/2) - 1 <= 0.6 e holds for absolute errors e of r^2 up to here (convexity, and at 0.1)."""
+
+
+def subtraction_error(extent: Reals, f: int) -> Reals:
+    """Error of the squared distance in f free features by subtracting coordinates first.
+
+    Both coordinates carry 3 roundings and `|c| + |z_i| <= extent`: the difference, at most r long,
+    is off by 3 U extent, its square by `6 U r extent + 9 U^2 extent^2`, and r <= UNDERFLOW_RADIUS
+    where k is not below TINY.
+    """
+    r = UNDERFLOW_RADIUS
+    return (f + 12) * U * r**2 + 6 * U * r * extent + 9 * U**2 * np.square(extent)
+
+
+def kernel_errors(distance_error: Reals, fixed_distances: Reals, d: int, extent: Reals) -> Reals:
+    """`relative_error` of the table, from the error of r^2 in the free features.
+
+    The fixed features add gamma(d + 8) of their share, of which no more than twice
+    UNDERFLOW_RADIUS^2 matters; `exp(e/2) - 1 <= 0.6 e` for errors e up to LARGEST_DISTANCE_ERROR.
+    """
+    share = np.minimum(fixed_distances, 2 * UNDERFLOW_RADIUS**2)
+    distance_error = distance_error + gamma(d + 8) * share
+    relative = np.where(
+        distance_error <= LARGEST_DISTANCE_ERROR,
+        0.6 * distance_error + gamma(EXP_ULPS + 4),
+        np.inf,
+    )
+    if not np.all(np.isfinite(relative)):
+        raise InputError(
+            f"region: it and the points span {extent.max():.3g} length-scales, too many for "
+            "float64 to tell the points apart; expected at most about 1e12: take a smaller "
+            "region, or check the kernel's length-scales"
+        )
+    return np.asarray(up(relative, 8))
+
+
+@fused
+def expanded_values(
+    scaled: Array, opposite: Array, squares: Array, fixed: Array, scale: Array
+) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+    """`values` by expanding the square."""
+    xp = namespace(scaled)
+    product = scaled @ opposite
+    product += squares[None, :]
+    product += xp.sum(scaled**2, axis=1)[:, None]
+    if isinstance(product, np.ndarray):  # in place: new memory costs more than the arithmetic
+        np.maximum(product, 0.0, out=product)
+        K = -0.5 * (product + fixed)
+        np.exp(K, out=K)
+        K *= scale
+        return product, K
+    distances = nonnegative(product)
+    return distances, scale * xp.exp(-0.5 * (distances + fixed))
+
+
+@fused
+def length_below(x: Array, dims: int) -> PerCell:
+    """Lower bound of the Euclidean (Frobenius) norm over the last `dims` axes."""
+    xp = namespace(x)
+    axes = tuple(range(1, 1 + dims))
+    total = xp.sqrt(xp.sum(x**2, axis=axes))
+    return total * (1.0 - gamma(x.shape[-1] ** dims + 8))
+
 
 HIGHEST_DEGREE = 6
 """Highest degree taken from the Gram matrix of the points; beyond it the tail is negligible."""
