@@ -1,5 +1,6 @@
 """Slopes of variances, deviations and probabilities over cells, against ball arithmetic."""
 
+import itertools
 import math
 
 import numpy as np
@@ -23,9 +24,9 @@ from gpcert.kernels import (
 from gpcert.likelihoods import LapseProbit, Logistic, Probit, Softmax
 from gpcert.likelihoods.logistic import COEFS, LAMBDAS, SklearnLogistic
 from gpcert.likelihoods.probit import StepLink
-from gpcert.model.slopes import slopes_beside
+from gpcert.model.slopes import slope_model, slopes_beside
 from gpcert.numerics.arrays import Backend
-from gpcert.quantities import PredictionSlope, PredictionSteepness
+from gpcert.quantities import Deviation, PredictionSlope, PredictionSteepness
 from gpcert.quantities.differentiable import (
     DENSITY_BOUNDS,
     HERMITE,
@@ -195,6 +196,24 @@ def test_steepness(function, norm, seed, known):
             assert not flint().arb(float(-lower[cell])) < value
             if np.array_equal(x, 0.5 * (low + high)):
                 assert not flint().arb(float(-upper[cell])) > value
+
+
+@drawn(60, quick=12)
+@given(seed=seeds, name=st.sampled_from(sorted(KERNELS)))
+def test_lengths_of_gradients_of_means(seed, name):
+    """Where the gradient's part across its direction at the centre counts: at corners of cells."""
+    rng = np.random.default_rng(seed)
+    model = model_of(KERNELS[name], rng, True)
+    searched, box = slope_model(model, list(np.eye(2)), 0), Box([-2.0, -2.0], [2.0, 2.0])
+    centers, half = rng.uniform(-1.5, 1.5, (8, 2)), 10.0 ** rng.uniform(-4, -0.7, (8, 2))
+    both = local_model(searched, box, Backend(), False)
+    evaluation = Evaluation(both, Cells(box, centers - half, centers + half))
+    quantity = Deviation((0.0, 0.0), (0.0, 0.0), 2.0)
+    lower, slopes = QuantityGoal(quantity).bound(evaluation, None).lower, Slopes(model)
+    for cell, signs in itertools.product(range(8), itertools.product((-1, 1), (-1, 1))):
+        x = centers[cell] + np.array(signs) * half[cell] * (1.0 - 1e-9)
+        sizes = [slopes.at(x, j)[0] ** 2 for j in range(2)]
+        assert not flint().arb(float(-lower[cell])) < (sizes[0] + sizes[1]).sqrt()
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))

@@ -16,13 +16,8 @@ from gpcert.enclosures.goals import QuantityGoal
 from gpcert.model.committee import Committee
 from gpcert.model.multi_output import Outputs
 from gpcert.model.posterior import Posterior
-<<<<<<< HEAD
 from gpcert.quantities import Compound, OutputQuantity, PredictionSlope
-from gpcert.search.tolerance import Tolerance
-=======
-from gpcert.quantities import Compound, OutputQuantity
 from gpcert.search.problem import Tolerance
->>>>>>> main
 
 if TYPE_CHECKING:
     from gpcert.api.range_questions import RangeQuestion

@@ -17,19 +17,8 @@ from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.domain import domain_of
-<<<<<<< HEAD
-from gpcert.api.options import (
-    QuantityRequest,
-    SearchOptions,
-    SearchSettings,
-    one_of,
-    read_flag,
-    verb,
-)
+from gpcert.api.options import QuantityRequest, SearchOptions, SearchSettings, one_of, verb
 from gpcert.api.quantity_objects import slopes_of
-=======
-from gpcert.api.options import QuantityRequest, SearchOptions, SearchSettings, verb
->>>>>>> main
 from gpcert.api.questions import range_question
 from gpcert.api.range_questions import owners_of
 from gpcert.api.ranges import RangeGoals

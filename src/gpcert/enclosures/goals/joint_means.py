@@ -17,13 +17,9 @@ import numpy as np
 
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.compound import compound_bound, part_bound, ranges
-<<<<<<< HEAD
+from gpcert.enclosures.goals.goal import GoalBound, lower_bound, worst_of
 from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.mean import MeanEnclosure, TwoSided
-=======
-from gpcert.enclosures.goals.goal import GoalBound, lower_bound, worst_of
-from gpcert.enclosures.mean import MeanEnclosure
->>>>>>> main
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.kernels.expansions.base import reach
 from gpcert.numerics.arrays import Array, PerCell, namespace

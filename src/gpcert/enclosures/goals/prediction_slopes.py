@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
+from gpcert.enclosures.goals.goal import GoalBound, least_mean, lower_bound, upper_at_center
 from gpcert.enclosures.goals.joint_means import (
     Term,
     euclidean_length,
@@ -27,7 +27,6 @@ from gpcert.enclosures.goals.joint_means import (
     plain_mean,
     total_model,
 )
-from gpcert.enclosures.goals.scalar import least_mean
 from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.mean import TwoSided, Units
 from gpcert.enclosures.variance_slope import variance_slope
