@@ -22,7 +22,7 @@ from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.mean import MeanEnclosure, TwoSided
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.kernels.expansions.base import reach
-from gpcert.numerics.arrays import Array, PerCell, namespace
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.numerics.rounding import down, gamma, given, nonnegative, norm_upper, up
 from gpcert.quantities import Deviation, LeastMeans, WeightedMeans
 from gpcert.quantities.compound import row_sum
@@ -162,7 +162,7 @@ def _deviation(quantity: Deviation, evaluation: Evaluation, target: float | None
 
 
 def shifted_sum(
-    evaluation: Evaluation, quantity: Deviation, weights: Sequence[Array]
+    evaluation: Evaluation, quantity: Deviation, weights: Sequence[PerCell]
 ) -> QuadraticLowerModel:
     """A lower model of `sum_k w_k (mu_k - reference_k)`."""
     model, constant, size, lost = sum_model(evaluation, weights), 0.0, 0.0, 0.0
@@ -189,7 +189,7 @@ class LinearPart(NamedTuple):
     error: Array
 
 
-def linear_part(enclosure: TwoSided, reference: float | Array, v: Array) -> LinearPart:
+def linear_part(enclosure: TwoSided, reference: float | PerCell, v: PerCell) -> LinearPart:
     """Of `y - reference`, from both quadratics of y's own units."""
     below, above, xp = enclosure.below, enclosure.above, namespace(v)
     f, shift = below.gradient.shape[1], enclosure.units.shift
@@ -216,11 +216,11 @@ def _most(
 
 def euclidean_length(
     along: QuadraticLowerModel,
-    gaps: Sequence[tuple[Array, Array]],
-    v: Sequence[Array],
+    gaps: Sequence[tuple[PerCell, PerCell]],
+    v: Sequence[PerCell],
     linear: Sequence[LinearPart],
-    errors: Sequence[float | Array],
-) -> tuple[Array, Array]:
+    errors: Sequence[float | PerCell],
+) -> tuple[PerCell, PerCellAndFeature]:
     """Upper bound of |y|_2 over each cell, and where it may be large, from a lower model of
     `-v.y`, the ranges of all `y_k`, about their values v at the centres, and their linear parts
     (the centres' own errors are `errors`).

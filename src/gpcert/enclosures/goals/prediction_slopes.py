@@ -135,7 +135,7 @@ def _far(part: Part) -> Array:
     return nonnegative(up(namespace(low).maximum(high - part.middle, part.middle - low), 1))
 
 
-def slope_model(slopes: LatentSlopes, weights: Sequence[Array | None]) -> QuadraticLowerModel:
+def slope_model(slopes: LatentSlopes, weights: Sequence[PerCell | None]) -> QuadraticLowerModel:
     """A lower model of `sum_j w_j D_j G`, w_j (B,), where `smooth` (Statement 19.14); None leaves
     a direction out."""
     (a, b), (bend, mixed, turn), near, left = slopes.expanded
