@@ -99,6 +99,7 @@ SingleTaskVariationalGP | Gaussian, MultitaskGaussian | the transforms of Single
 MultiTaskGP, KroneckerMultiTaskGP | Gaussian, known noise, noise of each task | tasks are outputs;
     the transforms of SingleTaskGP, StratifiedStandardize
 ModelListGP | those of its models | each output its own kernel
+PairwiseGP | that of comparisons | the latent utility, by Laplace's approximation
 """,
 )
 
@@ -144,7 +145,7 @@ GPY = LibraryAdapter(
     "GPy",
     ("GP",),
     "RBF, ExpQuad, Exponential, OU, Matern32, Matern52, RatQuad, StdPeriodic, Cosine, Linear, "
-    "Poly, Bias, White, Add, Prod",
+    "Poly, Brownian, Bias, White, Add, Prod",
     """
 GPRegression, GPHeteroscedasticRegression | Gaussian, HeteroscedasticGaussian | mean functions
     Constant, Linear and sums of these; normalizer; several outputs; Cosine on one feature; also

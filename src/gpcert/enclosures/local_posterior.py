@@ -26,8 +26,14 @@ from gpcert.enclosures.variance import (
     variance_enclosure,
 )
 from gpcert.kernels import LocalKernel
-from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel
-from gpcert.kernels.expansions.capabilities import FirstOrderModels, Restrictable, SliceNorms
+from gpcert.kernels.expansions.base import (
+    Combination,
+    Expansion,
+    FirstOrderModels,
+    LinearModel,
+    Restrictable,
+    SliceNorms,
+)
 from gpcert.kernels.slope import SlopeKernel
 from gpcert.model.committee import Model
 from gpcert.model.differences import PairUnits
@@ -270,7 +276,7 @@ class LocalPosterior:
         """(B,): about max(v_c, 0) at the centres, in unit form, and its error."""
         precision = self.precision_on(output, expansion)
         center = precision.center(self.kernel, expansion, self._center_points(expansion))
-        explained = (center.explained, up(center.error + center.missed, 1))
+        explained = (center.explained, center.rest, up(center.error + center.missed, 1))
         return self._variance_center(expansion, explained, precision.distance)
 
     def _seen_by(self, output: int, expansion: Expansion) -> tuple[LocalKernel, Expansion, Array]:
@@ -345,10 +351,10 @@ class LocalPosterior:
         xp = namespace(expansion.K)
         explained = self.precisions.on(expansion, range(count)).explained(self.kernel)
         first, second = (xp.reshape(part, (count, -1)) for part in explained)
-        return self._variance_center(expansion, (first, second), 0.0)
+        return self._variance_center(expansion, (first, 0.0, second), 0.0)
 
     def _variance_center(
-        self, expansion: Expansion, explained: tuple[Array, Array], distance: float
+        self, expansion: Expansion, explained: tuple[Array, Array | float, Array], distance: float
     ) -> tuple[Array, Array]:
         """About max(v, 0) and its error from `k.S k` and its error."""
         value, error, prior, prior_error = center_value(
