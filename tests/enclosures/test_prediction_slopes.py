@@ -38,9 +38,9 @@ from gpcert.quantities.differentiable import (
 )
 from gpcert.regions import Box, Cells, LinearMap
 from gpcert.testing.arb_reference import ArbPosterior, kernel_reference
-from gpcert.testing.balls import dot, exact, flint, total
 from gpcert.testing.effort import backend_or_skip
 from gpcert.testing.kernel_contract import drawn
+from gpcert.testing.kernel_references import dot, exact, flint, total
 from gpcert.testing.node_contract import BACKENDS
 from tests.kernels.slope_references import slope
 
