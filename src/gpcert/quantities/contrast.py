@@ -1,5 +1,5 @@
-"""Slopes and weighted sums of means: differences of outputs, and of one function at two places;
-whether several means lie on one side of a threshold.
+"""Weighted sums of means: differences of outputs, and of one function at two places; whether
+several means lie on one side of a threshold.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.errors import InputError
 from gpcert.numerics.arrays import Array, PerCell, PerRow, least_of, namespace
 from gpcert.numerics.rounding import down, up
 from gpcert.quantities.compound import Compound, Ends, LeastOfSums, Values, Weights, row_sum
-from gpcert.quantities.output import Mean, Quantity
+from gpcert.quantities.output import Mean
 
 
 def _ends(low: Ends, high: Ends) -> tuple[Array, Array, Any]:
@@ -147,37 +146,3 @@ class SameSide(Compound):
             above, 1.0, -1.0
         )
         return slopes
-
-
-@dataclass(frozen=True)
-class Slope(Quantity):
-    """The partial derivative of the mean in a `feature`, its name or number, or its derivative
-    along a `direction`, one number per feature.
-
-    The verbs answer for the model of the slopes: `prediction_range`, `prediction_ranges`,
-    `maximize`, `certify` with a threshold, `bound_boxes`; `output=` names the output.
-
-    >>> Slope("age")
-    Slope(feature='age', direction=None)
-    """
-
-    feature: Any = None
-    direction: tuple[float, ...] | None = None
-
-    by_variance = False
-
-    def __post_init__(self) -> None:
-        if (self.feature is None) == (self.direction is None):
-            raise InputError(
-                "Slope: expected either a feature (its name or number) or a direction (one number "
-                f"per feature), got feature={self.feature!r} and direction={self.direction!r}"
-            )
-        if self.direction is not None:
-            object.__setattr__(self, "direction", tuple(float(u) for u in self.direction))
-
-    @property
-    def negative(self) -> Quantity:
-        """Of a direction the other way."""
-        if self.direction is None:
-            return super().negative
-        return Slope(direction=tuple(-u for u in self.direction))

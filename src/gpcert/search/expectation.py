@@ -35,7 +35,7 @@ from gpcert.regions import Box
 from gpcert.search.partition import Contributions, PartitionProblem
 from gpcert.search.problem import Budget, Progress, bound_of
 from gpcert.search.region_evaluator import RegionEvaluator
-from gpcert.utils.packing import digest
+from gpcert.utils.archive import digest
 
 Found = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Bounds of the quantity's mean given each cell, and what halving each axis may gain."""

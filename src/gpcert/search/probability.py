@@ -24,7 +24,7 @@ from gpcert.regions import Box
 from gpcert.search.partition import CellData, Contributions, PartitionProblem
 from gpcert.search.problem import Budget, Progress, bound_of
 from gpcert.search.region_evaluator import RegionEvaluator
-from gpcert.utils.packing import digest
+from gpcert.utils.archive import digest
 
 OPEN, BELOW, ABOVE = 0, 1, 2
 """What a cell's data says: the threshold lies between its values, above them or not above them."""

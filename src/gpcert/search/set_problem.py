@@ -45,7 +45,7 @@ from gpcert.search.partition import (
 )
 from gpcert.search.problem import Budget, Progress, bound_of
 from gpcert.search.region_evaluator import RegionEvaluator
-from gpcert.utils.packing import digest
+from gpcert.utils.archive import digest
 
 MAX_CORNERS = 12
 """Free features up to which it is asked whether all corners of a cell are in a region."""
