@@ -25,6 +25,8 @@ COVERED = "squared exponential, rational quadratic, Matérn from 3/2, constant, 
 def evaluation_error(posterior: Posterior, output: int, low: PerFeature, high: PerFeature) -> float:
     """At most how far `offset + scale (k(x, Z) t + slope.x)`, in float64 and summed in any order,
     lies from the real number, for every float x of the box [low, high] (Statement 23.3)."""
+    if posterior.mean_function is not None:
+        raise InputError("proof='B': does not cover a mean_function; use proof=True")
     arrays = posterior.arrays()
     Z, weights = arrays["points"], np.abs(arrays["weights"][output])
     N, q = Z.shape
