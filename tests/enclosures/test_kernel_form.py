@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.enclosures.classes.covariances import form_enclosures, form_norm
+from gpcert.enclosures.classes.leading import form_enclosures, form_norm
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.expansions.squared_exponential_forms import _higher_degrees
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import to_numpy
 from gpcert.regions import Box
-from gpcert.testing.arb_reference import ArbPosterior, exact
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact
 from tests.enclosures.enclosure_checks import (
     arb,
     below,

@@ -19,8 +19,8 @@ from gpcert.likelihoods import (
 from gpcert.likelihoods.base import monotone_minimum
 from gpcert.likelihoods.logistic import SMOOTHING_BOUNDS, split_segment
 from gpcert.likelihoods.probit import StepLink
-from gpcert.testing.balls import BITS
 from gpcert.testing.effort import variants
+from gpcert.testing.kernel_references import BITS
 from gpcert.testing.likelihood_contract import LikelihoodContract, variances
 
 

@@ -167,7 +167,8 @@ def work_on(work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, en
     asked = (work.asked, work.outputs, work.whole, work.held, work.accuracy, work.affine)
     saved = journal.kept(digest("block", asked, low, high))
     if saved.ended:
-        return Block(*saved.state[:-1], StopReason[saved.ended], saved.state[-1])
+        values, reached, boxes, met = saved.state
+        return Block(values, reached, boxes, StopReason[saved.ended], met)
     block = _bounded(work, low, high, budget, ends)
     if block.reason is StopReason.CONVERGED:
         state = (block.values, block.reached, block.boxes, block.met)

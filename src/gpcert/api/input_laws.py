@@ -23,6 +23,7 @@ from gpcert.integrals.families import (
     Uniform,
     Weibull,
 )
+from gpcert.integrals.incomplete import Beta, Gamma
 from gpcert.integrals.input_law import InputLaw
 from gpcert.integrals.marginals import Marginal, Truncated
 from gpcert.model.committee import Model
@@ -47,6 +48,8 @@ SCIPY: dict[str, Callable[..., Family]] = {
     "weibull_min": Weibull,
     "weibull_max": lambda c: Reflected(Weibull(c)),
     "truncnorm": lambda a, b: Truncated(Normal(), a, b),
+    "gamma": Gamma,
+    "beta": Beta,
     "halfnorm": lambda: Truncated(Normal(), 0.0, math.inf),
 }
 """Families by SciPy's names, from their shapes."""
@@ -65,6 +68,8 @@ OPENTURNS: dict[str, Callable[..., Marginal]] = {
     "Logistic": lambda mu, beta: Marginal(Logistic(), mu, beta),
     "WeibullMin": lambda beta, alpha, gamma: Marginal(Weibull(alpha), gamma, beta),
     "Gumbel": lambda beta, gamma: Marginal(Gumbel(), gamma, beta),
+    "Gamma": lambda k, rate, gamma: Marginal(Gamma(k), gamma, 1.0 / rate),
+    "Beta": lambda alpha, beta, a, b: Marginal(Beta(alpha, beta), a, b - a),
     "TruncatedNormal": lambda mu, sigma, a, b: Marginal(
         Truncated(Normal(), (a - mu) / sigma, (b - mu) / sigma), mu, sigma
     ),

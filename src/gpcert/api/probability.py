@@ -72,9 +72,10 @@ def failure_probability(
     model : a `Posterior`, or a fitted model that an adapter converts.
     inputs : a distribution for each feature, in order or `{name: distribution}`: frozen ones of
         `scipy.stats` (norm, uniform, lognorm, expon, triang, logistic, gumbel_r, gumbel_l,
-        weibull_min, weibull_max, truncnorm, halfnorm) or of OpenTURNS, whose joint distributions
-        of independent inputs are taken whole; a number keeps a feature fixed. Correlated normal
-        inputs: `scipy.stats.multivariate_normal(mean, cov)`, or a joint normal law of OpenTURNS.
+        weibull_min, weibull_max, truncnorm, halfnorm, gamma, beta) or of OpenTURNS, whose joint
+        distributions of independent inputs are taken whole; a number keeps a feature fixed. Normal
+        inputs that are correlated: `scipy.stats.multivariate_normal(mean, cov)`, or a joint normal
+        law of OpenTURNS.
     threshold : a number in the quantity's units.
     side : "below" asks for P[quantity < threshold], "above" for P[quantity > threshold].
     quantity, beta, output : as in `prediction_range`; "mean" by default, which converges fastest.

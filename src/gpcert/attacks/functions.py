@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from gpcert.attacks.class_means import class_means
+from gpcert.attacks.slopes import slope_function
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ResponseLikelihood, ScalarLikelihood
 from gpcert.model.class_layout import ClassLayout, class_layout
@@ -22,6 +23,8 @@ from gpcert.quantities import (
     ClassSums,
     Compound,
     OutputQuantity,
+    PredictionSlope,
+    PredictionSteepness,
     Probability,
     Quantity,
     Response,
@@ -208,7 +211,9 @@ def lazy_function(model: Model | ModelCollection, quantity: Quantity) -> LazyFun
             return sums.value(probabilities), lambda: gradient_of(slopes)
 
         return of_classes
-    assert isinstance(quantity, OutputQuantity | Compound), "a quantity is one of three kinds"
+    if isinstance(quantity, PredictionSlope | PredictionSteepness):
+        return slope_function(ModelCollection(model.members), quantity)
+    assert isinstance(quantity, OutputQuantity | Compound), "a quantity is one of four kinds"
     parts, compound = quantity.parts, quantity if isinstance(quantity, Compound) else None
     means = list(dict.fromkeys(part.output for part in parts if part.by_mean))
     variances = list(dict.fromkeys(part.output for part in parts if part.by_variance))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.certificates.proof import SUFFIX, Proof, missing_proof
 from gpcert.certificates.text import Interval, TextTable, region_text
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import Names, read_point, read_points
@@ -68,6 +69,7 @@ class LevelSet:
     models: tuple[str, ...]
     names: Names = None
     classes: bool = False
+    proof: Proof | None = None
 
     @property
     def converged(self) -> bool:
@@ -307,7 +309,13 @@ class LevelSet:
         return import_module("gpcert.plots.sets").plot_level_set(ax, self, **options)
 
     def save(self, path: str | Path) -> None:
-        """Write one file, `.npz` with a header; `gpcert.load` reads it."""
+        """Write one file, `.npz` with a header, which `gpcert.load` reads; under a name that ends
+        in ".cert" what `gpcert-check` checks, which `proof=True` prepares."""
+        if Path(path).suffix == SUFFIX:
+            if self.proof is None:
+                raise missing_proof(path)
+            self.proof.save(path)
+            return
         header = {
             "format": FORMAT,
             "version": package_version(),

@@ -24,7 +24,7 @@ from gpcert.errors import InputError
 from gpcert.model.committee import Committee
 from gpcert.model.multi_output import described_labels
 from gpcert.model.posterior import Posterior
-from gpcert.regions import Region
+from gpcert.regions import Box, Region
 from gpcert.search.state import Leaves
 from gpcert.utils.archive import LARGEST_HEADER, from_json, to_json
 from gpcert.utils.optional_imports import package_version
@@ -59,6 +59,15 @@ def _provenance() -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
+class Together:
+    """Posteriors of which conditions speak, each of one."""
+
+    members: tuple[Posterior, ...]
+    scheme = "conditions"
+    classes = None
+
+
+@dataclass(frozen=True, eq=False)
 class Proof:
     """A question about a model and its answer, as `gpcert-check` reads them.
 
@@ -67,13 +76,15 @@ class Proof:
     `claim` is "B" where the answer holds of what float64 gives, too.
     """
 
-    model: Posterior | Committee
+    model: Posterior | Committee | Together
     region: Region
     question: dict[str, Any]
     answer: dict[str, Any]
     leaves: Leaves | None = None
     by_means: bool = False
     claim: str = "A"
+    signs: np.ndarray | None = None
+    """For each leaf which of several claims is about it, -1 for none; where there are several."""
     provenance: dict[str, Any] = field(default_factory=_provenance)
 
     def save(self, path: str | Path) -> None:
@@ -96,9 +107,11 @@ class Proof:
         proved: Proved | None = None
         if merged and self.leaves is not None and len(self.leaves.low) > 1:
             boxes = self.leaves.low, self.leaves.high
-            proved = _checker(_packed([self], single=True, merged=False))
-        axes, cuts = split_tree(boxes, root, proved)
-        return {"axes": axes, "cuts": cuts, "root": root}
+            if self.signs is None or isinstance(self.region, Box):  # else edges would be lost
+                proved = _checker(_packed([self], single=True, merged=False))
+        axes, cuts, signs = split_tree(boxes, root, proved, self.signs if boxes else None)
+        tree = {"axes": axes, "cuts": cuts, "root": root}
+        return tree if self.signs is None else tree | {"signs": signs}
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +188,9 @@ def read_header(path: str | Path) -> dict[str, Any]:
     return header
 
 
-def model_parts(model: Posterior | Committee, by_means: bool) -> tuple[dict[str, Any], Arrays]:
+def model_parts(
+    model: Posterior | Committee | Together, by_means: bool
+) -> tuple[dict[str, Any], Arrays]:
     """What a file says of a model, and its arrays; those of variances only where they matter."""
     if isinstance(model, Posterior):
         return _posterior_parts(model, "model_", by_means)
@@ -233,12 +248,12 @@ def _checker(content: bytes) -> Proved | None:
     except NotCovered:
         return None
 
-    def proved(low: np.ndarray, high: np.ndarray) -> bool:
+    def proved(low: np.ndarray, high: np.ndarray, sign: int) -> bool:
         inside = certificate.region.cell(low.tolist(), high.tolist())
         if inside is None:
             return True
         piece = Piece(certificate.models, *inside)
-        return all(certificate.proved(claim, piece) for claim in certificate.claims)
+        return all(certificate.proved(claim, piece) for claim in certificate.cases[sign])
 
     return proved
 

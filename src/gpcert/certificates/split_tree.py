@@ -8,31 +8,45 @@ from typing import Annotated
 import numpy as np
 
 LEAF = -1
+NOTHING = -1
+"""In the tree the sign of a leaf of which nothing is claimed."""
+
 MERGED = 64
 """Subtrees of up to so many leaves are tried as one box."""
 
-Proved = Callable[[np.ndarray, np.ndarray], bool]
+Proved = Callable[[np.ndarray, np.ndarray, int], bool]
+"""Whether a box is proved, of leaves with this sign."""
+
 Corners = Annotated[np.ndarray, "n f"]
 
 
 def split_tree(
-    leaves: tuple[Corners, Corners] | None, root: np.ndarray, proved: Proved | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The arrays `axes` and `cuts` of a tree over boxes, in preorder.
+    leaves: tuple[Corners, Corners] | None,
+    root: np.ndarray,
+    proved: Proved | None = None,
+    signs: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The arrays `axes` and `cuts` of a tree over boxes, in preorder, and its leaves' signs.
 
     A box that no cut divides into whole leaves becomes one leaf, and so does one that is `proved`:
-    the checker splits leaves further where it must.
+    the checker splits leaves further where it must. Leaves of different signs are never joined,
+    those of one sign below 0 always: nothing is claimed of them.
     """
-    axes, cuts = [], []
+    axes, cuts, kinds = [], [], []
     low, high = (root[:1], root[1:]) if leaves is None else leaves
+    signs = np.zeros(len(low), dtype="<i4") if signs is None else signs
     waiting = [(np.arange(len(low)), root[0], root[1])]
     while waiting:
         rows, first, last = waiting.pop()
         cut = None
-        if len(rows) > 1 and not (len(rows) <= MERGED and proved and proved(first, last)):
+        sign, alike = int(signs[rows[0]]), np.ptp(signs[rows]) == 0
+        joined = len(rows) == 1 or (alike and sign < 0)
+        small = alike and len(rows) <= MERGED
+        if not joined and not (small and proved is not None and proved(first, last, sign)):
             cut = _cut(low[rows], high[rows], first, last)
         if cut is None:
             axes.append(LEAF)
+            kinds.append(max(sign, NOTHING) if alike else NOTHING)
             continue
         axis, at, middle = cut
         axes.append(axis if middle else -2 - axis)
@@ -42,7 +56,7 @@ def split_tree(
         inner, outer = last.copy(), first.copy()
         inner[axis] = outer[axis] = at
         waiting += [(rows[~below], outer, last), (rows[below], first, inner)]
-    return np.array(axes, dtype="<i4"), np.array(cuts, dtype="<f8")
+    return np.array(axes, "<i4"), np.array(cuts, "<f8"), np.array(kinds, "<i4")
 
 
 def boxes_of(

@@ -11,8 +11,7 @@ from gpcert.cli.boxes import boxes
 from gpcert.cli.certificates import page, resume, show, verify
 from gpcert.cli.demo import demo
 from gpcert.cli.experiments import report, reproduce
-from gpcert.cli.explain import explain
-from gpcert.cli.explore import explore
+from gpcert.cli.explain import explain, explore
 from gpcert.cli.probability import expectation, probability, sobol
 from gpcert.cli.sets import level_set
 from gpcert.cli.slopes import difference, fair, lipschitz, monotone

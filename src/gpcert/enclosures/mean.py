@@ -25,7 +25,7 @@ from gpcert.functions import MeanFunction
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Array, Backend, Index, PerCell, Reals, namespace, to_numpy
-from gpcert.numerics.rounding import TINY, U, down, exact_dot, gamma, up, up_float
+from gpcert.numerics.rounding import TINY, U, down, exact_dot, gamma, up
 from gpcert.regions import Cells, Region
 from gpcert.regions.image import ImageCells
 from gpcert.regions.scaled import ScaledCells
@@ -339,18 +339,19 @@ class MeanEnclosure(TwoSided):
 def mean_enclosure(
     local: LocalKernel,
     expansion: Expansion,
-    weights: Annotated[Array, "N"],
-    norm: float,
+    weights: Annotated[Array, "... N"],
+    norm: Reals,
     pointwise: bool,
     units: Units | None = None,
 ) -> MeanEnclosure:
-    """The kernel's model of g, a function of norm at most `norm`, with its rounding on the cell.
+    """The kernel's model of g, a function of norm at most `norm`, with its rounding on the cell;
+    weights (B, N) and norms (B,) may differ from cell to cell.
 
     The coefficients' errors meet 1, |d| and |d|^2 / 2, with |d| <= rho.
     """
     geometry = expansion.geometry
     # up: the square of a norm below 1e-154 would vanish
-    model = local.model(expansion, Combination(weights, up_float(norm * norm, 1)), pointwise)
+    model = local.model(expansion, Combination(weights, up(norm * norm, 1)), pointwise)
     rounding = up(model.errors[:, 0] + model.slope_rounding(geometry), 4)
     rate, shift = local.weight_rate, local.center_shift(expansion)
 

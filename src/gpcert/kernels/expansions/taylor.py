@@ -23,6 +23,7 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import (
     Combination,
+    FirstOrderModels,
     FunctionModel,
     LinearModel,
     LocalKernel,
@@ -30,7 +31,6 @@ from gpcert.kernels.expansions.base import (
     finite_product,
 )
 from gpcert.kernels.expansions.blocks import TaylorExpansion, joined
-from gpcert.kernels.expansions.capabilities import FirstOrderModels
 from gpcert.kernels.expansions.taylor_terms import (
     CenterTerm,
     binned_errors,

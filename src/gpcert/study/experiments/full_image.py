@@ -13,8 +13,7 @@ from gpcert.plots.curves import plot_accuracy, step_radii
 from gpcert.study.experiments.base import SOURCES, Rows, Sources, Tables, labelled
 from gpcert.study.experiments.fits import BallCase, trained
 from gpcert.study.experiments.pictures import panels
-from gpcert.study.experiments.results import ResultFigure, ResultTable, fields
-from gpcert.study.experiments.statistics import median_cells
+from gpcert.study.experiments.results import ResultFigure, ResultTable, fields, median_cells
 from gpcert.utils.optional_imports import Figure
 
 

@@ -16,11 +16,9 @@ from gpcert.plots.curves import plot_gaps
 from gpcert.plots.explanations import plot_heat_map
 from gpcert.study.datasets import Dataset
 from gpcert.study.experiments.base import Piece, Rows, Sources, Tables, class_label, labelled
-from gpcert.study.experiments.fits import Case, image_shape, trained
-from gpcert.study.experiments.lime_fits import LIMES, limes
+from gpcert.study.experiments.fits import LIMES, Case, image_shape, limes, trained
 from gpcert.study.experiments.pictures import shared_legend
-from gpcert.study.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.study.experiments.statistics import answer, bootstrap
+from gpcert.study.experiments.results import Finding, ResultFigure, ResultTable, answer, bootstrap
 from gpcert.utils.optional_imports import Axes, Figure
 
 OURS, EVERY = "effects", "effects, constant pixels too"
