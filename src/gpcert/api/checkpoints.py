@@ -19,8 +19,8 @@ from gpcert.regions import Region
 from gpcert.regions.records import region_from_dict
 from gpcert.search import Budget
 from gpcert.search.checkpoints import Checkpoint, Content, Journal, keeping
+from gpcert.utils.archive import Kind, digest, packed, unpacked
 from gpcert.utils.optional_imports import package_version
-from gpcert.utils.packing import Kind, digest, packed, unpacked
 
 R = TypeVar("R")
 

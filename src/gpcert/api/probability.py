@@ -18,12 +18,11 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy, value_spreads
-from gpcert.api.input_laws import ReadInputs, read_inputs
+from gpcert.api.input_laws import ReadInputs, read_inputs, turned
 from gpcert.api.options import BudgetLike, QuantityLike, QuantityRequest, one_of, read_budget, verb
 from gpcert.api.questions import range_question
 from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.running import Method, progress_line, ranges_text, read_flag
-from gpcert.api.turned_inputs import turned
 from gpcert.certificates.probability import POSITIVE, Expectation, FailureProbability
 from gpcert.errors import InputError
 from gpcert.model.changes import stationary

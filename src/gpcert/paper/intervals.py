@@ -15,8 +15,8 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalPosterior, remembered
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.errors import InputError
-from gpcert.kernels.expansions.blocks import TaylorExpansion
 from gpcert.kernels.expansions.taylor import LocalTaylor
+from gpcert.kernels.expansions.taylor_terms import TaylorExpansion
 from gpcert.kernels.nodes.base import LocalNode
 from gpcert.numerics.arrays import Array, Backend, PerCell, namespace
 from gpcert.numerics.rounding import down

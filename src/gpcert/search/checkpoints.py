@@ -27,8 +27,7 @@ from gpcert.enclosures.evaluation import BoundHistory
 from gpcert.errors import CheckpointWarning, InputError
 from gpcert.search.problem import Resolution
 from gpcert.search.state import Boxes, Frontier, Incumbents, State
-from gpcert.utils.archive import open_archive
-from gpcert.utils.packing import Kind, packed, unpacked
+from gpcert.utils.archive import Kind, open_archive, packed, unpacked
 
 FORMAT = "gpcert-checkpoint-1"
 
