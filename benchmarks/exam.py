@@ -78,7 +78,8 @@ def kinds_of(header: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "claim", header["claim"]
     rows = question["rows"] if question["kind"] == "table" else [question]
     for row in rows[:1]:
-        goals = row.get("goals") or [row.get("goal")]
+        conditions = [each["goal"] for each in row.get("conditions", ())]
+        goals = row.get("goals") or conditions or [row.get("goal")]
         for name in {goal["quantity"] if goal else "several classes" for goal in goals}:
             yield "quantity", name
         region = row["region"]

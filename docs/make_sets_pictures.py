@@ -18,7 +18,7 @@ from scipy.stats import uniform
 import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPRegressor
-from gpcert.plots.style import ACCENT
+from gpcert.plots.axes import ACCENT
 
 FOLDER = Path(__file__).parent / "pictures" / "sets"
 DPI = 110

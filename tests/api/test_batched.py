@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 import gpcert
 import gpcert.api.batched as batched
 from gpcert.api.options import SearchSettings
+from gpcert.api.radius import radii_batched
 from gpcert.api.radius_question import Bracket, RadiusQuestion
-from gpcert.api.radius_search import radii_batched
 from gpcert.api.regions import RegionSpecification
 from gpcert.attacks import Decision
 from gpcert.certificates import Status

@@ -36,6 +36,8 @@ def exam_certificate(rng):
         between_classes,
         in_float64,
         large,
+        level_set,
+        categories,
     ]
     kind = int(rng.integers(2 * len(kinds)))
     return kinds[kind](rng) if kind < len(kinds) else random_certificate(rng)
@@ -125,6 +127,34 @@ def decided(rng, model, threshold):
     options = {"region": ball, "threshold": threshold, "budget": 10, "proof": True}
     cert = gpcert.certify(model, ball.center, **options)
     return None if cert.proof is None else cert
+
+
+def level_set(rng):
+    """Where a condition or two hold."""
+    N, d = sizes(rng, 3)
+    model = fitted(rng, random_kernel(rng, d), N, d)
+    x = rng.normal(size=d)
+    place = gpcert.Ball(x, 0.2, norm=2) if rng.random() < 0.3 else gpcert.Box(x - 0.2, x + 0.2)
+    mean, std = (part.ravel()[0] for part in model.predict(x[None]))
+    asked = [
+        (None, ">=", float(mean)),
+        (None, "<=", float(mean + 2 * std**0.5), {"quantity": "ucb"}),
+    ]
+    asked = asked[: 1 + rng.integers(2)]
+    return gpcert.level_set(model, place, asked, tol=0.3, budget=10, proof=True)
+
+
+def categories(rng):
+    """One-hot columns beside others."""
+    groups, d = int(rng.integers(2, 4)), int(rng.integers(0, 3))
+    N = int(rng.integers(3, 15))
+    points = np.hstack([np.eye(groups)[rng.integers(groups, size=N)], rng.normal(size=(N, d))])
+    kernel = random_kernel(rng, groups + d, deep=False)
+    model = gpcert.Posterior(kernel, points, 0.3 * rng.normal(size=N))
+    x = rng.normal(size=d)
+    box = gpcert.Box([*[0.0] * groups, *(x - 0.1)], [*[1.0] * groups, *(x + 0.1)])
+    region = gpcert.OneHot(box, [list(range(groups))])
+    return gpcert.prediction_range(model, region, quantity="mean", tol=0.05, proof=True)
 
 
 def in_float64(rng):

@@ -12,8 +12,9 @@ from gpcert.kernels import Matern
 from gpcert.likelihoods import Logistic, Probit, SklearnLogistic
 from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.quantities import Deviation, Mean, Probability, Variance
-from gpcert.testing.arb_reference import ArbPosterior, exact
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact
 from tests.enclosures.enclosure_checks import arb, check_goal, evaluation_of
 from tests.strategies import cases
 

@@ -21,8 +21,9 @@ from gpcert.kernels.expansions.exponentials import LARGEST_EXPONENT, exponential
 from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.regions import Box, Cells
 from gpcert.regions.scaled import Stretch
-from gpcert.testing.arb_reference import ArbPosterior, exact, flint, regression_posterior
+from gpcert.testing.arb_reference import ArbPosterior, regression_posterior
 from gpcert.testing.effort import backend_or_skip, examples
+from gpcert.testing.kernel_references import exact, flint
 from tests.enclosures.enclosure_checks import (
     arb,
     check_deviation,

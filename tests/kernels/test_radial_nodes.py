@@ -14,7 +14,8 @@ from gpcert.paper.lines import affine_relaxation
 from gpcert.regions import Box
 from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
-from gpcert.testing.arb_reference import exact, flint, kernel_reference
+from gpcert.testing.arb_reference import kernel_reference
+from gpcert.testing.kernel_references import exact, flint
 from gpcert.testing.node_case import NodeCase
 from gpcert.testing.node_checks import CHECKS
 

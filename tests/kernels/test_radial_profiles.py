@@ -14,8 +14,8 @@ from gpcert.kernels.nodes.radial_variations import DistanceRange, radial_variati
 from gpcert.kernels.radial import RationalQuadratic, SquaredExponential
 from gpcert.kernels.radial import remainder_series as gaussian_series
 from gpcert.numerics.rounding import TINY, U, gamma
-from gpcert.testing.balls import flint
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import flint
 
 PROFILES = [
     SquaredExponential(1.0).profile,

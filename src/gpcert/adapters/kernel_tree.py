@@ -78,7 +78,7 @@ _ADVICE = {
     "GridInterpolationKernel GridKernel": (
         "it approximates its base kernel on a grid: fit with that one, or an InducingPointKernel"
     ),
-    "Brownian WienerKernel": "away from its origin Exponential (Matern 1/2) is as rough",
+    "WienerKernel": "away from its origin Exponential (Matern 1/2) is as rough",
     "MLP ArcCosine NeuralNetworkKernel": "it is not stationary and has no bounds here",
     "PairwiseKernel": "metric='rbf' is RBF, and 'laplacian' a KernelRidge's",
     "ChangePoints": "fit a model for each side of the change",

@@ -99,6 +99,7 @@ SingleTaskVariationalGP | Gaussian, MultitaskGaussian | the transforms of Single
 MultiTaskGP, KroneckerMultiTaskGP | Gaussian, known noise, noise of each task | tasks are outputs;
     the transforms of SingleTaskGP, StratifiedStandardize
 ModelListGP | those of its models | each output its own kernel
+PairwiseGP | that of comparisons | the latent utility, by Laplace's approximation
 """,
 )
 
@@ -130,7 +131,8 @@ GPFLOW = LibraryAdapter(
     "SquaredExponential, Matern12, Matern32, Matern52, Exponential, RationalQuadratic, Periodic, "
     "Cosine, Linear, Polynomial, Constant, White, Sum, Product",
     """
-GPR, SGPR | Gaussian | Constant, Linear or Zero mean function, sums of these; several outputs
+GPR, SGPR | Gaussian | Constant, Linear, Polynomial or Zero mean function, sums of these; several
+    outputs
 VGP, SVGP | Gaussian, Bernoulli (inv_probit: 0.998 Phi + 0.001), Softmax | whitened or not, diagonal
     or full q; one kernel for all latent functions, in an SVGP also their own (SeparateIndependent,
     SharedIndependent, LinearCoregionalization, with shared or separate inducing points); Coregion
@@ -144,7 +146,7 @@ GPY = LibraryAdapter(
     "GPy",
     ("GP",),
     "RBF, ExpQuad, Exponential, OU, Matern32, Matern52, RatQuad, StdPeriodic, Cosine, Linear, "
-    "Poly, Bias, White, Add, Prod",
+    "Poly, Brownian, Bias, White, Add, Prod",
     """
 GPRegression, GPHeteroscedasticRegression | Gaussian, HeteroscedasticGaussian | mean functions
     Constant, Linear and sums of these; normalizer; several outputs; Cosine on one feature; also

@@ -26,7 +26,7 @@ from gpcert.search import Budget, StopReason
 from gpcert.search.box_family import BoxFamily
 from gpcert.search.checkpoints import JOURNAL
 from gpcert.search.region_evaluator import batch_size
-from gpcert.utils.packing import digest
+from gpcert.utils.archive import digest
 from gpcert.utils.processes import until
 
 BATCH_SECONDS = (0.2, 0.8)
@@ -167,7 +167,8 @@ def work_on(work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, en
     asked = (work.asked, work.outputs, work.whole, work.held, work.accuracy, work.affine)
     saved = journal.kept(digest("block", asked, low, high))
     if saved.ended:
-        return Block(*saved.state[:-1], StopReason[saved.ended], saved.state[-1])
+        values, reached, boxes, met = saved.state
+        return Block(values, reached, boxes, StopReason[saved.ended], met)
     block = _bounded(work, low, high, budget, ends)
     if block.reason is StopReason.CONVERGED:
         state = (block.values, block.reached, block.boxes, block.met)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from gpcert.api.options import (
     QuantityRequest,
     one_of,
     read_budget,
+    read_proof,
     read_tolerance,
     verb,
 )
@@ -29,17 +32,22 @@ from gpcert.api.rules import decision_candidates
 from gpcert.api.running import Method, prepare, progress_line
 from gpcert.attacks import Comparison, Decision
 from gpcert.certificates.level_sets import LevelSet
+from gpcert.certificates.proof import Proof
+from gpcert.certificates.proof_questions import sets_proof, sets_question
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import common_names
 from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Backend, backend_from_name, finite_array
 from gpcert.regions import Region
+from gpcert.search.checkpoints import Checkpoint
+from gpcert.search.cut_cells import FAILS, HOLDS, OUTSIDE
 from gpcert.search.problem import Progress, SearchState
 from gpcert.search.set_problem import Condition, SetProblem, convex, find_sets
+from gpcert.search.state import Leaves
 
 SIDES = (">=", "<=")
 
-WORDS = ("quantity", "output", "beta", "best_f", "maximize")
+OPTIONS = ("quantity", "output", "beta", "best_f", "maximize")
 """What may be said of each of several conditions."""
 
 
@@ -60,6 +68,8 @@ def level_set(
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     progress: bool | None = None,
+    proof: bool = False,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> LevelSet:
     """The part of a region where predictions meet a specification: proved inside, proved outside,
     undecided; with proved bounds of its volume.
@@ -84,6 +94,10 @@ def level_set(
     budget : `Budget(seconds, boxes, memory)`, or a number of seconds; 60 seconds by default.
     backend : "numpy", "torch", "torch:cuda" or, for long work, "torch:cuda:compiled".
     progress : show how far it is; by default only on a terminal.
+    proof : cells are in the set or out of it as wholes (more of them are needed), and
+        `save("name.cert")` writes what `gpcert-check` checks.
+    checkpoint : a file that saves the search, and from which the same call goes on; of one model
+        `resume` does, too.
 
     Ctrl-C ends the search and returns what is proved so far.
 
@@ -102,8 +116,8 @@ def level_set(
     models = _models(model)
     names = common_names("model", (each.feature_names for each in models.values()))
     place = _region(models, region, fixed)
-    words = dict(zip(WORDS, (quantity, output, beta, best_f, maximize), strict=True))
-    given = {name: value for name, value in words.items() if value is not None}
+    options = dict(zip(OPTIONS, (quantity, output, beta, best_f, maximize), strict=True))
+    given = {name: value for name, value in options.items() if value is not None}
     if isinstance(threshold, list | tuple):
         if given or side != ">=":
             name = next(iter(given), "side")
@@ -125,29 +139,56 @@ def level_set(
     else:
         only = next(iter(models.values()))
         sets = _Sets.of_conditions([_compared(only, one_of("side", side, SIDES), threshold, given)])
+    wanted = read_proof(proof)
+    if wanted:
+        sets_question(place, sets.conditions, sets.labels, sets.classes)
     limit, place_of_work = read_budget(budget), backend_from_name(backend)
     share = read_tolerance(tol, 1.0)
     for each in models.values():
         prepare(each)
     with progress_line(progress) as line:
         shown = Progress(start, lambda state: line.show(_told(state)))
-        cells, found = find_sets(
-            SetProblem(place, sets.conditions, sets.classes, share, limit, place_of_work, shown)
+        cells, result = find_sets(
+            SetProblem(
+                place,
+                sets.conditions,
+                sets.classes,
+                share,
+                not wanted,
+                limit,
+                place_of_work,
+                shown,
+            )
         )
-    return LevelSet(
+    level = LevelSet(
         region=place.describe(),
         labels=sets.labels,
         target=sets.target,
         meaning=sets.meaning,
         cells=cells,
         tol=share,
-        reason=found.reason,
-        boxes=found.boxes,
+        reason=result.reason,
+        boxes=result.boxes,
         seconds=time.perf_counter() - start,
         models=tuple(each.fingerprint for each in models.values()),
         names=names,
         classes=sets.classes,
     )
+    return replace(level, proof=_proof(level, place, sets)) if wanted else level
+
+
+def _proof(level: LevelSet, region: Region, sets: _Sets) -> Proof:
+    """Of the cells that are in a set as wholes, and of its share."""
+    whole = level.cells.whole
+    signs = np.where(whole[:, :, HOLDS].any(axis=1), whole[:, :, HOLDS].argmax(axis=1), -1)
+    if not sets.classes:
+        fails = np.where(whole[:, :, FAILS].any(axis=1), whole[:, :, FAILS].argmax(axis=1), -2)
+        signs = np.where(whole[:, :, HOLDS].all(axis=1), 0, 1 + fails)
+    signs = np.where(level.cells.within == OUTSIDE, -2, signs)
+    ends, none = (level.cells.low, level.cells.high), np.empty((len(signs), 0))
+    leaves = Leaves(np.zeros(len(signs), dtype=int), *ends, none)
+    about = (sets.conditions, sets.labels, sets.classes, leaves, signs.astype("<i4"))
+    return sets_proof(region, *about, level.shares, "; ".join(sets.meaning))
 
 
 class _Sets:
@@ -208,15 +249,15 @@ def _goals(model: Model, quantity: Any) -> Any:
 
 
 def _compared(
-    model: Model, side: str, level: Any, words: Mapping[str, Any]
+    model: Model, side: str, level: Any, options: Mapping[str, Any]
 ) -> tuple[Condition, str]:
     """One condition, and its text."""
     threshold = float(finite_array("threshold", level, ndim=0))
-    words, at_least = dict(words), side == ">="
-    output = words.pop("output", None)
-    if words.get("quantity") == "band":
-        words["quantity"] = "lcb" if at_least else "ucb"
-    asked: Comparison = comparison(model, threshold, QuantityRequest(**words), output)
+    options, at_least = dict(options), side == ">="
+    output = options.pop("output", None)
+    if options.get("quantity") == "band":
+        options["quantity"] = "lcb" if at_least else "ucb"
+    asked: Comparison = comparison(model, threshold, QuantityRequest(**options), output)
     first_of_two = asked.labels[0] is not None and output == asked.labels[0]
     text = f"{asked.value} {side} {threshold!r}"
     if first_of_two:  # asked of the second class, whose probability is 1 less it
@@ -232,41 +273,41 @@ def _condition(models: Mapping[Any, Model], given: Any) -> tuple[Condition, str]
     if not isinstance(given, list | tuple) or len(given) not in {3, 4}:
         raise InputError(f"{wanted}, got {given!r}")
     which, side, level = given[:3]
-    words = dict(given[3]) if len(given) == 4 and isinstance(given[3], Mapping) else {}
-    unknown = [name for name in words if name not in WORDS]
+    options = dict(given[3]) if len(given) == 4 and isinstance(given[3], Mapping) else {}
+    unknown = [name for name in options if name not in OPTIONS]
     if unknown or (len(given) == 4 and not isinstance(given[3], Mapping)):
-        raise InputError(f"{wanted}, with words out of {', '.join(WORDS)}; got {given!r}")
+        raise InputError(f"{wanted}, with words out of {', '.join(OPTIONS)}; got {given!r}")
     one_of("side", side, SIDES)
     if isinstance(side, str) is False:
         raise InputError(f"{wanted}, got {given!r}")
     if which in models and (len(models) > 1 or which is not None):
-        condition, text = _compared(models[which], side, level, words)
+        condition, text = _compared(models[which], side, level, options)
         return condition, f"{which}: {text}" if len(models) > 1 else text
     if len(models) > 1:
         raise InputError(
             f"threshold: expected a condition on one of the models {list(models)}, got {which!r}"
         )
-    if which is not None and "output" in words:
+    if which is not None and "output" in options:
         raise InputError(f"threshold: expected the output once, got {given!r}")
     if which is not None:
-        words["output"] = which
-    return _compared(next(iter(models.values())), side, level, words)
+        options["output"] = which
+    return _compared(next(iter(models.values())), side, level, options)
 
 
 def _models(model: Any) -> dict[Any, Model]:
     """The models by what conditions call them: keys, numbers, or None for one alone."""
     if isinstance(model, Mapping):
-        found = {key: as_posterior(each) for key, each in model.items()}
+        models = {key: as_posterior(each) for key, each in model.items()}
     elif isinstance(model, list | tuple):
-        found = {k: as_posterior(each) for k, each in enumerate(model)}
+        models = {k: as_posterior(each) for k, each in enumerate(model)}
     else:
         return {None: as_posterior(model)}
-    if not found:
+    if not models:
         raise InputError("model: expected a model or several, got none")
-    dims = [each.dim for each in found.values()]
+    dims = [each.dim for each in models.values()]
     if len(set(dims)) > 1:
         raise InputError(f"model: expected models of the same features, got {dims} of them")
-    return found
+    return models
 
 
 def _region(models: Mapping[Any, Model], region: Any, fixed: Any) -> Region:

@@ -22,8 +22,8 @@ from gpcert.api.options import (
     verb,
 )
 from gpcert.api.questions import range_question, read_decision
+from gpcert.api.radius import radii_batched, radius_at
 from gpcert.api.radius_question import Bracket, RadiusQuestion
-from gpcert.api.radius_search import radii_batched, radius_at
 from gpcert.api.ranges import RangeGoals, ranges_over
 from gpcert.api.regions import RegionSpecification, is_list_of_regions
 from gpcert.api.running import numbered_results, prepare, progress_line, read_flag, reason_of

@@ -26,8 +26,7 @@ from gpcert.enclosures.lower_model import plain_geometry
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
-from gpcert.kernels.expansions.base import Expansion
-from gpcert.kernels.expansions.capabilities import SectionKernel
+from gpcert.kernels.expansions.base import Expansion, SectionKernel
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.model.committee import Model
 from gpcert.model.multi_output import ModelCollection

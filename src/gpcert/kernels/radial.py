@@ -16,7 +16,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from gpcert.kernels.base import GradientProduct, Kernel
-from gpcert.kernels.expansions.capabilities import SectionKernel
+from gpcert.kernels.expansions.base import SectionKernel
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.nodes.radial import LocalRadial
@@ -27,9 +27,19 @@ from gpcert.kernels.nodes.radial_profiles import (
     all_at,
     power,
 )
+from gpcert.kernels.pair_values import radial_pairs
 from gpcert.kernels.parameters import LENGTHS, POSITIVE, Parameter, number
 from gpcert.numerics.arrays import Backend, Inputs, PerCell, Points, Reals, namespace
-from gpcert.numerics.rounding import EXP_ULPS, TINY, U, gamma, given, up, up_float
+from gpcert.numerics.pairs import EXP_ERROR, Pair, exp_minus, log1p
+from gpcert.numerics.rounding import (
+    EXP_ULPS,
+    TINY,
+    U,
+    gamma,
+    given,
+    up,
+    up_float,
+)
 from gpcert.regions import Region
 from gpcert.regions.cells import Frame
 
@@ -42,7 +52,6 @@ matters: those that all features share are divided by last."""
 
 FARTHEST = 1e100
 """Scaled distances are cut here in Gram matrices, so that their squares stay in float64."""
-
 
 VANISHED = 2.0**-500
 """More than a kernel of variance one falls over distances whose squares underflow."""
@@ -149,6 +158,9 @@ class RadialKernel(Kernel, RadialProfile):
         """Every entry with its own relative error: that of near points is the smallest."""
         return self._entry_errors(self._squared_distances(X, Z), X.shape[1] + 7)
 
+    def pair_values(self, X: Inputs, Z: Points) -> tuple[Pair, np.ndarray]:
+        return radial_pairs(self, X, Z)
+
     def _entry_errors(self, total: np.ndarray, roundings: int) -> tuple[np.ndarray, np.ndarray]:
         """Values at squared distances, which carry so many relative roundings, and their errors."""
         np.minimum(total, FARTHEST**2, out=total)
@@ -247,6 +259,9 @@ class SquaredExponential(RadialKernel, SectionKernel):
         (Statement 16.6)."""
         exponent = 0.5 * np.minimum(r2, 3600.0)
         return (1.01 * gamma(roundings)) * exponent + gamma(EXP_ULPS + 2)
+
+    def pair_at_squares(self, r2: Pair) -> tuple[Pair, float] | None:
+        return exp_minus(Pair(0.5 * r2.high, 0.5 * r2.low)), EXP_ERROR
 
     def growth(self, n: int, r: Reals) -> Reals:
         return r * r
@@ -347,6 +362,11 @@ class RationalQuadratic(RadialKernel):
         """By log1p and exp: for large alpha a power of 1 + q would lose its digits."""
         xp = namespace(r)
         return xp.exp(-self.alpha * xp.log1p(self._q(r)))
+
+    def pair_at_squares(self, r2: Pair) -> tuple[Pair, float] | None:
+        """The error of the logarithm meets alpha."""
+        logarithm = log1p(r2 * Pair.of(1 / (2 * Fraction(self.alpha))))
+        return exp_minus(logarithm * Pair.of(self.alpha)), 3.0 * (1.0 + self.alpha) * EXP_ERROR
 
     def ratio(self, n: int, r: Reals) -> Reals:
         return (1.0 + n / self.alpha) / (1.0 + self._q(r))

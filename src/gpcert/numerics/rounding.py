@@ -189,7 +189,7 @@ def two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     True
     """
     p = a * b
-    (ah, al), (bh, bl) = _halves(a), _halves(b)
+    (ah, al), (bh, bl) = halves(a), halves(b)
     return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
 
@@ -214,7 +214,7 @@ def product_up(a: Reals, b: Reals) -> Reals:
     return np.where(above, np.nextafter(p, np.inf), p)
 
 
-def _halves(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def halves(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`high + low = a`, 26 bits each (Veltkamp's split)."""
     c = (2.0**27 + 1.0) * a
     high = c - (c - a)

@@ -13,6 +13,11 @@ from gpcert.certificates.text import in_unit
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import finite_array
 from gpcert.plots.axes import (
+    ACCENT,
+    DARK,
+    LIGHT,
+    LOOKS,
+    PROBABILITY_COLOURS,
     axes_or_new,
     blank,
     image_shape,
@@ -28,7 +33,6 @@ from gpcert.plots.slopes import (
     plot_monotonicities,
     plot_slopes,
 )
-from gpcert.plots.style import ACCENT, DARK, LIGHT, LOOKS, PROBABILITY_COLOURS
 from gpcert.utils.optional_imports import Axes
 
 HEIGHT = 0.56

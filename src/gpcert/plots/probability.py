@@ -7,8 +7,15 @@ from typing import Any
 import numpy as np
 
 from gpcert.certificates import Expectation, FailureProbability, Quantile, SobolIndices
-from gpcert.plots.axes import axes_or_new, legend_above, name_rows, padded_limits
-from gpcert.plots.style import ACCENT, DARK, LIGHT
+from gpcert.plots.axes import (
+    ACCENT,
+    DARK,
+    LIGHT,
+    axes_or_new,
+    legend_above,
+    name_rows,
+    padded_limits,
+)
 from gpcert.utils.optional_imports import Axes, optional
 
 SHOWN = 1e-9

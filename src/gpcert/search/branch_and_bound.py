@@ -38,9 +38,8 @@ from gpcert.search.questions import (
     WithinTolerance,
 )
 from gpcert.search.region_evaluator import RegionEvaluator, SliceEvaluator
-from gpcert.search.shares import Shares
 from gpcert.search.state import Branch, State, first_shrink
-from gpcert.search.workers import Workers
+from gpcert.search.workers import Shares, Workers
 from gpcert.utils.processes import OutOfTime, effective_jobs, until
 
 FIRST_BOX_SECONDS = 0.5

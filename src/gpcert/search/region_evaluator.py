@@ -22,7 +22,7 @@ from gpcert.kernels import Kernel
 from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.composite import Expressed, Product, Scale, Sum
 from gpcert.kernels.constant import Constant
-from gpcert.kernels.expansions.capabilities import SectionKernel
+from gpcert.kernels.expansions.base import SectionKernel
 from gpcert.kernels.radial import RadialKernel, SquaredExponential
 from gpcert.model.committee import Model
 from gpcert.model.posterior import Posterior

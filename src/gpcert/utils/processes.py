@@ -1,5 +1,6 @@
 """Calls in joblib's processes, to which what they have in common is sent once, with Ctrl-C this
-process's alone; and when a computation must end: a moment that every slow loop looks at.
+process's alone; one thread at a time; and when a computation must end: a moment that every slow
+loop looks at.
 
 The moment is kept in a context variable (one value a thread, restored on the way out), not handed
 from function to function: whatever is slow, at whatever depth, calls `checkpoint` between two
@@ -172,3 +173,20 @@ def _deaf() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+LOCK = threading.RLock()
+"""Whoever changes such a setting for a moment holds it: two threads that restored each other's
+would leave it changed."""
+
+
+@contextmanager
+def quiet(category: type[Warning] = Warning) -> Iterator[None]:
+    """Warnings of a category are not shown.
+
+    >>> with quiet():
+    ...     warnings.warn("never seen", stacklevel=1)
+    """
+    with LOCK, warnings.catch_warnings():
+        warnings.simplefilter("ignore", category)
+        yield

@@ -27,19 +27,17 @@ import numpy as np
 from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
+    FirstOrderModels,
     FunctionModel,
     LinearModel,
     LocalKernel,
-    QuadraticForm,
-    SecondDegree,
-    finite_product,
-)
-from gpcert.kernels.expansions.capabilities import (
-    FirstOrderModels,
     OrthogonalDegrees,
+    QuadraticForm,
     QuadraticForms,
     Restrictable,
+    SecondDegree,
     SliceNorms,
+    finite_product,
 )
 from gpcert.kernels.expansions.exponentials import (
     HigherTerms,
@@ -173,7 +171,7 @@ class LocalSquaredExponential(
     ) -> LinearModel | None:
         """`omega f = f(c) + grad.d + e`, for few cells of many features, without a Hessian.
 
-        Degrees 2 to 6 from the points' Gram matrix (`higher_degrees`), or, if that is less,
+        Degrees 2 to 6 from the points' Gram matrix (`gram_terms`), or, if that is less,
         Cauchy-Schwarz for all of them: N^2 + N f operations per cell instead of N f^2.
         """
         if expansion.scaled.shape[1] <= MAX_CUBIC_FEATURES:

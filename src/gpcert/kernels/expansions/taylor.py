@@ -23,18 +23,19 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import (
     Combination,
+    FirstOrderModels,
     FunctionModel,
     LinearModel,
     LocalKernel,
     QuadraticForm,
     finite_product,
 )
-from gpcert.kernels.expansions.blocks import TaylorExpansion, joined
-from gpcert.kernels.expansions.capabilities import FirstOrderModels
 from gpcert.kernels.expansions.taylor_terms import (
     CenterTerm,
+    TaylorExpansion,
     binned_errors,
     coefficient_errors,
+    joined,
     pointwise_remainder,
     step_form,
     weighted_sizes,
