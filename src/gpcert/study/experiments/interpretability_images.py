@@ -42,7 +42,7 @@ class Settings:
     samples: int = 5000
     tol: float = 0.01
     boxes: int = 200_000
-    gap_boxes: int = 600
+    gap_boxes: int = 150
     random_state: int = 0
 
 

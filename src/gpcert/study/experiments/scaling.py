@@ -41,7 +41,7 @@ class Settings:
     training points, and as many inducing points as `box_inducing`."""
 
     train: tuple[int, ...] = (125, 250, 500, 1000, 2000, 4000)
-    features: tuple[int, ...] = (2, 4, 8, 16, 32)
+    features: tuple[int, ...] = (2, 4, 8, 16, 24)
     radius: tuple[float, ...] = (0.025, 0.05, 0.1, 0.2, 0.4, 0.8)
     base_train: int = 500
     base_features: int = 4
