@@ -45,7 +45,7 @@ class Settings:
 
     data: tuple[str, ...]
     train: int = 100
-    points: int = 100
+    points: int = 300
     solver_points: int = 10
     radius: float = 0.5
     pixels: int = 4
@@ -180,7 +180,7 @@ SETTINGS = {
         step=4,
         patch="blob",
     ),
-    "full": Settings(("synthetic2d", "spam", "mnist38")),
+    "full": Settings(("synthetic2d-1000", "spam", "mnist38")),
 }
 REASONS = {
     "Synthetic2D: the paper's bounds converge": "Their bounds of the mean close within 64 boxes; "
