@@ -103,9 +103,11 @@ class Posterior:
 
     def sharpen(self) -> bool:
         """Take the better norms from now on; whether these are new."""
-        was = vars(self).pop("norms", None) is None or self.sharp
+        if vars(self).get("sharp"):
+            return False
+        known = vars(self).pop("norms", None) is not None
         _ = self.gram, self.norms
-        return not was
+        return known
 
     def difference(self, first: int, second: int) -> int:
         """The number of a new output, whose mean is that of one output less that of another."""

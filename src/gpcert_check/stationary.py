@@ -44,32 +44,33 @@ class Radial(Kernel):
         self.columns = self.doubled * self.slopes
         self.ones = arb_mat(len(points), 1, [1] * len(points))
 
+    def distances(self, z: Column) -> Column:
+        """s of all data points."""
+        at = [z[j] for j in self.dims]
+        size2, cross = dot(self.weights, map(square, at)), (self.doubled * column(at)).entries()
+        return [size2 + other - c for other, c in zip(self.squares, cross, strict=True)]
+
+    def slopes_at(self, z: Column) -> arb_mat:
+        """Gradients of s in the free features, a row for each data point."""
+        at = [z[j] for j in self.dims]
+        return self.ones * (arb_mat(1, len(at), at) * self.weighted * arb(2)) - self.columns
+
     def jet(self, z: Column, degree: int, inner: list[Inner]) -> Jet:
-        own = [z[j] for j in self.dims]
-        size2 = dot(self.weights, map(square, own))
-        cross = (self.doubled * column(own)).entries()
-        each = zip(self.squares, cross, strict=True)
-        profiles = [self.profile(size2 + own_square - c, degree) for own_square, c in each]
-        size = self.variance
+        profiles, size = [self.profile(s, degree) for s in self.distances(z)], self.variance
         columns = [[size * v for v in values] for values in zip(*profiles, strict=True)]
         if degree == 0:
             return Jet(columns[0])
-        slope = arb_mat(1, len(own), own) * self.weighted * arb(2)
-        inner.append(Inner(self.ones * slope - self.columns, self.metric * arb(2)))
+        inner.append(Inner(self.slopes_at(z), self.metric * arb(2)))
         number = len(inner) - 1
         second = {(number, number): columns[2]} if degree > 1 else {}
         return Jet(columns[0], {number: columns[1]}, second)
 
     def chords(self, cell: Cell, weights: Column) -> Chords | None:
         """f is convex: on [a, b] it is above its tangent, by as much as at a or at b at most."""
-        own = [cell.z[j] for j in self.dims]
-        size2, cross = dot(self.weights, map(square, own)), (self.doubled * column(own)).entries()
-        slope = arb_mat(1, len(own), own) * self.weighted * arb(2)
-        rows = self.ones * slope - self.columns
-        bend, widths = square(cell.reach(self.weights, self.dims)), cell.widths
+        rows, bend = self.slopes_at(cell.z), square(cell.reach(self.weights, self.dims))
         values, slopes, gaps = [], [], []
-        for own_square, c, row in zip(self.squares, cross, rows.tolist(), strict=True):
-            s, reach = size2 + own_square - c, dot(map(abs, row), widths)
+        for s, row in zip(self.distances(cell.z), rows.tolist(), strict=True):
+            reach = dot(map(abs, row), cell.widths)
             value, first = self.profile(s, 1)
             ends = (s - reach).lower().nonnegative_part(), (s + reach + bend).upper()
             gaps.append(largest(self.profile(e, 0)[0] - value - first * (e - s) for e in ends))
