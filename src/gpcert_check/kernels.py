@@ -211,14 +211,14 @@ class Product(Sum):
 
     def joined_gram(self, a: arb_mat, b: arb_mat) -> arb_mat:
         """Of `e_0 = a_0 (x) b_0` and the derivatives `e_j = a_j (x) b_0 + a_0 (x) b_j`."""
-        found = a * b[0, 0] + b * a[0, 0]
+        gram = a * b[0, 0] + b * a[0, 0]
         for j in range(a.nrows()):
             for k in range(a.nrows()):
-                found[j, k] += a[j, 0] * b[0, k] + a[0, k] * b[j, 0]
+                gram[j, k] += a[j, 0] * b[0, k] + a[0, k] * b[j, 0]
         for j in range(1, a.nrows()):
-            found[0, j] = found[j, 0] = a[0, 0] * b[0, j] + a[0, j] * b[0, 0]
-        found[0, 0] = a[0, 0] * b[0, 0]
-        return found
+            gram[0, j] = gram[j, 0] = a[0, 0] * b[0, j] + a[0, j] * b[0, 0]
+        gram[0, 0] = a[0, 0] * b[0, 0]
+        return gram
 
 
 def read_kernel(described: Any, dims: list[int]) -> Kernel:
@@ -275,7 +275,7 @@ def vector(value: Any, dims: list[int]) -> Column:
 
 def positive(value: Any) -> arb:
     """A number >= 0."""
-    found = arb(float(value))
-    if not found >= 0:
+    number = arb(float(value))
+    if not number >= 0:
         raise BadFile(f"kernel: expected a number >= 0, got {value!r}")
-    return found
+    return number
