@@ -48,6 +48,8 @@ class Posterior:
             raise NotCovered("categories (one-hot columns) in front of the model")
         if header.get("curves"):
             raise NotCovered("functions of inputs (logarithms, quantiles) in front of the model")
+        if header.get("mean_function"):
+            raise NotCovered("a mean that is not linear")
         if header.get("coupled"):
             raise NotCovered("a model of coupled outputs")
         self.points = arrays["points"].rows()

@@ -22,9 +22,18 @@ from gpcert.numerics.rounding import down, up
 from gpcert.regions import Ball, Box, Region, region_from_dict
 from gpcert.regions.shapes import check_norm
 from gpcert.search import StopReason
-from gpcert.search.cell_tree import CellTree
-from gpcert.search.cut_cells import FAILS, HOLDS, INSIDE, OUTSIDE, CutCells, cell_shares, set_shares
-from gpcert.search.inner_box import STARTS, InnerCells
+from gpcert.search.cut_cells import (
+    FAILS,
+    HOLDS,
+    INSIDE,
+    OUTSIDE,
+    STARTS,
+    CellTree,
+    CutCells,
+    InnerCells,
+    cell_shares,
+    set_shares,
+)
 from gpcert.utils.archive import plain_label, read_arrays, write_arrays
 from gpcert.utils.optional_imports import Axes, DataFrame, optional, package_version
 

@@ -27,9 +27,8 @@ from gpcert.certificates.drawings import (
 )
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.optimum import Optimum, RegretBound
-from gpcert.certificates.proof import CLAIMS, SUFFIX
+from gpcert.certificates.proof import CLAIMS, SUFFIX, boxes_of
 from gpcert.certificates.record import Certificate, PredictionRange, Radius, RecordTable
-from gpcert.certificates.split_tree import boxes_of
 from gpcert.certificates.text import (
     Interval,
     Status,
