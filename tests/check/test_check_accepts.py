@@ -70,6 +70,22 @@ def test_a_refuted_decision_is_checked_at_both_points(tmp_path):
     assert verdict(path) == CHECKED
 
 
+def test_radii_of_many_points_share_a_file(tmp_path):
+    path, X = tmp_path / "radii.cert", np.array([[0.0, 0.5], [0.5, 0.5], [1.0, -0.5]])
+    asked = {"threshold": 0.1, "rtol": 0.1, "max_radius": 1.0}
+    table = gpcert.certified_radius_many(hilly(), X, **asked, proof=True)
+    plain = gpcert.certified_radius_many(hilly(), X, **asked)
+    assert [row.lower for row in table] == [row.lower for row in plain]
+    table.save(path)
+    assert verdict(path) == CHECKED
+    header, arrays = opened(path)
+    claimed = header["answer"]["rows"]
+    assert len(claimed) == sum(row.lower > 0 for row in plain) > 1
+    claimed[0]["upper"] = 0.5 * claimed[0]["lower"]
+    written(path, header, arrays)
+    assert verdict(path) == REFUTED
+
+
 def test_without_a_proof_there_is_no_such_file(tmp_path):
     cert = gpcert.certify(hilly(), [0.0, 0.5], radius=1.0, threshold=0.1)
     with pytest.raises(InputError, match="proof=True"):
