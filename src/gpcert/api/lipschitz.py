@@ -22,8 +22,7 @@ from gpcert.api.feature_lengths import (
     steepest_quotient,
 )
 from gpcert.api.options import SearchOptions, SearchSettings, one_of, verb
-from gpcert.api.quantity_objects import function_of, what_of
-from gpcert.api.range_questions import owners_of
+from gpcert.api.range_questions import function_of, owners_of, what_of
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.api.slopes import axes, convex, label_of, meaning_of, of_means, output_number
 from gpcert.certificates import LipschitzBound

@@ -10,8 +10,8 @@ Proofs: docs/mathematics.md, statements 19.1 to 19.6.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import singledispatch
 from typing import Annotated, Any, ClassVar
 
@@ -71,7 +71,9 @@ class SlopeKernel(Kernel):
     def value(self, X: Inputs, Y: Points) -> Annotated[np.ndarray, "n N"]:
         if self.order == 2.0:
             moved = self._step * self.direction
-            ahead, behind = (slope_values(self.kernel, self.direction, x, Y) for x in (X + moved, X - moved))
+            ahead, behind = (
+                slope_values(self.kernel, self.direction, x, Y) for x in (X + moved, X - moved)
+            )
             return (ahead - behind) / (2.0 * self._step)
         return slope_values(self.kernel, self.direction, X, Y)
 
@@ -323,7 +325,9 @@ def _curved_radial(
     kernel: RadialKernel, direction: PerFeature, points: Points, frame: Frame
 ) -> LocalNode:
     lengths = np.broadcast_to(kernel.length_scale, points.shape[1:])
-    return RadialCurvature.build(points, lengths, (kernel.variance, kernel.profile), direction, frame)
+    return RadialCurvature.build(
+        points, lengths, (kernel.variance, kernel.profile), direction, frame
+    )
 
 
 @curvature_node.register

@@ -92,7 +92,8 @@ def _together(slopes: Sequence[Posterior]) -> Outputs:
 def slope_of(
     posterior: Posterior, direction: PerFeature, output: int = 0, order: int = 1
 ) -> Posterior:
-    """`D_u mu_c`, or `D_u^2 mu_c` for `order` 2, as the mean of a posterior without a variance, in the units of the inputs.
+    """`D_u mu_c`, or `D_u^2 mu_c` for `order` 2, as the mean of a posterior without a variance,
+    in the units of the inputs.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> bump = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[1.0], offset=3.0)

@@ -15,7 +15,14 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.kernels.nodes.base import DerivativeBounds, Jet, KnownBatch, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.base import (
+    DerivativeBounds,
+    Jet,
+    KnownBatch,
+    LocalNode,
+    NodeBatch,
+    Triple,
+)
 from gpcert.kernels.nodes.composite import ProductBatch
 from gpcert.kernels.nodes.radial import LocalRadial
 from gpcert.kernels.nodes.radial_profiles import RadialProfile, infinite_beyond_zero
@@ -23,7 +30,7 @@ from gpcert.kernels.nodes.slopes import DerivedProfile, RadialSlope, RadialSlope
 from gpcert.kernels.sizes import raised
 from gpcert.numerics.arrays import Array, PerCellAndPoint, PerFeature, Points, namespace
 from gpcert.numerics.rounding import POW_ULPS, gamma, up, up_float
-
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 
 
