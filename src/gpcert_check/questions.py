@@ -115,9 +115,7 @@ class _Reader:
         """`goal >= level`; of kind B by the error of a mean in float64 more."""
         error = arb(0)
         if self.float64:
-            if goal.kind != "mean":
-                raise NotCovered(f"claims of kind B about the quantity {goal.kind!r}")
-            error = self._only.float64_error(goal.output)
+            error = self._only.float64_error(goal)
         return Above(goal, rational(level), strict, error)
 
     def _decision(self, question: Record, answer: Record) -> Certificate:
@@ -317,7 +315,7 @@ class _Reader:
         return self.models[0]
 
     def _with(self, claims: list[Claim], points: list[At], *told: str) -> Certificate:
-        also = ["the same of the mean in float64, in any order"] if self.float64 else []
+        also = ["the same in float64, sums in any order"] if self.float64 else []
         return Certificate(self.models, self.region, [claims], points, [*told, *also])
 
 

@@ -1,6 +1,7 @@
 """Functions of one number that do not decrease, with certified values: what stands between a user's
 units and a model's, for inputs and for targets.
 
+>>> import numpy as np
 >>> curve = Curve((Log(), Affine(0.0, 2.0)))
 >>> float(curve(np.array([np.e]))[0])
 0.5
@@ -12,8 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np  # noqa: F401  (of the example)
 
 from gpcert.errors import InputError
 from gpcert.functions.base import Curve, Increasing
