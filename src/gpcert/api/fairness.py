@@ -101,7 +101,7 @@ def certify_fair(
     """
     start, whole = time.perf_counter(), as_posterior(model)
     classes = _decided(whole) if delta is None and threshold is None and output is None else None
-    posterior = whole if classes else of_means(whole)
+    posterior: Any = whole if classes else of_means(whole)
     index = 0 if classes else output_number(posterior, output)
     values = _protected(posterior, protected)
     region = held_at(domain_of(posterior, bounds, fixed), {j: v[0] for j, v in values.items()})
