@@ -19,8 +19,7 @@ from gpcert.integrals.families import (
     Weibull,
 )
 from gpcert.integrals.incomplete import LGAMMA_ULPS, Beta, Gamma
-from gpcert.integrals.input_law import InputLaw
-from gpcert.integrals.marginals import Marginal, Truncated
+from gpcert.integrals.input_law import InputLaw, Marginal, Truncated
 from gpcert.testing.effort import examples
 
 BITS = 150

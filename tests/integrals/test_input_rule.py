@@ -7,8 +7,8 @@ import pytest
 from flint import acb, arb, ctx
 
 from gpcert.integrals.families import Normal, Reflected, Triangular, Weibull
-from gpcert.integrals.input_rule import input_rule, legendre, point_rule
-from gpcert.integrals.marginals import Marginal, Truncated
+from gpcert.integrals.input_law import Marginal, Truncated
+from gpcert.integrals.variance_parts import input_rule, legendre, point_rule
 from tests.integrals.test_input_laws import CASES, normal, phi
 
 BITS = 90

@@ -18,11 +18,18 @@ from gpcert.api.input_laws import ReadInputs, read_inputs
 from gpcert.api.options import BudgetLike, QuantityRequest, read_budget, read_tolerance, verb
 from gpcert.api.questions import range_question
 from gpcert.api.running import progress_line
-from gpcert.certificates.sobol import SobolIndices
+from gpcert.certificates.probability import SobolIndices
 from gpcert.certificates.text import Interval
 from gpcert.errors import InputError, SoundnessError
-from gpcert.integrals.input_rule import InputRule, input_rule, point_rule
-from gpcert.integrals.variance_parts import GaussianTerms, Range, VarianceParts, variance_parts
+from gpcert.integrals.variance_parts import (
+    GaussianTerms,
+    InputRule,
+    Range,
+    VarianceParts,
+    input_rule,
+    point_rule,
+    variance_parts,
+)
 from gpcert.kernels.gaussian_sums import GaussianSum, gaussian_sum
 from gpcert.model.mixture import Mixture
 from gpcert.model.posterior import Posterior
@@ -136,7 +143,7 @@ def sobol_indices(
 
 def _regression(model: Any, output: Any) -> tuple[Posterior, int, Any]:
     """The posterior that has the output, its number there, and how it is called."""
-    if model.classes is not None:
+    if model.classifies:
         raise InputError(
             "model: expected a regression, whose mean has a variance that inputs share, got a "
             "classifier"

@@ -32,7 +32,7 @@ from gpcert.search.problem import Budget, Progress, StopReason, Tolerance
 from gpcert.search.region_evaluator import SliceEvaluator
 from gpcert.search.state import Halve, Leaves, QuestionsAndFeatures
 from gpcert.search.workers import Workers
-from gpcert.utils.packing import digest
+from gpcert.utils.archive import digest
 
 
 class BatchEvaluator(Protocol):
