@@ -121,9 +121,9 @@ class _System:
                 "known (`Posterior(..., training_noise=...)`, or a fitted one of any library), "
                 f"got a posterior of {'coupled outputs' if part.coupled else 'a factor alone'}"
             )
-        if np.any(part.slope[c]):
+        if np.any(part.slope[c]) or part.mean_function is not None:
             raise InputError(
-                "model: expected one without a linear trend, whose coefficients the bounds do not "
+                "model: expected one without a trend, whose coefficients the bounds do not "
                 "cover; fit without it, and subtract what is known from y"
             )
         N = len(part.points)

@@ -98,7 +98,11 @@ class _PosteriorLatent:
         self.posterior, self.X, self.means, self.variances = posterior, X, means, variances
         self.K, self.product = posterior.cross_with_gradient(X)
         t, slope = posterior.weights[means], posterior.slope[means]
-        trend = posterior.seen(X) @ slope.T if posterior.has_trend else 0.0
+        trend, self.bent = posterior.seen(X) @ slope.T if posterior.has_trend else 0.0, None
+        if posterior.mean_function is not None:
+            seen = posterior.seen(X)
+            trend = trend + posterior.mean_function.value(seen)[:, means]
+            self.bent = posterior.mean_function.gradient(seen)[:, means]
         self.mean = posterior.offset[means] + posterior.scale[means] * (self.K @ t.T + trend)
         v = np.zeros((len(X), 0))
         if variances:
@@ -116,6 +120,8 @@ class _PosteriorLatent:
         factors = posterior.scale[self.means] * by_mean
         weights = factors @ posterior.weights[self.means]
         slopes = factors @ posterior.slope[self.means]
+        if self.bent is not None:
+            slopes = slopes + np.einsum("nk,nkd->nd", factors, self.bent)
         if not self.variances:
             return through_features(posterior, self.X, self.product(weights) + slopes)
         scale = posterior.scale[self.variances]

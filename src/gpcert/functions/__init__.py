@@ -31,6 +31,7 @@ from gpcert.functions.elementary import (
     PowerBend,
     Round,
 )
+from gpcert.functions.means import MeanFunction, PolynomialMean, register_mean
 from gpcert.functions.quantiles import NormalCdf, NormalQuantile, Piecewise
 from gpcert.utils.registry import Registry
 
@@ -48,13 +49,16 @@ __all__ = [
     "Kumaraswamy",
     "Log",
     "Log1p",
+    "MeanFunction",
     "NormalCdf",
     "NormalQuantile",
     "Piecewise",
+    "PolynomialMean",
     "Power",
     "PowerBend",
     "Round",
     "curve_from_config",
+    "register_mean",
 ]
 
 FUNCTIONS: Registry[type[Increasing]] = Registry(

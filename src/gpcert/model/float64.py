@@ -80,6 +80,8 @@ def _finite(total: float) -> float:
 def _spread(
     posterior: Posterior, output: int, low: PerFeature, high: PerFeature, variance: bool
 ) -> Spread:
+    if posterior.mean_function is not None:
+        raise InputError("proof='B': does not cover a mean_function; use proof=True")
     arrays = posterior.arrays()
     Z, weights = arrays["points"], np.abs(arrays["weights"][output])
     N, q = Z.shape

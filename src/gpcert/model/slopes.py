@@ -19,6 +19,7 @@ from gpcert.likelihoods.gaussian import Gaussian, MeanOnly
 from gpcert.model.changes import stationary
 from gpcert.model.multi_output import Outputs, SeparateOutputs
 from gpcert.model.posterior import Posterior
+from gpcert.model.posterior_parts import check_linear_mean
 from gpcert.numerics.arrays import PerFeature
 
 
@@ -131,6 +132,7 @@ def slope_of(posterior: Posterior, direction: PerFeature, output: int = 0) -> Po
 
 def seen_direction(posterior: Posterior, direction: PerFeature) -> PerFeature:
     """The direction as the kernel sees it: exactly `W u` behind linear features."""
+    check_linear_mean(posterior)
     moved = np.flatnonzero(direction)
     held = [int(j) for j in moved if int(j) in posterior.levels]
     if held:
