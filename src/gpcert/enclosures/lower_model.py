@@ -33,7 +33,14 @@ from gpcert.enclosures.polynomials import (
 )
 from gpcert.kernels.expansions.base import finite_product, reach
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
-from gpcert.numerics.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
+from gpcert.numerics.arrays import (
+    Array,
+    Index,
+    PerCell,
+    PerCellAndFeature,
+    PerCellMatrix,
+    namespace,
+)
 from gpcert.numerics.compilation import fused, products
 from gpcert.numerics.rounding import EXP_ULPS, down, gamma, nonnegative, up
 from gpcert.regions import Cells
@@ -178,6 +185,13 @@ class QuadraticLowerModel:
         zero = namespace(lost).zeros_like(lost)
         return self.shifted(zero, size, slope).lowered(up(lost * self.heaviest, 2))
 
+    def take(self, rows: Index) -> QuadraticLowerModel:
+        """That of some of the cells, without degree 3; rows may repeat."""
+        parts = (self.value, self.gradient, self.matrix, self.error)
+        some = [part[rows] for part in parts]
+        geometry = self.geometry.take(rows)
+        return QuadraticLowerModel(geometry, *some, self.rate, self.size[rows])
+
     def where(self, mask: PerCell, other: QuadraticLowerModel) -> QuadraticLowerModel:
         """This one under the mask (B,), the other elsewhere."""
         self._check_alike(other)
@@ -318,6 +332,21 @@ class QuadraticLowerModel:
             level = xp.where(asked, best.lower, level)
             best = best.or_better(self._tested(level), asked)
         return best
+
+    def both_least(self, other: QuadraticLowerModel) -> tuple[PerCell, PerCell]:
+        """The bounds of `minimum`, of this one and of another of the same cells in one batch."""
+        self._check_alike(other)
+        xp, B = namespace(self.value), len(self.value)
+        rows = xp.arange(2 * B, device=device(self.value)) % B
+        pairs = (
+            (getattr(self, part), getattr(other, part))
+            for part in ("value", "gradient", "matrix", "error")
+        )
+        together = QuadraticLowerModel(
+            self.geometry.take(rows), *(xp.concat(pair, axis=0) for pair in pairs), self.rate
+        )
+        lower = together.minimum().lower
+        return lower[:B], lower[B:]
 
     def at_level(self, level: PerCell) -> tuple[PerCellMatrix | None, PerCell]:
         """Hessian and error of a polynomial below `exp(rate |d|^2) (q - level)`, as in `minimum`;

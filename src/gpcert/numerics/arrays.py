@@ -69,7 +69,7 @@ class Backend:
     @property
     def free_bytes(self) -> float:
         """Memory that is left on the GPU, torch's own reserve included; infinite elsewhere."""
-        if not self.gpu:
+        if self.device is None or "cuda" not in self.device:
             return math.inf
         cuda = _torch().cuda
         reserved = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, ParamSpec, TypeVar
 
 from gpcert.numerics.arrays import Array, Backend, namespace
@@ -51,8 +51,12 @@ def running_on(backend: Backend) -> Iterator[None]:
     """Bound batches of this backend inside: compiled, if it asks for that."""
     before = _active.backend
     _active.backend = backend
+    # what torch keeps for derivatives is a tenth of a launch
+    plain = backend.name == "torch" and not backend.compiled
+    quick = optional("torch", "backend 'torch'").inference_mode() if plain else nullcontext()
     try:
-        yield
+        with quick:
+            yield
     finally:
         _active.backend = before
 

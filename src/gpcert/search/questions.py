@@ -27,6 +27,7 @@ from gpcert.numerics.arrays import (
 )
 from gpcert.regions import Region
 from gpcert.regions.base import NormConstraint
+from gpcert.search.branching import STEPS, Steps
 from gpcert.search.local_search import LocalSearch
 from gpcert.search.problem import Budget, Progress, StopReason
 from gpcert.search.slices import SliceEvaluator
@@ -248,6 +249,8 @@ class BatchProblem:
     budget: Budget = field(default_factory=Budget)
     progress: Progress = field(default_factory=Progress)
     random_state: int | None = 0
+    steps: Steps = STEPS
+    """How boxes are halved more than once."""
     slices: SliceEvaluator | None = None
     """How boxes whose categories are decided are bounded, where there is a cheaper way."""
     workers: Workers | None = None
