@@ -187,10 +187,9 @@ class QuadraticLowerModel:
 
     def take(self, rows: Index) -> QuadraticLowerModel:
         """That of some of the cells, without degree 3; rows may repeat."""
-        parts = (self.value, self.gradient, self.matrix, self.error)
-        some = [part[rows] for part in parts]
-        geometry = self.geometry.take(rows)
-        return QuadraticLowerModel(geometry, *some, self.rate, self.size[rows])
+        coefficients = (self.value[rows], self.gradient[rows], self.matrix[rows])
+        geometry, error, size = self.geometry.take(rows), self.error[rows], self.size[rows]
+        return QuadraticLowerModel(geometry, *coefficients, error, self.rate, size)
 
     def where(self, mask: PerCell, other: QuadraticLowerModel) -> QuadraticLowerModel:
         """This one under the mask (B,), the other elsewhere."""
@@ -338,12 +337,13 @@ class QuadraticLowerModel:
         self._check_alike(other)
         xp, B = namespace(self.value), len(self.value)
         rows = xp.arange(2 * B, device=device(self.value)) % B
-        pairs = (
-            (getattr(self, part), getattr(other, part))
-            for part in ("value", "gradient", "matrix", "error")
-        )
         together = QuadraticLowerModel(
-            self.geometry.take(rows), *(xp.concat(pair, axis=0) for pair in pairs), self.rate
+            self.geometry.take(rows),
+            xp.concat([self.value, other.value], axis=0),
+            xp.concat([self.gradient, other.gradient], axis=0),
+            xp.concat([self.matrix, other.matrix], axis=0),
+            xp.concat([self.error, other.error], axis=0),
+            self.rate,
         )
         lower = together.minimum().lower
         return lower[:B], lower[B:]
