@@ -102,7 +102,7 @@ def _no_squares(there: Any) -> Any:
 
 
 PORTFOLIO = "enclosures.evaluation:Portfolio.wants"
-SCALAR = "enclosures.goals.scalar:"
+SCALAR = "enclosures.goals.goal:"
 LOCAL = "enclosures.local_posterior:"
 CLASSES = "enclosures.classes."
 NODES = "kernels.nodes."
@@ -136,12 +136,12 @@ PIECES = (
     ),
     Piece(
         "spectral norm of degree 3",
-        "kernels.expansions.higher_degrees:spectral_norm",
+        "kernels.expansions.exponentials:spectral_norm",
         lambda there: lambda matrix: np.full(len(matrix), math.inf),
         "many",
     ),
     Piece(
-        "metric of the box", "kernels.expansions.higher_degrees:WORTHWHILE", _constant(0.0), "many"
+        "metric of the box", "kernels.expansions.exponentials:WORTHWHILE", _constant(0.0), "many"
     ),
     Piece("point by point, mean", PORTFOLIO, _resting("pointwise", POINTWISE), "mean latent"),
     Piece(

@@ -19,8 +19,7 @@ from gpcert.enclosures.evaluation import BoundHistory
 from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
-from gpcert.numerics.arrays import Array, Backend, backend_from_name
-from gpcert.numerics.compilation import running_on
+from gpcert.numerics.arrays import Array, Backend, backend_from_name, running_on
 from gpcert.quantities import Probability
 from gpcert.regions import Cells
 

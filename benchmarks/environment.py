@@ -10,7 +10,7 @@ from typing import Any
 
 from gpcert.study.experiments.run import cpu_model
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "array-api-compat", "gpcert")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "array-api-compat", "python-flint", "gpcert")
 
 
 def environment() -> dict[str, Any]:

@@ -21,7 +21,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 
 import gpcert
 from gpcert import kernels as k
-from gpcert.api.engine import Method
+from gpcert.api.running import Method
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.quantities import Mean, Variance
 from gpcert.search import Problem, solve

@@ -29,7 +29,7 @@ from multiclass_models import (
 from report import Section, command_line, merge
 
 import gpcert
-from gpcert.api.engine import Method
+from gpcert.api.running import Method
 from gpcert.attacks.functions import plain_function
 from gpcert.quantities import Mean
 

@@ -21,7 +21,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.numerics.arrays import Backend
 from gpcert.paper.method import PaperMethod
 from gpcert.paper.relaxation import sign_multipliers
-from gpcert.plots.style import ACCENT, DARK
+from gpcert.plots.axes import ACCENT, DARK
 from gpcert.quantities import Mean
 from gpcert.testing.arb_reference import regression_posterior
 

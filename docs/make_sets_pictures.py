@@ -1,8 +1,9 @@
-"""The pictures of docs/sets.md: a design space with its largest box, the safe set of a pendulum.
+"""The pictures of docs/sets.md: a design space with its largest box, the safe set of a pendulum;
+and that of Sobol' indices in docs/probabilities.md.
 
     .venv/bin/python docs/make_sets_pictures.py
 
-writes docs/pictures/sets/*.png. Needs matplotlib, no screen.
+writes docs/pictures/sets/*.png and docs/pictures/sobol.png. Needs matplotlib, no screen.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.stats import uniform
 
 import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPRegressor
-from gpcert.plots.style import ACCENT
+from gpcert.plots.axes import ACCENT
 
 FOLDER = Path(__file__).parent / "pictures" / "sets"
 DPI = 110
@@ -79,13 +81,29 @@ def _torque(Z: np.ndarray) -> np.ndarray:
     return 2.0 * np.sin(Z[:, 0]) - 0.2 * Z[:, 1] + Z[:, 2]
 
 
+def indices() -> Figure:
+    """Surrogates of Ishigami's function from few and from many points, and its own indices."""
+    figure = Figure(figsize=(10.4, 3.4), layout="constrained")
+    for ax, n in zip(figure.subplots(1, 2), (40, 120), strict=True):
+        X = np.random.default_rng(2).uniform(-np.pi, np.pi, (n, 3))
+        y = np.sin(X[:, 0]) + 7 * np.sin(X[:, 1]) ** 2 + 0.1 * X[:, 2] ** 4 * np.sin(X[:, 0])
+        model = GPRegressor(SquaredExponential([2.0, 1.2, 2.0])).fit(X, y)
+        gpcert.sobol_indices(model, [uniform(-np.pi, 2 * np.pi)] * 3).plot(ax)
+        truth = [0.3139, 0.4424, 0.0], [0.5576, 0.4424, 0.2437]
+        for shift, values in zip((-0.2, 0.2), truth, strict=True):
+            ax.plot(values, np.arange(3) + shift, "x", color="black", ms=7)
+        ax.set_xlabel(f"part of the variance, {n} points")
+    return figure
+
+
 def main() -> None:
-    """Draw both."""
+    """Draw all."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a length at its bound is no news
         for draw in (design_space, pendulum):
             draw().savefig(FOLDER / f"{draw.__name__}.png", dpi=DPI)
+        indices().savefig(FOLDER.parent / "sobol.png", dpi=DPI)
 
 
 if __name__ == "__main__":

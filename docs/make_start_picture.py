@@ -13,8 +13,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern
 
 import gpcert
-from gpcert.plots.axes import new_figure
-from gpcert.plots.style import ACCENT, DARK, LIGHT
+from gpcert.plots.axes import ACCENT, DARK, LIGHT, new_figure
 from gpcert.utils.optional_imports import Axes
 
 PICTURES = Path(__file__).parent / "pictures"

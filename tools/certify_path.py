@@ -41,8 +41,9 @@ def files_of(call: Callable[[], Any]) -> list[str]:
     return sorted(seen)
 
 
-def main() -> None:
+def files_entered() -> dict[str, list[str]]:
     """A mean against 0, a probability against 0.3; what is made once per model is made before."""
+    entered = {}
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (60, 3))
     kernel = SquaredExponential(0.8)
@@ -50,11 +51,17 @@ def main() -> None:
     factor = np.linalg.inv(L)
     weights = factor.T @ (factor @ np.sin(X.sum(axis=1)))
     for name, likelihood, level in (("mean", None, 0.0), ("probability", Probit(), 0.3)):
-        words = {} if likelihood is None else {"likelihood": likelihood}
-        model = gpcert.Posterior(kernel, X, weights, factor, **words)
+        options = {} if likelihood is None else {"likelihood": likelihood}
+        model = gpcert.Posterior(kernel, X, weights, factor, **options)
         ask = partial(gpcert.certify, model, X[1], radius=0.12, threshold=level)
         ask()
-        files = files_of(ask)
+        entered[name] = files_of(ask)
+    return entered
+
+
+def main() -> None:
+    """Print them."""
+    for name, files in files_entered().items():
         sys.stdout.write("\n  ".join([f"{name}: {len(files)} files", *files]) + "\n")
 
 

@@ -31,8 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import gpcert  # noqa: E402
-from gpcert.testing.rounding.ledger import Ledger, Need  # noqa: E402
-from gpcert.testing.rounding.sources import Count, all_counts  # noqa: E402
+from gpcert.testing.rounding.ledger import Count, Ledger, Need, all_counts  # noqa: E402  # noqa: E402
 from tests.rounding.problems import QUICK, shadow_run  # noqa: E402
 
 

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from gpcert.api import regret_bound as regret_bound
     from gpcert.api import resume as resume
     from gpcert.api import slope_ranges as slope_ranges
+    from gpcert.api import sobol_indices as sobol_indices
     from gpcert.api import uniform_beta as uniform_beta
     from gpcert.certificates import BoxBounds as BoxBounds
     from gpcert.certificates import Certificate as Certificate
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     from gpcert.certificates import RangeTable as RangeTable
     from gpcert.certificates import RegretBound as RegretBound
     from gpcert.certificates import SlopeTable as SlopeTable
+    from gpcert.certificates import SobolIndices as SobolIndices
     from gpcert.certificates import Status as Status
     from gpcert.certificates import load as load
     from gpcert.errors import GPCertError as GPCertError
@@ -121,7 +123,7 @@ _PUBLIC = {
         "prediction_range_many prediction_ranges bound_boxes "
         "maximize minimize regret_bound recommend slope_ranges certify_monotone lipschitz "
         "difference_range resume level_set invariant_set uniform_beta failure_probability "
-        "expectation quantile certify_fair"
+        "expectation quantile sobol_indices certify_fair"
     ),
     "gpcert.analyses": (
         "attack predict_gradient safety_curve robustness certified_accuracy worst_case "
@@ -138,7 +140,7 @@ _PUBLIC = {
         "load Status Certificate CertificateTable PredictionRange Interval Radius RangeTable "
         "RadiusTable BoxBounds Optimum RegretBound SlopeTable Monotonicity MonotonicityTable "
         "LipschitzBound LevelSet InvariantSet ErrorBound FailureProbability Expectation Quantile "
-        "Fairness"
+        "SobolIndices Fairness"
     ),
     "gpcert.errors": (
         "GPCertError InputError UnknownArgumentError UnsupportedModelError MissingExtraError "

@@ -24,6 +24,8 @@ CHEAP = 20
 """Free features up to which second derivatives are taken at once."""
 
 Report = Callable[[str], None]
+Task = tuple[Leaf, int]
+"""A leaf, and the number of the claims about it."""
 
 
 @dataclass
@@ -33,13 +35,18 @@ class Certificate:
 
     models: list[Posterior]
     region: Region
-    claims: list[Claim]
+    cases: list[list[Claim]]
+    """Claims about leaves; where there is one list of them, it is about all leaves."""
     points: list[At]
     statements: list[str]
     tree: dict[str, Numbers] = field(default_factory=dict)
     outside: list[At] = field(default_factory=list)
     """Points that need not lie in the region."""
     splits: int = 10**6
+
+    def tasks(self) -> Iterator[Task]:
+        """The leaves, each with the number of its claims."""
+        return ((leaf, 0) for leaf in leaves(self.tree, self.region))
 
     def check(self, jobs: int, report: Report) -> tuple[int, int]:
         """Check all claims; returns how many leaves the tree has and how many cells were needed.
@@ -55,10 +62,10 @@ class Certificate:
                 if at.claim.contrary.holds(piece):
                     raise Refuted(f"the claim is false at the point {at.point}")
                 raise NotCovered(f"the claim at the point {at.point} is not proved")
-        if not self.claims:
+        if not any(self.cases):
             return 0, 0
         counts = [0, 0]
-        for number, cells in self._counted(leaves(self.tree, self.region), jobs):
+        for number, cells in self._counted(self.tasks(), jobs):
             counts[0], counts[1] = counts[0] + number, counts[1] + cells
             report(f"{counts[0]} leaves, {counts[1]} cells")
             if counts[1] - counts[0] > self.splits:
@@ -69,7 +76,7 @@ class Certificate:
         free = [point[j] for j in self.region.free]
         return Piece(self.models, free, free, degree)
 
-    def _counted(self, each: Iterator[Leaf], jobs: int) -> Iterator[tuple[int, int]]:
+    def _counted(self, each: Iterator[Task], jobs: int) -> Iterator[tuple[int, int]]:
         chunks = iter(lambda: list(islice(each, CHUNK)), [])
         if jobs == 1:
             yield from map(self._check_leaves, chunks)
@@ -81,17 +88,17 @@ class Certificate:
             yield from pool.imap(_check_shared, chunks)
 
     def _warm(self) -> None:
-        for goal in (goal for claim in self.claims for goal in claim.goals):
+        for goal in (g for claims in self.cases for claim in claims for g in claim.goals):
             self.models[goal.member].sharpen()
             if goal.by_variance:
                 self.models[goal.member].precision(goal.output)
 
-    def _check_leaves(self, chunk: list[Leaf]) -> tuple[int, int]:
-        return len(chunk), sum(self.check_leaf(leaf) for leaf in chunk)
+    def _check_leaves(self, chunk: list[Task]) -> tuple[int, int]:
+        return len(chunk), sum(self.check_leaf(*task) for task in chunk)
 
-    def check_leaf(self, leaf: Leaf) -> int:
+    def check_leaf(self, leaf: Leaf, case: int = 0) -> int:
         """Prove all claims on a leaf, which is split as often as it takes; returns the cells."""
-        waiting, cells = [(leaf, self.claims, 0)], 0
+        waiting, cells = [(leaf, self.cases[case], 0)], 0
         while waiting:
             box, claims, depth = waiting.pop()
             cells += 1
@@ -157,6 +164,6 @@ def _set_bits(bits: int) -> None:
     ctx.prec = bits
 
 
-def _check_shared(chunk: list[Leaf]) -> tuple[int, int]:
+def _check_shared(chunk: list[Task]) -> tuple[int, int]:
     assert SHARED is not None
     return SHARED._check_leaves(chunk)

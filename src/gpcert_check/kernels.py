@@ -80,7 +80,7 @@ class Constant(Kernel):
         return Jet([self.variance] * self.count)
 
     def computed(self, reach: Column, points: list[Column], mapped: int) -> tuple[arb, Column]:
-        return self.variance, [arb(0)] * self.count
+        return self.variance, [arb(0)] * len(points)
 
     def chords(self, cell: Cell, weights: Column) -> Chords | None:
         value = self.variance * total(weights)

@@ -19,7 +19,8 @@ from gpcert_check.container import Numbers
 from gpcert_check.goals import Goal, checked, read_goal
 from gpcert_check.links import rational
 from gpcert_check.posterior import Posterior
-from gpcert_check.region import Region, read_region
+from gpcert_check.region import Polytope, Region, read_region
+from gpcert_check.sets import SetCertificate
 from gpcert_check.verdicts import BadFile, NotCovered, Refuted
 
 BITS_MEAN, BITS_VARIANCE = 80, 128
@@ -56,7 +57,7 @@ def certificates(header: Record, arrays: dict[str, Numbers]) -> Iterator[Certifi
     except ERRORS as error:
         raise BadFile(f"expected a question, an answer and a model ({error!r})") from error
     for asked, answered, name in rows:
-        tree = {part: arrays.get(name + part) for part in ("axes", "cuts", "root")}
+        tree = {part: arrays.get(name + part) for part in ("axes", "cuts", "root", "signs")}
         try:
             region = read_region(asked["region"])
             ctx.prec = BITS_MEAN if _of_means(asked, described) else BITS_VARIANCE
@@ -77,7 +78,8 @@ def certificates(header: Record, arrays: dict[str, Numbers]) -> Iterator[Certifi
 
 def _of_means(question: Record, described: Record) -> bool:
     """Whether variances do not matter: fewer bits are enough."""
-    goals = question.get("goals") or [question.get("goal")]
+    each = [condition["goal"] for condition in question.get("conditions", ())]
+    goals = question.get("goals") or each or [question.get("goal")]
     kinds = {goal["quantity"] for goal in goals if goal}
     return kinds == {"mean"} or (not kinds and described.get("scheme") != "one_vs_rest")
 
@@ -103,6 +105,7 @@ class _Reader:
             "range": self._range,
             "radius": self._radius,
             "regret": self._regret,
+            "sets": self._sets,
         }
         if question["kind"] not in list(kinds)[: 2 if self.float64 else None]:
             raise NotCovered(f"questions of kind {question['kind']!r}")
@@ -112,9 +115,7 @@ class _Reader:
         """`goal >= level`; of kind B by the error of a mean in float64 more."""
         error = arb(0)
         if self.float64:
-            if goal.kind != "mean":
-                raise NotCovered(f"claims of kind B about the quantity {goal.kind!r}")
-            error = self._only.float64_error(goal.output)
+            error = self._only.float64_error(goal)
         return Above(goal, rational(level), strict, error)
 
     def _decision(self, question: Record, answer: Record) -> Certificate:
@@ -268,6 +269,45 @@ class _Reader:
         )
         return self._with([Above(outward, rational(-domain))], [at], *told)
 
+    def _sets(self, question: Record, answer: Record) -> Certificate:
+        """Where all conditions hold, or where each class is decided for."""
+        if type(self.region) not in (Region, Polytope):
+            raise NotCovered("level sets in a region that is not a box, a ball or a polytope")
+        if "conditions" in question:
+            held: list[Claim] = []
+            failed: list[Claim] = []
+            told = []
+            for each in question["conditions"]:
+                goal, level = self._goal(each["goal"]), _fraction(each["level"])
+                above = Above(goal, rational(level), True)
+                pair = above, _strict(above.contrary)
+                held.append(pair[not each["at_least"]])
+                failed.append(pair[each["at_least"]])
+                told.append(f"{name(goal)} {'>=' if each['at_least'] else '<='} {level}")
+                self._check_label(question["label"], goal)
+            cases = [held, *([claim] for claim in failed)]
+            labels, text = [True] + [False] * len(held), " and ".join(told)
+        else:
+            labels = list(self.described["classes"])
+            cases = [[self._class_decided({"decision": label})[0]] for label in labels]
+            text = "the decision is the label"
+        ends = [(each["label"], each["share"]) for each in answer["shares"]]
+        shares = [(label, Fraction(low), Fraction(high)) for label, (low, high) in ends]
+        if not shares or not all(label in labels for label, *_ in shares):
+            raise BadFile("shares: expected those of the sets")
+        statements = [
+            f"{text}: {label!r} in a share between {float(low)!r} and {float(high)!r} of the root"
+            for label, low, high in shares
+        ]
+        about = (self.models, self.region, cases, [], statements)
+        return SetCertificate(*about, labels=labels, shares=shares)
+
+    def _goal(self, record: Record) -> Goal:
+        member = record.get("member", 0)
+        if type(member) is not int or not 0 <= member < len(self.models):
+            raise BadFile("goal: expected the number of a model")
+        return replace(read_goal(record, self.models[member]), member=member)
+
     @property
     def _only(self) -> Posterior:
         if len(self.models) != 1:
@@ -275,8 +315,8 @@ class _Reader:
         return self.models[0]
 
     def _with(self, claims: list[Claim], points: list[At], *told: str) -> Certificate:
-        also = ["the same of the mean in float64, in any order"] if self.float64 else []
-        return Certificate(self.models, self.region, claims, points, [*told, *also])
+        also = ["the same in float64, sums in any order"] if self.float64 else []
+        return Certificate(self.models, self.region, [claims], points, [*told, *also])
 
 
 def _strict(claim: Claim) -> Claim:
@@ -291,6 +331,7 @@ def _strict(claim: Claim) -> Claim:
 def name(goal: Goal) -> str:
     """A goal in words."""
     sign, of = "-" if goal.sign < 0 else "", f" of output {goal.output}"
+    of += f" of model {goal.member}" if goal.member else ""
     if goal.kind == "band":
         return f"{sign}mean - {float(goal.beta):g} std{of}"
     return f"{sign}{goal.kind}{of}"

@@ -8,8 +8,10 @@ value of the centre, and every feature stays inside its domain.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from gpcert_check.verdicts import BadFile, NotCovered
@@ -121,22 +123,22 @@ def tightened(rows: list[Any], low: list[Fraction], high: list[Fraction]) -> End
 
 
 @dataclass(frozen=True)
-class Discrete(Region):
-    """Points of another region whose coordinates in some features are whole numbers (None) or one
-    of a few values."""
+class Within(Region):
+    """Points of another region that are `narrowed` to some of their values."""
 
     whole: Region | None = None
-    values: dict[int, list[Fraction] | None] = field(default_factory=dict)
+    narrowed: Callable[[list[Fraction], list[Fraction]], Ends | None] | None = None
 
     def contract(self, low: list[Fraction], high: list[Fraction]) -> Ends | None:
         ends = self.whole.contract(low, high) if self.whole else None
-        return None if ends is None else between(self.values, *ends)
+        return None if ends is None or self.narrowed is None else self.narrowed(*ends)
 
 
 def between(
     values: dict[int, list[Fraction] | None], low: list[Fraction], high: list[Fraction]
 ) -> Ends | None:
-    """The box around the values in a box."""
+    """The box around the points of a box whose coordinates in some features are whole numbers
+    (None) or one of a few values."""
     low, high = list(low), list(high)
     for j, allowed in values.items():
         if allowed is None:
@@ -146,6 +148,20 @@ def between(
             low[j], high[j] = (min(inside), max(inside)) if inside else (Fraction(1), Fraction(0))
         if low[j] > high[j]:
             return None
+    return low, high
+
+
+def categories(groups: list[list[int]], low: list[Fraction], high: list[Fraction]) -> Ends | None:
+    """The box around the points of a box of which one coordinate in each group is 1, the others
+    0."""
+    low, high = list(low), list(high)
+    for group in groups:
+        others = {j for j in group if not low[j] <= 0 <= high[j]}
+        allowed = [j for j in group if low[j] <= 1 <= high[j] and others <= {j}]
+        if not allowed:
+            return None
+        for j in group:
+            low[j], high[j] = Fraction(allowed == [j]), Fraction(j in allowed)
     return low, high
 
 
@@ -182,6 +198,7 @@ def read_region(record: Any) -> Region:
         "ball": _ball,
         "polytope": _polytope,
         "discrete": _discrete,
+        "one_hot": _one_hot,
         "union": _union,
     }
     try:
@@ -234,10 +251,24 @@ def _discrete(record: dict[str, Any]) -> Region:
     values |= {j: list(map(Fraction, each)) for j, each in record["values"]}
     if not all(type(j) is int and 0 <= j < whole.dim for j in values):
         raise BadFile("region: expected features of the model")
-    ends = between(values, whole.low, whole.high)
+    return _within(whole, partial(between, values))
+
+
+def _one_hot(record: dict[str, Any]) -> Region:
+    whole, groups = read_region(record["region"]), record["groups"]
+    columns = [j for group in groups for j in group]
+    known = all(type(j) is int and 0 <= j < whole.dim for j in columns)
+    if not known or len(set(columns)) < len(columns) or not all(groups):
+        raise BadFile("region: expected groups of different features of the model")
+    return _within(whole, partial(categories, groups))
+
+
+def _within(whole: Region, narrowed: Any) -> Region:
+    ends = narrowed(whole.low, whole.high)
     if ends is None:
         raise BadFile("region: expected one that is not empty")
-    return Discrete(*ends, _middle(*ends), whole=whole, values=values)
+    low, high = ends
+    return Within(low, high, _middle(low, high), whole=whole, narrowed=narrowed)
 
 
 def _union(record: dict[str, Any]) -> Region:

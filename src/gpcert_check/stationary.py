@@ -177,11 +177,16 @@ class Matern(Radial):
 
     def profile(self, s: arb, degree: int) -> list[arb]:
         p = self.order
-        t = root((2 * p + 1) * s)
-        decay = (-t).exp()
-        found = []
+        t2 = (2 * p + 1) * s
+        t = root(t2)
+        decay, found = arb(1), []
         for n in range(degree + 1):
-            found.append(decay * _horner(self.coefficients[max(p - n, 0)], t))
+            q = max(p - n, 0)
+            if q > 0 and not s > 0:  # at a point of the data: the root would lose half of the bits
+                value = arb(1).union(1 - t2.upper() / (2 * (2 * q - 1)))
+            else:
+                value = (-t).exp() * _horner(self.coefficients[q], t)
+            found.append(decay * value)
             if n < degree:
                 decay *= arb(2 * p + 1) / (-2 * (2 * (p - n) - 1)) if n < p else -1 / (2 * t)
         return found

@@ -32,6 +32,13 @@ X = X * torch.tensor([10.0, 0.1]) + 5.0
 Y = 100.0 * torch.sin(X.sum(1, keepdim=True)) + 30.0
 
 
+def compared(**options):
+    """Comparisons of ten points with each other."""
+    pairs = torch.combinations(torch.arange(10))[::2]
+    better = (Y[pairs[:, 0], 0] > Y[pairs[:, 1], 0])[:, None]
+    return pairwise.PairwiseGP(X[:10], torch.where(better, pairs, pairs.flip(1)), **options).eval()
+
+
 def single(targets=Y, dtype=torch.float64, inputs=X, kind=models.SingleTaskGP, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library warns of data that are not scaled
@@ -122,6 +129,8 @@ class Own(gpytorch.ExactGP, bases.GPyTorchModel):
 class TestBoTorch(AdapterContract):
     adapter = adapter
     models: ClassVar = {
+        "comparisons": compared,
+        "scaled comparisons": lambda: compared(input_transform=inputs.Normalize(2)),
         "normalize": lambda: single(input_transform=inputs.Normalize(2)),
         "known noise": lambda: single(train_Yvar=0.1 + torch.rand(14, 1).double()),
         "linear mean": lambda: single(
@@ -175,8 +184,10 @@ class TestBoTorch(AdapterContract):
             "Round is supported without.*categorical_features",
         ),
         "comparisons": (
-            lambda: pairwise.PairwiseGP(X, torch.tensor([[0, 1], [2, 3]])),
-            "PairwiseGP is not supported.*Posterior by hand",
+            lambda: compared(
+                covar_module=kernels.ScaleKernel(kernels.ArcKernel(kernels.RBFKernel()))
+            ),
+            "ArcKernel",
         ),
         "power": (
             lambda: single(Y + 200.0, outcome_transform=outcomes.Power(0.5)),

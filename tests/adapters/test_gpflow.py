@@ -33,6 +33,11 @@ def linear(outputs=1):
     return gpflow.functions.Linear(A, 0.3 * np.ones(outputs)) + gpflow.functions.Constant(2.0)
 
 
+def polynomial(degree):
+    count = len(gpflow.functions.Polynomial.compute_powers(degree, 2))
+    return gpflow.functions.Polynomial(degree, 2, w=np.linspace(-0.6, 0.8, count))
+
+
 def sgpr(mean=None):
     mean = mean or gpflow.functions.Constant(9.0)
     return gpflow.models.SGPR((X, Y), KERNEL(), Z, noise_variance=0.1, mean_function=mean)
@@ -73,11 +78,29 @@ def separate(likelihood, kernel=None, own_points=False, **options):
     return with_q(model, len(Z))
 
 
-def coregional():
-    kernel = k.LinearCoregionalization([KERNEL(), k.Matern52()], W=np.ones((3, 2)))
+def coregional(likelihood=None, mean=None):
+    W = np.array([[1.0, 0.3], [-0.4, 1.1], [0.6, 0.6]])
+    kernel = k.LinearCoregionalization([KERNEL(), k.Matern52() + k.White(0.1)], W=W)
     iv = gpflow.inducing_variables
     points = iv.SharedIndependentInducingVariables(iv.InducingPoints(Z.copy()))
-    return gpflow.models.SVGP(kernel, gl.Softmax(3), points, num_latent_gps=2)
+    model = gpflow.models.SVGP(
+        kernel, likelihood or gl.Gaussian(), points, num_latent_gps=2, mean_function=mean
+    )
+    return with_q(model, len(Z))
+
+
+TASKS = np.arange(20) % 2
+
+
+def coregion(kind=gpflow.models.GPR):
+    """The column 2 holds the task."""
+    task = k.Coregion(output_dim=2, rank=1, active_dims=[2])
+    task.W.assign([[0.9], [-0.5]])
+    kernel = k.SquaredExponential(active_dims=[0, 1]) * task + k.Matern32(active_dims=[0])
+    data = np.column_stack([X, TASKS]), Y
+    if kind is gpflow.models.GPR:
+        return kind(data, kernel, noise_variance=0.1)
+    return kind(data, kernel, data[0][:6].copy(), noise_variance=0.1)
 
 
 def vgp():
@@ -90,6 +113,8 @@ class TestGPflow(AdapterContract):
         "gpr": lambda: gpr(mean=gpflow.functions.Constant(8.0)),
         "linear mean": lambda: gpr(mean=gpflow.functions.Linear(np.array([[0.7], [-0.4]]))),
         "sum of means": lambda: svgp(mean_function=linear()),
+        "polynomial mean": lambda: gpr(mean=polynomial(2)),
+        "polynomial and constant": lambda: sgpr(polynomial(3) + gpflow.functions.Constant(8.0)),
         "sgpr": sgpr,
         "vgp": vgp,
         "svgp": svgp,
@@ -101,6 +126,9 @@ class TestGPflow(AdapterContract):
         ),
         "softmax, kernels of their own": lambda: separate(gl.Softmax(3)),
         "softmax, points of their own": lambda: separate(gl.Softmax(3), own_points=True),
+        "coregionalisation": lambda: coregional(mean=linear(3)),
+        "tasks": coregion,
+        "sparse tasks": lambda: coregion(gpflow.models.SGPR),
         "one kernel as several": lambda: separate(gl.Softmax(3), k.SharedIndependent(KERNEL(), 3)),
         "one kernel, points of their own": lambda: separate(
             gl.Gaussian(), k.SharedIndependent(KERNEL(), 3), own_points=True
@@ -110,12 +138,12 @@ class TestGPflow(AdapterContract):
         "kernel": (lambda: gpr(k.ArcCosine()), "ArcCosine is not supported.*Matern12"),
         "periodic": (lambda: gpr(k.Periodic(k.Matern12())), "Periodic of a Matern12"),
         "mean": (
-            lambda: gpr(mean=gpflow.functions.Polynomial(2, 2)),
-            "mean_function: Polynomial.*Linear and sums.*less the mean",
+            lambda: gpr(mean=gpflow.functions.Identity(2)),
+            "mean_function: Identity.*Polynomial and sums.*less the mean",
         ),
         "link": (lambda: svgp(gl.Bernoulli(invlink=abs)), "invlink than inv_probit"),
         "likelihood": (lambda: svgp(gl.Poisson()), "Poisson is not supported.*Bernoulli"),
-        "coupled kernels": (coregional, "LinearCoregionalization.*couples the outputs"),
+        "coupled classes": (lambda: coregional(gl.Softmax(3)), "Linear.* with Softmax is not"),
         "kernels of an exact model": (
             lambda: gpr(k.SeparateIndependent([KERNEL()]), np.hstack([Y])),
             "GPR with a SeparateIndependent kernel.*SVGP only",

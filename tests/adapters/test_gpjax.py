@@ -38,11 +38,34 @@ def posterior(build=kernel, likelihood=None, x64=True):
         return model(build, likelihood).condition(data)
 
 
+def sparse(name, likelihood=None, x64=True):
+    """A variational family at five inducing inputs, conditioned."""
+    with jax.enable_x64(x64):
+        mean = gpx.mean_functions.Constant(8.0)
+        joint = gpx.gps.Prior(mean_function=mean, kernel=kernel()) * (
+            likelihood or gpx.likelihoods.Gaussian(obs_stddev=0.3)
+        )
+        moments = {}
+        if name.endswith("VariationalGaussian") and name[0] in "VW":
+            root = np.tril(RNG.normal(size=(5, 5)), -1) * 0.2 + 0.5 * np.eye(5)
+            moments = {
+                "variational_mean": jnp.asarray(RNG.normal(size=(5, 1)) + 8.0),
+                "variational_root_covariance": jnp.asarray(root),
+            }
+        family = getattr(gpx.variational_families, name)(joint, jnp.asarray(X[:5]), **moments)
+        return family.condition(gpx.Dataset(X=jnp.asarray(X), y=jnp.asarray(Y)))
+
+
 class TestGPJax(AdapterContract):
     adapter = adapter
     models: ClassVar = {
         "exact": posterior,
         "bernoulli": lambda: posterior(likelihood=gpx.likelihoods.Bernoulli()),
+        "collapsed": lambda: sparse("CollapsedVariationalGaussian"),
+        "sparse": lambda: sparse("VariationalGaussian"),
+        "whitened": lambda: sparse("WhitenedVariationalGaussian"),
+        "dual": lambda: sparse("DualVariationalGaussian"),
+        "sparse bernoulli": lambda: sparse("VariationalGaussian", gpx.likelihoods.Bernoulli()),
     }
     refused: ClassVar = {
         "white": (lambda: posterior(lambda: k.RBF() + k.White()), "White is not supported"),

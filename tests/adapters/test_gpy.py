@@ -57,6 +57,12 @@ class TestGPy(AdapterContract):
         "heavy tails": lambda: by_laplace(GPy.likelihoods.StudentT()),
         "counts": poisson,
         "counts, softplus": lambda: poisson(GPy.likelihoods.link_functions.Log_ex_1()),
+        "motion": lambda: GPy.models.GPRegression(
+            np.vstack([[[0.0]], X[1:, :1]]), Y, k.Brownian(1, 2.0)
+        ),
+        "motion and others": lambda: GPy.models.GPRegression(
+            X, Y, k.RBF(1, active_dims=[0]) * k.Brownian(1, active_dims=[1]) + k.Bias(2)
+        ),
         "sparse classes": lambda: GPy.models.SparseGPClassification(X, LABELS, num_inducing=6),
     }
     refused: ClassVar = {
@@ -75,8 +81,8 @@ class TestGPy(AdapterContract):
             "Exponential.*Poisson.*pass a model with one of these",
         ),
         "brownian": (
-            lambda: GPy.models.GPRegression(X[:, :1], Y, k.Brownian(1)),
-            "Brownian is not supported.*Exponential",
+            lambda: GPy.models.GPRegression(X[:, :1], Y, k.Brownian(1) * k.RBF(1)),
+            "Brownian: expected input 0 of no other kernel",
         ),
         "white alone": (lambda: regression(k.White(2)), "without a smooth part"),
     }

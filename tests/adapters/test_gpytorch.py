@@ -123,10 +123,6 @@ class TestGPyTorch(AdapterContract):
             lambda: exact(gk.GridInterpolationKernel(gk.RBFKernel(), grid_size=8, num_dims=2)),
             "GridInterpolationKernel.*fit with that one, or an InducingPointKernel",
         ),
-        "sums over tasks": (
-            lambda: exact(gk.LCMKernel([gk.RBFKernel(), gk.MaternKernel()], num_tasks=2)),
-            "LCMKernel is not supported.*one MultitaskKernel",
-        ),
         "cosine": (lambda: exact(gk.CosineKernel()), "CosineKernel on 2.*positive definite"),
         "kernel of a user": (lambda: exact(Squared()), "Squared is not supported.*RBFKernel"),
         "power": (lambda: exact(gk.PolynomialKernel(power=13)), "PolynomialKernel.*1 to 12"),

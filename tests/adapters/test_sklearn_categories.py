@@ -146,8 +146,78 @@ def test_a_region_that_moves_a_column_of_categories_names_it():
         gpcert.bound_boxes(model, X - 0.1, X + 0.1)
     # below the verbs, too
     features = LinearMap(np.ones((1, 4)), levels={0: ("a", "b")})
-    with pytest.raises(InputError, match="expected feature 0 to stay fixed"):
+    with pytest.raises(InputError, match="expected feature 0 to be one of the categories a, b"):
         features.extended(Box([0.0, 0.0], [1.0, 1.0]))
+
+
+def freed(x, count, norm):
+    """Rows with the numbers of x moved within `BALL`, of each colour and site."""
+    step = rng.uniform(-1.0, 1.0, (count, 2))
+    step = step[np.linalg.norm(step, norm, axis=1) <= 1.0]
+    rows = pd.DataFrame([x] * len(step)).astype(FRAME.dtypes.to_dict())
+    for name, radius, part in zip(BALL, BALL.values(), step.T, strict=True):
+        rows[name] = x[name] + radius * part
+    rows["colour"] = rng.choice(LEVELS[1], len(rows))
+    rows["site"] = rng.choice([1, 4, 9], len(rows))
+    return rows
+
+
+@variants("name", ["one-hot", "dropped", "imputed", "components"], quick=2)
+@pytest.mark.parametrize("norm", [2, np.inf])
+def test_free_categories(name, norm):
+    """All values of a category are checked, and are no part of the distance."""
+    model, x = MODELS[name].fit(FRAME, Y), FRAME.iloc[1]
+    radius = {**BALL, "colour": "any", "site": "any"}
+    answer = gpcert.prediction_range(model, x, radius, norm=norm, tol=1e-3)
+    values = model.predict(freed(x, 600, norm))
+    assert answer.minimum.lower - 1e-9 <= values.min()
+    assert values.max() <= answer.maximum.upper + 1e-9
+    assert answer.maximum.upper - answer.minimum.lower < 1.1 * (values.max() - values.min())
+    posterior = as_posterior(model)
+    for point, end in ((answer.argmin, answer.minimum), (answer.argmax, answer.maximum)):
+        assert end.lower - 1e-9 <= posterior.mean(point[None])[0, 0] <= end.upper + 1e-9
+    both = [
+        gpcert.prediction_range(model, {**x, "colour": each}, {**BALL, "site": "any"}, norm=norm)
+        for each in LEVELS[1]
+    ]
+    assert answer.minimum.upper <= min(each.minimum.upper for each in both) + 2e-3
+    assert answer.minimum.lower >= min(each.minimum.lower for each in both) - 2e-3
+
+
+def test_a_counterexample_names_its_category(tmp_path):
+    model, x = MODELS["one-hot"].fit(FRAME, Y), FRAME.iloc[1]
+    certificate = gpcert.certify(model, x, {"colour": "any"}, delta=0.05)
+    certificate.save(tmp_path / "c.json")
+    assert f"colour from {x['colour']} to " in str(gpcert.load(tmp_path / "c.json"))
+    point = certificate.counterexample
+    moved_to = LEVELS[1][int(point[1])]
+    change = model.predict(pd.DataFrame([{**x, "colour": moved_to}])) - model.predict(FRAME[1:2])
+    assert abs(change[0]) > 0.05
+    # a radius, a table, an attack and an optimum know free categories, too
+    scale = {"age": 1.0, "colour": "any"}
+    answer = gpcert.certified_radius(model, x, scale=scale, delta=1.5, rtol=0.5)
+    assert 0.0 < answer.lower <= answer.upper
+    nearer = gpcert.certify(model, x, {**scale, "age": 0.99 * answer.lower}, delta=1.5)
+    assert nearer.robust
+    table = gpcert.certify_many(model, FRAME[:3], {"age": 0.5, "site": "any"}, delta=0.3)
+    attacks = gpcert.attack(model, FRAME[:3], {"age": 0.5, "site": "any"}, delta=0.3)
+    assert not any(a.confirmed and c.robust for a, c in zip(attacks, table, strict=True))
+    low, high = as_posterior(model).check_inputs(FRAME[:1])[0] * np.ones((2, 1))
+    low[1], high[1] = 0.0, 2.0
+    domain = gpcert.Discrete(Box(low, high), values={1: [0, 2]})
+    best = gpcert.maximize(model, domain)
+    rows = [{**FRAME.iloc[0], "colour": each} for each in ("blue", "red")]
+    assert best.bound >= model.predict(pd.DataFrame(rows)).max() - 1e-9
+
+
+def test_what_any_may_stand_for():
+    model, x = MODELS["one-hot"].fit(FRAME, Y), FRAME.iloc[1]
+    with pytest.raises(InputError, match="'age' holds numbers"):
+        gpcert.prediction_range(model, x, {"age": "any"})
+    with pytest.raises(InputError, match="'colour' has no effect, as features= leaves it out"):
+        gpcert.prediction_range(model, x, {"age": 1.0, "colour": "any"}, features=["age"])
+    with pytest.raises(InputError, match="to stay fixed, got a region that moves it"):
+        gpcert.prediction_range(model, gpcert.Discrete(Box([0, 0, 0, 1.0], [1, 2, 1, 9]), [1, 3]))
 
 
 @pytest.mark.parametrize("tol", [None, 0.01])

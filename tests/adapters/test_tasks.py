@@ -42,12 +42,38 @@ class Hadamard(gpytorch.models.ExactGP):
         return gpytorch.distributions.MultivariateNormal(self.mean_module(x), covariance)
 
 
+def lcm(rank=1):
+    return gk.LCMKernel([gk.RBFKernel(ard_num_dims=2), gk.MaternKernel(1.5)], 3, rank=rank)
+
+
+class Mixture(gpytorch.models.ApproximateGP):
+    """Three tasks that are mixtures of two latent functions."""
+
+    def __init__(self):
+        gv, two = gpytorch.variational, torch.Size([2])
+        strategy = gv.VariationalStrategy(
+            self, X[:7], gv.CholeskyVariationalDistribution(7, batch_shape=two)
+        )
+        super().__init__(gv.LMCVariationalStrategy(strategy, 3, 2, latent_dim=-1))
+        self.mean_module = gm.ConstantMean(batch_shape=two)
+        self.covar_module = gk.RBFKernel(batch_shape=two)
+        self.variational_strategy.base_variational_strategy.variational_params_initialized.fill_(1)
+        self.variational_strategy.lmc_coefficients.data.copy_(
+            torch.tensor([[1.0, -0.3, 0.5], [0.2, 0.9, -0.7]])
+        )
+
+    def forward(self, x):
+        parts = self.mean_module(x), self.covar_module(x)
+        return gpytorch.distributions.MultivariateNormal(*parts)
+
+
 class Kronecker(gpytorch.models.ExactGP):
-    def __init__(self, likelihood=None, kernel=None, mean=None):
+    def __init__(self, likelihood=None, kernel=None, mean=None, whole=None):
         targets = torch.stack([y, y**2, 1.0 - y], 1)
         super().__init__(X, targets, likelihood or gl.MultitaskGaussianLikelihood(3))
         self.mean_module = gm.MultitaskMean(mean or gm.ConstantMean(), 3)
-        self.covar_module = gk.MultitaskKernel(kernel or gk.RBFKernel(), num_tasks=3, rank=2)
+        inner = kernel or gk.RBFKernel()
+        self.covar_module = whole or gk.MultitaskKernel(inner, num_tasks=3, rank=2)
 
     def forward(self, x):
         parts = self.mean_module(x), self.covar_module(x)
@@ -74,9 +100,18 @@ class TestTasksOfGPyTorch(AdapterContract):
         "kronecker, coupled noise": lambda: moved(
             Kronecker(gl.MultitaskGaussianLikelihood(3, rank=2), gk.MaternKernel(1.5))
         ),
+        "sum of terms": lambda: moved(Kronecker(whole=lcm())),
+        "sum of terms, coupled noise": lambda: moved(
+            Kronecker(gl.MultitaskGaussianLikelihood(3, rank=2), whole=lcm([2, 1]))
+        ),
+        "mixtures": lambda: (moved(Mixture()), gl.MultitaskGaussianLikelihood(3)),
         "kronecker, linear means": lambda: moved(Kronecker(mean=gm.LinearMean(2))),
     }
     refused: ClassVar = {
+        "mixtures as classes": (
+            lambda: (moved(Mixture()), gl.SoftmaxLikelihood(3, 3)),
+            "LMCVariationalStrategy with SoftmaxLikelihood",
+        ),
         "no kernel": (lambda: moved(Alone()), "expected a kernel of the inputs beside"),
         "likelihood": (
             lambda: moved(Hadamard(gl.MultitaskGaussianLikelihood(3))),

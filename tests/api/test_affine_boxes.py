@@ -14,8 +14,9 @@ import gpcert.api.boxes as boxes_module
 from gpcert.enclosures.affine import AffineBound, through_origin
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.testing.arb_reference import ArbPosterior, exact, flint
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact, flint
 
 arb = flint().arb
 KERNELS = [SquaredExponential([0.5, 0.8], variance=1.3), Matern([0.6, 0.4], nu=2.5)]

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import gpcert
 from gpcert import Budget
-from gpcert.api.engine import Method
+from gpcert.api.running import Method
 from gpcert.cli.app import app
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError

@@ -11,8 +11,8 @@ from gpcert.api import running as parallel
 from gpcert.api.box_work import Block
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
-from gpcert.numerics.deadline import checkpoint
 from gpcert.search import StopReason
+from gpcert.utils.processes import checkpoint
 
 P = gpcert.Posterior(SquaredExponential(1.0), [[0.0], [3.0]], [1.0, -1.0])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.api import radius_search
+from gpcert.api import radius as radius_search
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.search import StopReason

@@ -30,8 +30,8 @@ from gpcert.model.posterior import Posterior
 from gpcert.numerics.rounding import difference_down, difference_up
 from gpcert.search import Budget, GoalResult, SearchResult, StopReason
 from gpcert.testing.arb_reference import logistic_normal, normal_cdf, sklearn_probability
-from gpcert.testing.balls import flint
 from gpcert.testing.effort import crossed, examples
+from gpcert.testing.kernel_references import flint
 
 arb = flint().arb
 certify_module = importlib.import_module("gpcert.api.certify")

@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 import gpcert
 import gpcert.api.batched as batched
 from gpcert.api.options import SearchSettings
+from gpcert.api.radius import radii_batched
 from gpcert.api.radius_question import Bracket, RadiusQuestion
-from gpcert.api.radius_search import radii_batched
 from gpcert.api.regions import RegionSpecification
 from gpcert.attacks import Decision
 from gpcert.certificates import Status
@@ -29,8 +29,8 @@ from gpcert.quantities import Mean, Probability
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget
 from gpcert.search.box_family import BoxFamily, balls_of, hull_of, one_box_each
+from gpcert.search.problem import Tolerance
 from gpcert.search.questions import WithinTolerance
-from gpcert.search.tolerance import Tolerance
 from gpcert.testing.effort import THOROUGH, crossed, examples
 
 KERNELS = (SquaredExponential([0.7, 0.9], 1.5), Matern([0.8, 0.6], nu=2.5))

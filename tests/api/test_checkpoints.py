@@ -111,6 +111,11 @@ CALLS = {
             p, [[0.0]], None, radii=[0.5], threshold=0.0, norm=2, **how
         )
     ],
+    "effects": lambda p, **how: gpcert.explain.effects(p, [0.0], 1.0, **how).lower.tolist(),
+    "boxes": lambda p, **how: gpcert.bound_boxes(p, [[0.0]], [[1.0]], **how)["mean"].tolist(),
+    "boxes_refined": lambda p, **how: gpcert.bound_boxes(p, [[0.0]], [[1.0]], tol=1e-3, **how)[
+        "mean"
+    ].tolist(),
     "lipschitz": lambda p, **how: gpcert.lipschitz(p, gpcert.Box([-1.0], [4.0]), **how).upper,
 }
 
@@ -124,6 +129,32 @@ def test_every_verb_of_the_search(name, small, tmp_path):
     assert count, "the verb's searches are in the file"
     assert call(small, checkpoint=path) == plain
     assert len(json.loads(np.load(path)["header"].tobytes())["searches"]) == count
+
+
+def test_effects_of_several_parts_of_a_call(tmp_path):
+    """Parts with the same ends are told apart by their features."""
+    rng = np.random.default_rng(0)
+    wide = gpcert.Posterior(SquaredExponential(1.0), rng.normal(size=(1000, 410)), np.ones(1000))
+    path, how = tmp_path / "run.ckpt", {"tol": 1.0}
+    found = gpcert.explain.effects(wide, np.zeros(410), 0.1, checkpoint=path, **how)
+    plain = gpcert.explain.effects(wide, np.zeros(410), 0.1, **how)
+    assert np.array_equal(found.lower, plain.lower)
+    assert len(json.loads(np.load(path)["header"].tobytes())["searches"]) > 1
+    with pytest.raises(InputError, match="n_jobs: expected 1 with checkpoint"):
+        gpcert.explain.effects(
+            wide, np.zeros(410), 0.1, checkpoint=tmp_path / "two.ckpt", n_jobs=2, **how
+        )
+
+
+def test_boxes_of_several_models_and_of_files(small, tmp_path):
+    path, boxes = tmp_path / "run.ckpt", ([[0.0], [1.0]], [[1.0], [2.0]])
+    first = gpcert.bound_boxes([small, small], *boxes, checkpoint=path)
+    again = gpcert.bound_boxes([small, small], *boxes, checkpoint=path)
+    assert np.array_equal(first["mean"], again["mean"])
+    with pytest.raises(InputError, match="files hold one model"):
+        gpcert.resume(path)
+    with pytest.raises(InputError, match="checkpoint: expected none with out="):
+        gpcert.bound_boxes(small, *boxes, out=tmp_path / "a.npy", checkpoint=tmp_path / "b.ckpt")
 
 
 def test_arguments_that_files_do_not_hold(small, tmp_path):

@@ -11,8 +11,9 @@ import gpcert
 from gpcert.errors import InputError
 from gpcert.kernels import Linear, SquaredExponential
 from gpcert.search.invariant import GridCells, kept_inside
-from gpcert.testing.arb_reference import ArbPosterior, exact, flint
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact, flint
 
 arb = flint().arb
 HALVES = gpcert.Posterior(Linear([1.0]), points=[[1.0]], weights=[0.5])  # x -> x / 2

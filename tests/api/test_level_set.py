@@ -12,8 +12,9 @@ import gpcert
 from gpcert.errors import InputError
 from gpcert.kernels import Linear, Matern, SquaredExponential
 from gpcert.likelihoods import Probit, Softmax
-from gpcert.testing.arb_reference import ArbPosterior, exact, flint
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact, flint
 
 arb = flint().arb
 BUMP = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0, 0.0]], weights=[1.0])

@@ -9,8 +9,8 @@ from scipy.stats import norm
 import gpcert
 from gpcert import kernels as k
 from gpcert.testing.arb_reference import ArbPosterior, normal_cdf, regression_posterior
-from gpcert.testing.balls import flint
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import flint
 
 QUANTITIES = ("mean", "std", "variance", "ucb", "lcb", "ei", "log_ei", "pi", "log_pi")
 KERNELS = {

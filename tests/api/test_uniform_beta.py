@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import gpcert
 from gpcert.errors import InputError
 from gpcert.kernels import Linear, Matern, SquaredExponential
-from gpcert.testing.arb_reference import flint
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import flint
 
 arb, arb_mat = flint().arb, flint().arb_mat
 

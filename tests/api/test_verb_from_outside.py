@@ -17,7 +17,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.numerics.rounding import add_down, add_up
 from gpcert.quantities import Mean
 from gpcert.search import Progress, StopReason, solve
-from gpcert.search.tolerance import Tolerance
+from gpcert.search.problem import Tolerance
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -74,6 +74,7 @@ RECORDS["failure_probability"] = gpcert.failure_probability(
 )
 RECORDS["expectation"] = gpcert.expectation(EXACT, [uniform(-1.0, 2.0)], "std", tol=0.1)
 RECORDS["quantile"] = gpcert.quantile(EXACT, [uniform(-1.0, 2.0)], 0.5, quantity="std", tol=0.1)
+RECORDS["sobol_indices"] = gpcert.sobol_indices(EXACT, [uniform(-1.0, 2.0)])
 RECORDS["lipschitz"] = gpcert.lipschitz(MODEL, [(-1.0, 1.0)])
 RECORDS["lipschitz_table"] = LipschitzTable((RECORDS["lipschitz"],) * 2)
 RECORDS["fairness"] = gpcert.certify_fair(MODEL, [0.0], {0: (0.0, 2.0)}, delta=1e-3)

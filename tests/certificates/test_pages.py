@@ -15,6 +15,7 @@ from gpcert.kernels import SquaredExponential
 WIDE, PHONE = 1280, 375
 NAMES = ("<script>alert(1)</script>", 'age" onload="x')
 DRAWINGS = {"refuted": 3, "range": 3, "radius": 3, "optimum": 3, "table": 6, "reasons": 0}
+CERTIFICATES = (*DRAWINGS, "sets")
 """Figures of the page of each record."""
 
 
@@ -30,7 +31,11 @@ def asked(proof):
         "radius": gpcert.certified_radius(model, x, **level),
         "optimum": gpcert.maximize(model, [(-1, 1), (-1, 1)], proof=proof),
         "table": gpcert.certify_many(model, points[:3], 0.4, **level),
-    } | ({} if proof else {"reasons": gpcert.explain.sufficient(model, x, 0.1, threshold=0.0)})
+    } | (
+        {"sets": gpcert.level_set(model, [(-1, 1), (-1, 1)], 0.0, tol=0.2, proof=True)}
+        if proof
+        else {"reasons": gpcert.explain.sufficient(model, x, 0.1, threshold=0.0)}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +51,10 @@ def files(tmp_path_factory):
 
 
 @pytest.mark.parametrize("ending", ["json", "cert"])
-@pytest.mark.parametrize("name", DRAWINGS)
+@pytest.mark.parametrize("name", CERTIFICATES)
 def test_pages_hold_no_script_and_escape_all_text(files, name, ending):
     path = files / f"{name}.{ending}.html"
-    if not path.exists():  # reasons have no proofs
+    if not path.exists():  # reasons have no proofs, level sets no record in JSON
         return
     text = path.read_text(encoding="utf-8")
     assert "<script" not in text.lower()

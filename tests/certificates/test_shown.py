@@ -75,6 +75,7 @@ def records():
     laws = [uniform(0.0, 1.0), uniform(0.0, 1.0), *Z[0, 2:]]
     found += [gpcert.failure_probability(mean, laws, 0.0, paving=True)]
     found += [gpcert.expectation(mean, laws, tol=0.1), gpcert.quantile(mean, laws, 0.5, tol=0.1)]
+    found += [gpcert.sobol_indices(mean, laws)]
     return {record.kind: record for record in found}
 
 

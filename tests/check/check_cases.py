@@ -154,17 +154,21 @@ def random_certificate(rng):
     return None if cert.proof is None else cert
 
 
+def between_classes(rng):
+    """A decision between three classes; None where nothing was decided in time, or by votes."""
+    model = several_classes(rng)
+    ball = random_ball(rng, model.dim)
+    weights = rng.uniform(0.5, 2.0, 3) if getattr(model, "scheme", "") == "one_vs_rest" else None
+    options = {"class_weight": weights, "budget": 10, "proof": True}
+    cert = gpcert.certify(model, ball.center, region=ball, **options)
+    return None if cert.proof is None or by_confidence(cert) else cert
+
+
 def further_certificate(rng):
     """Of another verb, or between several classes; None where nothing was decided in time."""
     kind, options = rng.integers(6), {"budget": 10, "proof": True}
     if kind < 2:
-        model = several_classes(rng)
-        ball = random_ball(rng, model.dim)
-        weights = (
-            rng.uniform(0.5, 2.0, 3) if getattr(model, "scheme", "") == "one_vs_rest" else None
-        )
-        cert = gpcert.certify(model, ball.center, region=ball, class_weight=weights, **options)
-        return None if cert.proof is None or by_confidence(cert) else cert
+        return between_classes(rng)
     model = random_model(rng, probit=kind == 2)
     x = rng.normal(size=model.dim)
     if kind == 2:

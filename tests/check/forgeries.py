@@ -71,6 +71,15 @@ def of_one(question, answer, rng):
         yield changed("observed", lambda q, a: a.update(observed=a["domain"], bound=0.0))
         yield changed("domain", lambda q, a: a.update(domain=a["observed"] - 1.0))
         yield changed("side", lambda q, a: q["goals"].reverse())
+    if kind == "sets":
+        for k, told in enumerate(answer["shares"]):
+            low, high = told["share"]
+            for ends in ([low + 1e-9, high], [low, high - 1e-9], [high, high], [1.0, 0.0]):
+                if high - low > 1e-6:
+                    forged = {**told, "share": ends}
+                    yield changed(
+                        "share", lambda q, a, k=k, f=forged: a["shares"].__setitem__(k, f)
+                    )
     if kind in ("decision", "radius"):
         yield from of_a_decision(changed, question)
     if kind == "radius" and answer["upper"] is not None:

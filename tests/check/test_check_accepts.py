@@ -9,8 +9,10 @@ from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.testing.effort import THOROUGH
 from tests.check.check_cases import CHECKED, random_certificate, verdict
+from tests.check.exam_cases import exam_certificate
 
 SEEDS = 10_000 if THOROUGH else 100
+EXAM = 2000 if THOROUGH else 24
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -24,6 +26,16 @@ def test_random_certificates_are_accepted(tmp_path, block):
         assert verdict(path) == CHECKED, f"seed {seed}"
         checked += 1
     assert checked > 5
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_certificates_of_the_exam_are_accepted(tmp_path, block):
+    path = tmp_path / "exam.cert"
+    for seed in range(block, EXAM, 4):
+        cert = exam_certificate(np.random.default_rng(seed))
+        if cert is not None:
+            cert.save(path)
+            assert verdict(path) == CHECKED, f"seed {seed}"
 
 
 def hilly(N=40, d=2):

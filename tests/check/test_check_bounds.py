@@ -219,3 +219,16 @@ def test_rough_kernels_at_a_data_point(nu, tmp_path):
     box = gpcert.Box([0.0], [0.5])
     gpcert.prediction_range(model, box, quantity="mean", tol=1e-2, proof=True).save(path)
     assert verdict(path) == CHECKED
+
+
+@pytest.mark.parametrize("nu", [1.5, 2.5, 4.5])
+def test_rough_kernels_are_exact_at_the_data(nu):
+    """Where s is about 0 its root would lose half of the digits."""
+    kernel = read_kernel(["matern", {"variance": 1.0, "length_scale": 1.0, "nu": nu}], [0])
+    with ctx.workprec(80):
+        for size in (0.0, 1e-22, 1e-9):
+            found = kernel.profile(arb(0, size), kernel.degree)
+            assert found[0].rad() <= 4 * nu * size + 1e-20
+            for part in (0.3, 0.5, 1.0) if size else ():
+                inside = kernel.profile(arb(part * size), kernel.degree)
+                assert all(a.overlaps(b) for a, b in zip(found, inside, strict=True))

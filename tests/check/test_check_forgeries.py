@@ -11,6 +11,7 @@ import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.testing.effort import THOROUGH
 from gpcert_check import container
+from tests.check.changed import broken_files, changed
 from tests.check.check_cases import (
     BAD_FILE,
     CHECKED,
@@ -33,11 +34,15 @@ def test_whatever_makes_a_claim_false_is_rejected(tmp_path, seed):
     if certificate is None:
         return
     certificate.save(path)
-    forged = list(forgeries(*opened(path), certificate, rng))
+    content, parts = path.read_bytes(), opened(path)
+    forged = [*forgeries(*parts, certificate, rng), *changed(*parts, rng)]
     assert len(forged) > 2
     for what, header, arrays in forged:
         written(path, header, arrays, rehash=what != "hash")
         assert verdict(path, "--splits", "300") in REJECTED, what
+    for what, broken in broken_files(content, rng):
+        path.write_bytes(broken)
+        assert verdict(path) == BAD_FILE, what
 
 
 def decided():

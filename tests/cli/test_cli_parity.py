@@ -36,8 +36,9 @@ NOWHERE = {
 OWN = {"lipschitz": {"norm": "distance"}, "fair": {"norm": "distance"}}
 """What a parameter is called on one command, where its name is that of the ball's."""
 
-NOT_THERE = {"explain": {"checkpoint"}}
-"""Parameters that one command lacks: it calls the verb once for each point."""
+NOT_THERE = {"explain": {"checkpoint"}, "boxes": {"checkpoint"}}
+"""Parameters that one command lacks: it calls the verb once for each point, or writes files of
+`out=`, which go on by themselves."""
 
 VERBS = {
     "certify": [gpcert.certify_many, gpcert.certify],
@@ -56,6 +57,7 @@ VERBS = {
     "fair": [gpcert.certify_fair],
     "probability": [gpcert.failure_probability],
     "expectation": [gpcert.expectation],
+    "sobol": [gpcert.sobol_indices],
     "explain": [
         explain.effects,
         explain.sufficient,

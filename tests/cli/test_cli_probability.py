@@ -4,6 +4,7 @@ import pytest
 from scipy import stats
 
 import gpcert
+from gpcert.kernels import SquaredExponential
 
 LAWS = ("norm(0,0.5)", "uniform(-1, scale=2)")
 FROZEN = [stats.norm(0, 0.5), stats.uniform(-1, 2)]
@@ -19,6 +20,19 @@ def test_the_numbers_of_the_verbs(run, npz, posterior, tmp_path):
     assert result.exit_code == 0, result.output
     here = gpcert.expectation(posterior, FROZEN, tol=0.01)
     assert (gpcert.load(out).lower, gpcert.load(out).upper) == (here.lower, here.upper)
+
+
+def test_sobol_indices(run, tmp_path):
+    model, out, picture = (tmp_path / name for name in ("m.npz", "s.json", "s.png"))
+    regression = gpcert.Posterior(SquaredExponential([1.0, 2.0]), [[0.0, 0.5]], [1.0])
+    regression.save(model)
+    result = run("sobol", model, *LAWS, "--output", out)
+    assert result.exit_code == 0, result.output
+    here = gpcert.sobol_indices(regression, FROZEN)
+    assert gpcert.load(out).first.tolist() == here.first.tolist()
+    pytest.importorskip("matplotlib")
+    assert run("sobol", model, *LAWS, "--plot", picture).exit_code == 0
+    assert picture.stat().st_size > 1000
 
 
 def test_a_budget_that_ends_first(run, npz):

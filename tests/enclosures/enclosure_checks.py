@@ -15,8 +15,8 @@ from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.numerics.arrays import backend_from_name, to_numpy
-from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, exact, flint
-from gpcert.testing.balls import dot
+from gpcert.testing.arb_reference import ArbPosterior, assert_encloses
+from gpcert.testing.kernel_references import dot, exact, flint
 from gpcert.testing.node_case import cell_points
 from tests.strategies import random_cells
 

@@ -23,7 +23,7 @@ from gpcert.model.posterior import Posterior
 from gpcert.models import GPRegressor
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior
-from gpcert.testing.balls import exact, flint
+from gpcert.testing.kernel_references import exact, flint
 from tests.enclosures.variance_truth import ExactVariance
 
 KERNELS: dict[str, Callable[[np.ndarray], Any]] = {

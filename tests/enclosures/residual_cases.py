@@ -25,11 +25,19 @@ from gpcert.enclosures.square import pair_counts
 from gpcert.kernels import Kernel
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Array, Backend
+from gpcert.numerics.pairs import Pair
 from gpcert.numerics.spectral import absolute_norm
 from gpcert.numerics.triangular import is_triangular
 from gpcert.regions import Box, Cells
 from gpcert.testing.arb_reference import ArbPosterior, kernel_reference
-from gpcert.testing.balls import coefficients, dot, exact, flint, line_surface, series_length
+from gpcert.testing.kernel_references import (
+    coefficients,
+    dot,
+    exact,
+    flint,
+    line_surface,
+    series_length,
+)
 from tests.strategies import seeds
 
 arb, arb_mat = flint().arb, flint().arb_mat
@@ -97,15 +105,20 @@ class TruePrecision:
         return dot(self.noise, [w * w for w in weights])
 
 
+def explained_of(found: CenterVariance, b: int) -> Any:
+    """k.S k of cell b: two parts."""
+    return arb(float(found.explained[b])) + float(np.broadcast_to(found.rest, found.error.shape)[b])
+
+
 def check_center(
     truth: TruePrecision, prior: Any, row: list[Any], found: CenterVariance, b: int
 ) -> None:
     """What `Precision.center` says of cell b: `k(c, c)` and the true kernel row are given."""
     w, y = exact(found.weights[b]), truth.solved(row)
-    explained, error, missed, deviation, noisy = (
-        arb(float(part[b]))
-        for part in (found.explained, found.error, found.missed, found.deviation, found.noisy)
+    error, missed, deviation, noisy = (
+        arb(float(part[b])) for part in (found.error, found.missed, found.deviation, found.noisy)
     )
+    explained = explained_of(found, b)
     r, length = truth.residual(w, row), truth.squared(w)
     # J(w) = k(c, c) - 2 w.k + w.(K + Sigma) w, and what it is above v(c)
     least = 2 * dot(w, row) - length - truth.noisy(w)
@@ -117,6 +130,12 @@ def check_center(
     at_most(step, deviation**2, "deviation")
     # of p = k(., c) - sum_i w_i k(., z_i)
     at_most(prior - 2 * dot(w, row) + length, prior - explained + error - noisy, "|p|^2")
+
+
+class Unit(SimpleNamespace):
+    """What is asked of a unit form; precisions are kept by it."""
+
+    __hash__ = object.__hash__
 
 
 @dataclass(eq=False)
@@ -173,8 +192,13 @@ class FeatureCase:
                 found, true = (gram, case.gram) if X is known else (row[None], center[None])
                 return found, np.nextafter(np.abs(found - true), np.inf)
 
+            def pair_values(self, X: Any, Z: Any) -> tuple[Pair, np.ndarray]:
+                found, error = self.sharp_values(X, Z)
+                high = np.nextafter(found, np.inf)
+                return Pair(high, found - high), error
+
         case, center = self, self.row(self.center)
-        unit: Any = SimpleNamespace(
+        unit: Any = Unit(
             factor=[A],
             training_noise=[self.noise],
             factor_sizes=[(absolute_norm(A), 0.0)],
@@ -208,8 +232,8 @@ def length_up(often: np.ndarray, rows: np.ndarray) -> np.ndarray:
 class RecordingPrecision(ResidualPrecision):
     """Keeps the weights of the last call."""
 
-    def weights(self, rows: Array, exact: bool = True) -> Weights:
-        found = super().weights(rows, exact)
+    def weights(self, rows: Array, exact: bool = True, low: Array | None = None) -> Weights:
+        found = super().weights(rows, exact, low)
         vars(self)["kept"] = found
         return found
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 
 from gpcert.enclosures.goals.compound import weighted_sum
-from gpcert.enclosures.goals.scalar import least_mean
+from gpcert.enclosures.goals.goal import least_mean
 from gpcert.enclosures.lower_model import plain_geometry, region_units
 from gpcert.enclosures.probability_plane import (
     ProbabilityPlane,
@@ -13,8 +13,9 @@ from gpcert.enclosures.probability_plane import (
 from gpcert.likelihoods import SklearnLogistic
 from gpcert.numerics.arrays import to_numpy
 from gpcert.quantities.committee import member_probabilities
-from gpcert.testing.arb_reference import ArbPosterior, exact
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact
 from tests.enclosures.committee_cases import Reference, committee_cases
 from tests.enclosures.enclosure_checks import (
     arb,

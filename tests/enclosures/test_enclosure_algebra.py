@@ -11,8 +11,8 @@ from gpcert.enclosures.lower_model import QuadraticLowerModel, plain_geometry, r
 from gpcert.enclosures.mean import TwoSided, Units, unit_slope
 from gpcert.regions import Box
 from gpcert.regions.scaled import ScaledCells
-from gpcert.testing.arb_reference import exact
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact
 from tests.enclosures.enclosure_checks import arb, below
 from tests.strategies import seeds
 

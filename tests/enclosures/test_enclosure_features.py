@@ -18,7 +18,7 @@ from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend
 from gpcert.quantities import Mean, Probability, Variance
 from gpcert.regions import Ball, Box, LinearMap
-from gpcert.regions.frame import widths_as_units
+from gpcert.regions.cells import widths_as_units
 from gpcert.regions.image import Image
 from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.arb_reference import ArbPosterior

@@ -13,8 +13,9 @@ from gpcert.likelihoods import Logistic, Probit, SklearnLogistic
 from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.quantities import Band, Deviation, Mean, Probability, Variance
 from gpcert.regions import Cells
-from gpcert.testing.arb_reference import ArbPosterior, exact
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact
 from tests.enclosures.enclosure_checks import arb, check_goal, evaluation_of
 from tests.strategies import cases
 

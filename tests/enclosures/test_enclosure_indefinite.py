@@ -13,8 +13,9 @@ from gpcert.likelihoods import Probit
 from gpcert.model.posterior import Posterior
 from gpcert.quantities import Probability, Variance
 from gpcert.regions import Box
-from gpcert.testing.arb_reference import ArbPosterior, exact, flint
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact, flint
 from tests.enclosures.enclosure_checks import (
     check_deviation,
     check_goal,

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from gpcert.enclosures.square import posterior_square, prior_square, second_square
 from gpcert.numerics.arrays import to_numpy
-from gpcert.testing.arb_reference import ArbPosterior, exact, kernel_reference
-from gpcert.testing.balls import dot
+from gpcert.testing.arb_reference import ArbPosterior, kernel_reference
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import dot, exact
 from tests.enclosures.enclosure_checks import (
     arb,
     check_model,

@@ -9,14 +9,9 @@ from gpcert.kernels import SquaredExponential
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
-from gpcert.testing.arb_reference import (
-    ArbPosterior,
-    exact,
-    flint,
-    kernel_reference,
-    regression_posterior,
-)
+from gpcert.testing.arb_reference import ArbPosterior, kernel_reference, regression_posterior
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact, flint
 from tests.enclosures.enclosure_checks import arb
 from tests.strategies import ill_conditioned, posteriors
 

@@ -17,12 +17,13 @@ from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.square import second_covariance
 from gpcert.kernels import Linear, Matern, SquaredExponential
 from gpcert.kernels.expansions.base import Combination
-from gpcert.kernels.exponentials import LARGEST_EXPONENT, exponential_tail, growth_chord
+from gpcert.kernels.expansions.exponentials import LARGEST_EXPONENT, exponential_tail, growth_chord
 from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.regions import Box, Cells
 from gpcert.regions.scaled import Stretch
-from gpcert.testing.arb_reference import ArbPosterior, exact, flint, regression_posterior
+from gpcert.testing.arb_reference import ArbPosterior, regression_posterior
 from gpcert.testing.effort import backend_or_skip, examples
+from gpcert.testing.kernel_references import exact, flint
 from tests.enclosures.enclosure_checks import (
     arb,
     check_deviation,

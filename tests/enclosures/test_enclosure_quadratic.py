@@ -14,8 +14,8 @@ from gpcert.kernels import SquaredExponential
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Ball, Box
-from gpcert.testing.arb_reference import exact, flint
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact, flint
 from tests.enclosures.enclosure_checks import arb, below, displacement, evaluation_of, quadratic
 from tests.strategies import Case
 

@@ -19,8 +19,9 @@ from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.paper.lines import lines_bound
 from gpcert.quantities import Mean, Probability, Variance
-from gpcert.testing.arb_reference import ArbPosterior, exact, flint
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import crossed, examples
+from gpcert.testing.kernel_references import exact, flint
 
 arb = flint().arb
 seeds = st.integers(0, 2**32 - 1)

@@ -18,8 +18,8 @@ from gpcert.model.slopes import slope_model, slope_of
 from gpcert.numerics.arrays import Backend
 from gpcert.quantities import Deviation, Mean, WeightedMeans
 from gpcert.testing.arb_reference import ArbPosterior
-from gpcert.testing.balls import flint, total
 from gpcert.testing.effort import examples, variants
+from gpcert.testing.kernel_references import flint, total
 from tests.enclosures.enclosure_checks import (
     check_goal,
     check_mean,

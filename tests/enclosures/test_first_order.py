@@ -24,9 +24,8 @@ from gpcert.model.committee import Committee
 from gpcert.numerics.arrays import Backend, backend_from_name, to_numpy
 from gpcert.quantities import Mean, PairVotes
 from gpcert.regions import Ball, Box
-from gpcert.testing.balls import flint
 from gpcert.testing.effort import examples
-from gpcert.testing.kernel_references import REFERENCES
+from gpcert.testing.kernel_references import REFERENCES, flint
 
 
 def exact(value):

@@ -14,8 +14,8 @@ from gpcert.kernels.expansions.base import FormFunction
 from gpcert.kernels.expansions.squared_exponential_forms import monotone_signs
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Ball
-from gpcert.testing.arb_reference import flint
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import flint
 
 arb = flint().arb
 

@@ -14,8 +14,8 @@ from sklearn.gaussian_process import kernels as sk
 
 import gpcert
 from gpcert.regions import Box
-from gpcert.testing.balls import flint
 from gpcert.testing.effort import THOROUGH, examples, variants
+from gpcert.testing.kernel_references import flint
 from tests.enclosures.noiseless_cases import (
     BETA,
     KERNELS,

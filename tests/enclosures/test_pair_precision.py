@@ -11,13 +11,14 @@ from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.stacked import ClassPrecisions
 from gpcert.enclosures.variance import VarianceOptions
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.kernels.expansions.higher_degrees import gram_terms
+from gpcert.kernels.expansions.exponentials import gram_terms
 from gpcert.likelihoods import Softmax
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.regions import Box
-from gpcert.testing.arb_reference import ArbPosterior, exact, flint
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact, flint
 from gpcert.testing.node_case import cell_points
 from tests.enclosures.classes.class_cases import coupled_by_one, displacement
 from tests.strategies import random_cells

@@ -18,14 +18,15 @@ from gpcert.kernels import Matern, SquaredExponential
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.regions.scaled import Stretch
-from gpcert.testing.balls import dot, exact
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import dot, exact
 from tests.enclosures.residual_cases import (
     FeatureCase,
     KernelCase,
     arb,
     at_most,
     check_center,
+    explained_of,
     feature_cases,
     kernel_cases,
     precisely,
@@ -210,7 +211,7 @@ def check_forms(case: FeatureCase, errors: Errors, exactly: bool, backend: Backe
         e, first, _ = sums[0]
         whole = [a + b for a, b in zip(k, first, strict=True)]
         part = matrix[degrees[0].rows, degrees[0].rows]
-        least = arb(float(center.explained[0])) - float(center.error[0]) + 2 * dot(w, first)
+        least = explained_of(center, 0) - float(center.error[0]) + 2 * dot(w, first)
         least += dot(e, [dot(exact(line), e) for line in part]) - float(forms.errors[0, 0][0])
         least -= 2 * arb(float(forms.crossed[0][0]))
         at_most(least, truth.form(whole, whole), "degree 0 and 1")
@@ -267,7 +268,7 @@ def test_derivative_covariance_of_kernels(case: KernelCase, anew: bool) -> None:
                 at_most(stored - (error + more) * size, own, "G from below")
                 whole = [p + q for p, q in zip(k, row, strict=True)]
                 both = truth.form(whole, whole)
-                explained = arb(float(center.explained[b]))
+                explained = explained_of(center, b)
                 middle = explained + 2 * dot(w, row) + prior - stored
                 at_most(
                     middle - off - error * size - 2 * cross * size.sqrt(), both, "centre, above"

@@ -25,8 +25,8 @@ from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box, LinearMap
 from gpcert.testing.arb_reference import ArbPosterior, kernel_reference
-from gpcert.testing.balls import dot, exact
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import dot, exact
 from tests.enclosures.enclosure_checks import (
     check_variance,
     displacement,

@@ -16,8 +16,7 @@ import numpy as np
 
 from gpcert.kernels import Kernel
 from gpcert.testing.arb_reference import kernel_reference
-from gpcert.testing.balls import dot, exact, flint, total
-from gpcert.testing.kernel_references import reference_of
+from gpcert.testing.kernel_references import dot, exact, flint, reference_of, total
 
 LARGEST_RADIUS = 1e-15
 """Of a truth's ball, relative to its value: one that is wider would prove nothing."""

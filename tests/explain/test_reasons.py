@@ -19,10 +19,10 @@ from gpcert.errors import InputError
 from gpcert.explain.arguments import with_free
 from gpcert.explain.reasons import minimal_subset
 from gpcert.kernels import SquaredExponential
-from gpcert.numerics.deadline import until
 from gpcert.quantities import Mean
 from gpcert.search import StopReason
 from gpcert.testing.effort import examples
+from gpcert.utils.processes import until
 
 
 @given(

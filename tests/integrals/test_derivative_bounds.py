@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpcert.integrals.moments import UNIMODAL_BOUNDS
-from gpcert.testing.arb_reference import flint
+from gpcert.testing.kernel_references import flint
 
 arb, fmpz_poly = flint().arb, flint().fmpz_poly
 

@@ -16,8 +16,8 @@ from gpcert.integrals.sectors import (
 )
 from gpcert.numerics.arrays import to_numpy
 from gpcert.numerics.rounding import U
-from gpcert.testing.balls import BITS
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import BITS
 
 END = 16.0
 """The references leave out what lies beyond: less than 1e-50."""

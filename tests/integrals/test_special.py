@@ -10,7 +10,7 @@ from gpcert.integrals.special import ERF_ULPS, erf, normal_cdf, normal_cdf_bound
 from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.numerics.rounding import NORMAL_CDF_ULPS, TINY, U
 from gpcert.testing import arb_reference as reference
-from gpcert.testing.balls import BITS
+from gpcert.testing.kernel_references import BITS
 
 
 @pytest.fixture(params=["numpy", "torch"])

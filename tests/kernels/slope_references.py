@@ -7,13 +7,16 @@ import math
 from contextlib import contextmanager
 from typing import Any
 
-from gpcert.testing.balls import dot, exact, flint, total
 from gpcert.testing.kernel_references import (
     REFERENCES,
+    dot,
+    exact,
     exact_vector,
+    flint,
     reference_of,
     root_of_series,
     squared_distance,
+    total,
 )
 
 THETA = ((1,), (1, 1), (3, 3, 1), (15, 15, 6, 1), (105, 105, 45, 10, 1))

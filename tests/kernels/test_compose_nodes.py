@@ -5,7 +5,7 @@ from gpcert.kernels.composite import Product, Scale, Sum
 from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.linear import Linear, Polynomial
 from gpcert.kernels.matern import Matern
-from gpcert.kernels.rational_quadratic import RationalQuadratic
+from gpcert.kernels.radial import RationalQuadratic
 from gpcert.testing.node_contract import NodeContract
 
 

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 import gpcert
 from gpcert.kernels.composite import Sum
-from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.linear import Linear
 from gpcert.kernels.nodes.composite import bilinear_errors
 from gpcert.kernels.sizes import euclidean, frobenius, leibniz, times, total
+from gpcert.kernels.spectral import Cosine
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Ball, Box
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
-from gpcert.testing.balls import exact, flint
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact, flint
 
 sizes = st.one_of(st.just(0.0), st.floats(1e-200, 1e200), st.sampled_from([1e-320, math.inf]))
 numbers = st.one_of(st.just(0.0), st.floats(-1e3, 1e3), st.floats(-1e-160, 1e-160))

@@ -3,12 +3,11 @@
 from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.composite import Product, Scale, Sum
 from gpcert.kernels.constant import Constant, White
-from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.linear import Linear, Polynomial
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.periodic import Periodic
-from gpcert.kernels.rational_quadratic import RationalQuadratic
-from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.kernels.radial import RationalQuadratic, SquaredExponential
+from gpcert.kernels.spectral import Cosine
 from gpcert.testing.node_contract import NodeContract
 
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.errors import InputError
-from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.nodes.phases import circle_remainders, swing
-from gpcert.testing.balls import flint
+from gpcert.kernels.spectral import Cosine
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import flint
 from gpcert.testing.node_contract import NodeContract
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
-from gpcert.testing.balls import exact, flint
-from gpcert.testing.kernel_references import reference_of
+from gpcert.testing.kernel_references import exact, flint, reference_of
 
 
 @pytest.mark.parametrize(

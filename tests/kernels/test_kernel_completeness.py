@@ -12,7 +12,7 @@ from gpcert.numerics.arrays import Backend
 from gpcert.paper.lines import affine_relaxation
 from gpcert.paper.lines.carriers import AffineRelaxation
 from gpcert.regions import Box
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.kernel_references import REFERENCES, partner_configs
 from gpcert.testing.node_contract import TESTED

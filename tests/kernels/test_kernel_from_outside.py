@@ -10,7 +10,7 @@ import pytest
 import gpcert
 from gpcert.kernels import KERNELS, Kernel, Matern
 from gpcert.models import GPClassifier, GPRegressor
-from gpcert.models.log_parameters import LogParameters
+from gpcert.models.training import LogParameters
 from gpcert.testing.effort import crossed
 from gpcert.testing.kernel_references import REFERENCES
 

@@ -18,8 +18,7 @@ from gpcert.numerics.arrays import Array, namespace
 from gpcert.numerics.rounding import TINY, gamma, up
 from gpcert.plots.kernels import kernel_lines
 from gpcert.regions.scaled import ScaledCells
-from gpcert.testing.balls import exact, total
-from gpcert.testing.kernel_references import REFERENCES
+from gpcert.testing.kernel_references import REFERENCES, exact, total
 from gpcert.testing.node_contract import TESTED, NodeContract
 
 

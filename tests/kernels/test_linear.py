@@ -10,7 +10,7 @@ from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.linear import Linear
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box, Cells
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.node_contract import NodeContract
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.kernels.expansions.higher_degrees import Triples, cubic_terms
+from gpcert.kernels.expansions.exponentials import Triples, cubic_terms
 from gpcert.kernels.nodes.moments import MAX_FEATURES_PER_BATCH, MomentTable
 from gpcert.numerics.rounding import gamma
 from gpcert.testing.effort import examples

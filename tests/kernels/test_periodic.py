@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 
 from gpcert.errors import InputError
 from gpcert.kernels.composite import Sum
-from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.periodic import Periodic
+from gpcert.kernels.spectral import Cosine
 from gpcert.numerics.arrays import Backend
 from gpcert.paper.lines import affine_relaxation
 from gpcert.regions import Box, Cells
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
-from gpcert.testing.balls import flint, series_length
 from gpcert.testing.effort import examples
-from gpcert.testing.kernel_references import reference_of
+from gpcert.testing.kernel_references import flint, reference_of, series_length
 from gpcert.testing.node_contract import NodeContract
 
 

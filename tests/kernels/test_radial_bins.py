@@ -14,9 +14,10 @@ from gpcert.kernels.nodes.radial_batch import RadialBatch
 from gpcert.kernels.nodes.radial_bins import BinnedSums, serves
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
-from gpcert.regions.frame import Frame
-from gpcert.testing.arb_reference import exact, flint, kernel_reference
+from gpcert.regions.cells import Frame
+from gpcert.testing.arb_reference import kernel_reference
 from gpcert.testing.effort import examples, variants
+from gpcert.testing.kernel_references import exact, flint
 
 arb = flint().arb
 KERNELS = [Matern(1.0, nu=nu) for nu in (2.5, 3.5, 10.5)]

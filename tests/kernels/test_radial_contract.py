@@ -1,8 +1,7 @@
 """Radial kernels fulfil the contract of a kernel, outside and inside regions."""
 
 from gpcert.kernels.matern import Matern
-from gpcert.kernels.rational_quadratic import RationalQuadratic
-from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.kernels.radial import RationalQuadratic, SquaredExponential
 from gpcert.testing.node_contract import NodeContract
 
 TIGHT = 1 + 1e-9

@@ -8,14 +8,14 @@ import pytest
 from gpcert.errors import InputError
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.nodes.radial_bin_tables import FINENESS, MAX_BINS
-from gpcert.kernels.rational_quadratic import RationalQuadratic
-from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.kernels.radial import RationalQuadratic, SquaredExponential
 from gpcert.numerics.arrays import Backend
 from gpcert.paper.lines import affine_relaxation
 from gpcert.regions import Box
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
-from gpcert.testing.arb_reference import exact, flint, kernel_reference
+from gpcert.testing.arb_reference import kernel_reference
+from gpcert.testing.kernel_references import exact, flint
 from gpcert.testing.node_case import NodeCase
 from gpcert.testing.node_checks import CHECKS
 

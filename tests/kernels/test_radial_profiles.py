@@ -11,12 +11,11 @@ from gpcert.errors import InputError
 from gpcert.kernels.matern import Matern, remainder_series
 from gpcert.kernels.nodes.radial_profiles import PositiveSeries, all_at, reverse_bessel
 from gpcert.kernels.nodes.radial_variations import DistanceRange, radial_variations
-from gpcert.kernels.rational_quadratic import RationalQuadratic
-from gpcert.kernels.squared_exponential import SquaredExponential
-from gpcert.kernels.squared_exponential import remainder_series as gaussian_series
+from gpcert.kernels.radial import RationalQuadratic, SquaredExponential
+from gpcert.kernels.radial import remainder_series as gaussian_series
 from gpcert.numerics.rounding import TINY, U, gamma
-from gpcert.testing.balls import flint
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import flint
 
 PROFILES = [
     SquaredExponential(1.0).profile,

@@ -11,7 +11,7 @@ from gpcert.kernels import Matern, RationalQuadratic
 from gpcert.kernels.nodes.moments import MomentTable, form_size, sorted_index
 from gpcert.kernels.nodes.radial_variations import RangeMaximum, fifth
 from gpcert.numerics.arrays import Backend
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples, variants

@@ -14,7 +14,7 @@ from gpcert.kernels.nodes.radial_bins import (
 from gpcert.kernels.nodes.radial_remainder import TENSOR_DEGREES
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box, Cells
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 
 KERNELS = [Matern([0.5, 1.0, 2.0], 2.5, 3.0), RationalQuadratic(1.0, 1.5), SquaredExponential(0.7)]

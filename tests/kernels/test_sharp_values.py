@@ -10,23 +10,35 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.kernels import Kernel, Matern, RationalQuadratic, SquaredExponential, kernel_from_config
-from gpcert.testing.balls import exact, flint
+from gpcert.kernels import (
+    ActiveDimensions,
+    Constant,
+    Kernel,
+    Matern,
+    RationalQuadratic,
+    SquaredExponential,
+    kernel_from_config,
+)
 from gpcert.testing.effort import examples
-from gpcert.testing.kernel_references import partner_configs, reference_of
+from gpcert.testing.kernel_references import exact, flint, partner_configs, reference_of
 from tests.strategies import any_kernels, seeds, units
 
 
 def check(kernel: Kernel, points: np.ndarray) -> None:
     """Every entry is as near the truth as is said, of all points and of some beside others."""
-    found = [kernel.sharp_values(points, points), kernel.sharp_values(points[:1], points)]
+    found = []
+    for X in (points, points[:1]):
+        sharp, (pair, errors) = kernel.sharp_values(X, points), kernel.pair_values(X, points)
+        assert np.all(np.abs(pair.low) <= 2.0**-52 * np.abs(pair.high))
+        found += [(sharp[0], 0.0 * sharp[0], sharp[1]), (pair.high, pair.low, errors)]
     reference, arb = reference_of(kernel.name, kernel.config()), flint().arb
     balls = [exact(z) for z in points]
-    for value, error in found:
+    for value, low, error in found:
         assert np.all(error >= 0)
         for i, j in np.ndindex(value.shape):
             true = reference(balls[i], balls[j])
-            assert not abs(true - arb(float(value[i, j]))) > arb(float(error[i, j])), (i, j)
+            gap = abs(true - arb(float(value[i, j])) - arb(float(low[i, j])))
+            assert not gap > arb(float(error[i, j])), (i, j)
     plain = kernel.gram_with_error(points)
     np.testing.assert_allclose(found[0][0], plain[0], rtol=1e-9, atol=10.0 * plain[1].max())
 
@@ -109,3 +121,31 @@ def test_a_radial_kernel_at_its_own_point_is_exact(kernel: Kernel) -> None:
     value, error = kernel.sharp_values(np.array([[0.3]]), np.array([[0.3], [0.4]]))
     assert value[0, 0] == 3.0
     assert error[0, 0] < 1e-100 < error[0, 1]
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        SquaredExponential([0.5, 0.7], 3.0),
+        *(Matern([0.5, 0.7], nu, 3.0) for nu in (0.5, 1.5, 2.5, 10.5)),
+        RationalQuadratic([0.5, 0.7], 0.8),
+        2.0 * Matern([0.5, 0.7], 2.5) * SquaredExponential(1.0) + RationalQuadratic(0.7, 3.0),
+        ActiveDimensions(SquaredExponential(0.5), (1,)) + Constant(2.0),
+    ],
+)
+def test_pairs_have_twenty_digits(kernel: Kernel) -> None:
+    points = np.random.default_rng(0).uniform(size=(12, 2))
+    points[6] = points[0]
+    check(kernel, points)
+    pair, error = kernel.pair_values(points, points)
+    assert np.all(error <= 2.0**-60 * pair.high)
+
+
+def test_pairs_are_no_worse_where_points_are_far_or_nearly_equal() -> None:
+    points = np.array([[0.0], [1e-13], [1.0], [1.0 + 1e-9], [30.0], [1e9], [1e200]])
+    for nu in (0.5, 1.5, 2.5):
+        for scale in (1.0, 1e-150):
+            kernel = Matern(0.7 * scale, nu, 2.0)
+            check(kernel, scale * points[:5])
+            sharp = kernel.sharp_values(scale * points, scale * points)[1]
+            assert np.all(kernel.pair_values(scale * points, scale * points)[1] <= sharp)

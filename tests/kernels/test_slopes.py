@@ -21,10 +21,9 @@ from gpcert.kernels import (
 from gpcert.kernels.slope import SlopeKernel
 from gpcert.numerics.arrays import Backend
 from gpcert.regions import Box
-from gpcert.testing.balls import coefficients, exact, flint
 from gpcert.testing.effort import backend_or_skip
 from gpcert.testing.kernel_contract import drawn
-from gpcert.testing.kernel_references import reference_of
+from gpcert.testing.kernel_references import coefficients, exact, flint, reference_of
 from gpcert.testing.node_case import node_case
 from gpcert.testing.node_checks import CHECKS
 from gpcert.testing.node_contract import BACKENDS

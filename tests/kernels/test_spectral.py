@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 
 from gpcert.errors import InputError
-from gpcert.kernels.cosine import Cosine
-from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.exponential_tilt import ExponentialTilt
-from gpcert.kernels.spectral_mixture import GeneralisedSpectral, SpectralMixture
+from gpcert.kernels.spectral import Cosine, CosinePair, GeneralisedSpectral, SpectralMixture
 from gpcert.numerics.arrays import Backend
 from gpcert.paper.lines import affine_relaxation
 from gpcert.paper.lines.algebra import affine_lower_bound
 from gpcert.regions import Box
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 from gpcert.testing.node_contract import NodeContract
 

@@ -9,9 +9,10 @@ from gpcert.kernels.expansions.taylor import LocalTaylor
 from gpcert.kernels.expansions.taylor_terms import CenterTerm
 from gpcert.numerics.arrays import Backend, to_numpy
 from gpcert.regions import Box
-from gpcert.regions.frame import Frame
-from gpcert.testing.arb_reference import exact, flint, kernel_reference
+from gpcert.regions.cells import Frame
+from gpcert.testing.arb_reference import kernel_reference
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact, flint
 from tests.strategies import any_kernels, seeds, units
 
 arb = flint().arb

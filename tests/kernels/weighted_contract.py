@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.numerics.arrays import Array, Backend, to_numpy
 from gpcert.regions import Ball, Box, Cells, Region
-from gpcert.testing.balls import Surface, exact, flint, line_surface, remainder_length
 from gpcert.testing.effort import backend_or_skip
 from gpcert.testing.kernel_contract import KernelCase, drawn, seeds
+from gpcert.testing.kernel_references import Surface, exact, flint, line_surface, remainder_length
 
 
 class WeightedContract(KernelCase):

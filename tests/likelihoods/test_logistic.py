@@ -5,7 +5,7 @@ from flint import arb, arb_series, ctx
 
 from gpcert.likelihoods import Logistic
 from gpcert.testing import arb_reference as reference
-from gpcert.testing.balls import BITS
+from gpcert.testing.kernel_references import BITS
 from gpcert.testing.likelihood_contract import LikelihoodContract
 
 

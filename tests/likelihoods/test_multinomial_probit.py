@@ -15,8 +15,8 @@ from gpcert.likelihoods.multinomial_probit import MultinomialProbit
 from gpcert.numerics.arrays import to_numpy
 from gpcert.numerics.rounding import U
 from gpcert.testing.arb_reference import normal_cdf
-from gpcert.testing.balls import BITS
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import BITS
 from tests.likelihoods.normal_references import DIFFERENCES, END, cdf, density, hermite, integral
 
 

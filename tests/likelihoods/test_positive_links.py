@@ -19,8 +19,8 @@ from gpcert.likelihoods import ExpLink, Gaussian, SoftplusLink
 from gpcert.likelihoods.positive_links import exponential_bounds
 from gpcert.numerics.arrays import to_numpy
 from gpcert.testing.arb_reference import regression_posterior
-from gpcert.testing.balls import BITS
 from gpcert.testing.effort import backend_or_skip, examples
+from gpcert.testing.kernel_references import BITS
 from gpcert.testing.likelihood_contract import LikelihoodContract
 from tests.drawn import drawn
 

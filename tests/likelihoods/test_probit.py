@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from gpcert.likelihoods import LapseProbit, Logistic, Probit
 from gpcert.likelihoods.probit import StepLink
 from gpcert.testing.arb_reference import normal_cdf
-from gpcert.testing.balls import BITS
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import BITS
 from gpcert.testing.likelihood_contract import LikelihoodContract
 
 

@@ -10,8 +10,8 @@ from sklearn.gaussian_process.kernels import RBF
 from gpcert.likelihoods import SklearnLogistic
 from gpcert.likelihoods.logistic import COEFS, LAMBDAS
 from gpcert.testing import arb_reference as reference
-from gpcert.testing.balls import BITS
 from gpcert.testing.effort import variants
+from gpcert.testing.kernel_references import BITS
 from gpcert.testing.likelihood_contract import LikelihoodContract
 
 

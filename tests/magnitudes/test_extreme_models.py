@@ -15,8 +15,9 @@ from gpcert.likelihoods import Probit
 from gpcert.numerics.arrays import Backend
 from gpcert.numerics.rounding import on_grid, root, scaled_to_one
 from gpcert.numerics.spectral import largest_eigenvalue, symmetric_eigh
-from gpcert.testing.arb_reference import ArbPosterior, flint
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import crossed
+from gpcert.testing.kernel_references import flint
 
 arb = flint().arb
 

@@ -14,8 +14,9 @@ from gpcert.likelihoods import Gaussian, Logistic, MultinomialProbit, Softmax
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.rounding import on_grid
 from gpcert.numerics.spectral import coupling_excess
-from gpcert.testing.arb_reference import ArbPosterior, exact, flint, kernel_reference
+from gpcert.testing.arb_reference import ArbPosterior, kernel_reference
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact, flint
 from tests.model.coupled_cases import apart_posterior, coupled_posterior
 
 arb, arb_mat = flint().arb, flint().arb_mat

@@ -22,8 +22,9 @@ from gpcert.kernels import (
 )
 from gpcert.model.float64 import evaluation_error
 from gpcert.regions import LinearMap
-from gpcert.testing.arb_reference import assert_encloses, exact, kernel_reference
+from gpcert.testing.arb_reference import assert_encloses, kernel_reference
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact
 
 
 def radial(kernel, X, Z, expanded, shift):

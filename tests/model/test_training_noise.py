@@ -23,8 +23,8 @@ from gpcert.numerics.spectral import GramBlock, absolute_norm, gram_circles, inv
 from gpcert.numerics.triangular import Inverse
 from gpcert.regions import Box, LinearMap
 from gpcert.testing.arb_reference import ArbPosterior, kernel_reference
-from gpcert.testing.balls import dot, exact, flint
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import dot, exact, flint
 from gpcert.utils.archive import write_arrays
 from tests.enclosures.residual_cases import KERNELS, TruePrecision, arb, at_most, precisely
 from tests.strategies import seeds

@@ -20,8 +20,7 @@ from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.kernels import Linear, Product, SquaredExponential, Sum, White
 from gpcert.likelihoods import Logistic, Probit
 from gpcert.models.classifier import Choices, GPClassifier
-from gpcert.models.log_parameters import LogParameters
-from gpcert.models.training import Covariances
+from gpcert.models.training import Covariances, LogParameters
 from gpcert.testing.effort import crossed, examples
 
 LENGTHS = [0.8, 1.7]

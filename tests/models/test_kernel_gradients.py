@@ -9,7 +9,7 @@ import gpcert.kernels as kernels
 from gpcert.errors import InputError
 from gpcert.kernels import KERNELS, Constant, SquaredExponential, kernel_from_config
 from gpcert.models.kernel_gradients import LEAF_RULES
-from gpcert.models.log_parameters import LogParameters
+from gpcert.models.training import LogParameters
 
 D = 3
 SE = ["squared_exponential", {"length_scale": [0.7, 1.3, 2.1], "variance": 1.7}]

@@ -12,7 +12,7 @@ from gpcert.kernels import Kernel, Matern, SquaredExponential
 from gpcert.models.inference.ep import ep
 from gpcert.models.inference.sparse_ep import sparse_ep
 from gpcert.models.links import LINKS
-from gpcert.models.log_parameters import LogParameters
+from gpcert.models.training import LogParameters
 from gpcert.testing.effort import crossed
 from tests.models.inference_problems import binary, derivative, latent
 

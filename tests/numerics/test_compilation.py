@@ -14,7 +14,7 @@ from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
-from gpcert.numerics import compilation as fusion
+from gpcert.numerics import arrays as fusion
 from gpcert.numerics.arrays import Backend, backend_from_name, to_numpy
 from gpcert.quantities import Mean, OutputQuantity, Probability
 from gpcert.regions import Cells

@@ -16,8 +16,8 @@ import gpcert.numerics.triangular as triangular
 from gpcert import Posterior
 from gpcert.kernels import SquaredExponential
 from gpcert.numerics.triangular import Inverse, is_triangular, square, triangular_inverse
-from gpcert.testing.balls import flint
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import flint
 
 
 def _left(A, L):

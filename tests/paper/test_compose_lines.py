@@ -21,10 +21,10 @@ from gpcert.paper.lines.algebra import (
 )
 from gpcert.paper.lines.carriers import Affine, AffineRelaxation, Carrier
 from gpcert.regions import Ball, Box
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
-from gpcert.testing.balls import exact, flint
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact, flint
 
 LINEAR = (
     Linear([1.0, 0.5, 2.0], center=0.2),

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.numerics.rounding import ASIN_LOG_ULPS, EXP_ULPS, POW_ULPS, SIN_COS_ULPS, U
-from gpcert.paper.lines.exponentials import exponential_lines
-from gpcert.testing.balls import exact, flint
+from gpcert.paper.lines.kernels import exponential_lines
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact, flint
 
 widths = st.sampled_from([0.0, 1e-12, 1e-6, 1e-3, 0.1, 0.5, 1.0, 3.0, 7.0, 30.0, 1e4])
 factors = st.sampled_from([1e-150, 1e-3, 0.7, 1.0, 1.5e3, 1e150])

@@ -20,8 +20,8 @@ from gpcert.paper.class_grid import (
     pieces_for,
 )
 from gpcert.quantities import ClassSums
-from gpcert.testing.arb_reference import exact, flint
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact, flint
 from tests.enclosures.enclosure_checks import arb
 from tests.paper.paper_class_cases import LIKELIHOODS, certified
 from tests.strategies import seeds

@@ -10,8 +10,9 @@ from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.numerics.arrays import to_numpy
 from gpcert.paper.method import PaperMethod
 from gpcert.quantities import Deviation, Mean, Probability, Quantity, Variance
-from gpcert.testing.arb_reference import ArbPosterior, exact
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact
 from tests.enclosures.enclosure_checks import arb, check_goal, evaluation_of, refused_growth
 from tests.strategies import any_kernels, cases
 

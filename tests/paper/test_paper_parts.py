@@ -11,10 +11,10 @@ from gpcert.paper.lifted import LiftedBox, lift
 from gpcert.paper.lines import affine_relaxation
 from gpcert.paper.variance import SquareForm, variance_interval
 from gpcert.regions import Ball, Box
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
-from gpcert.testing.arb_reference import exact
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact
 from tests.enclosures.enclosure_checks import arb
 
 seeds = st.integers(0, 2**32 - 1)

@@ -16,8 +16,9 @@ from gpcert.paper.relaxation import (
     sign_multipliers,
 )
 from gpcert.regions.scaled import ScaledCells
-from gpcert.testing.arb_reference import ArbPosterior, exact
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact
 from gpcert.testing.node_case import cell_points
 from tests.enclosures.enclosure_checks import arb, refused_growth
 from tests.strategies import any_kernels, cases, random_cells

@@ -8,8 +8,8 @@ from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.plots import plot_decision_regions, plot_image_counterexample, plot_range
+from gpcert.plots.axes import LOOKS
 from gpcert.plots.decision import outline
-from gpcert.plots.style import LOOKS
 
 Figure = pytest.importorskip("matplotlib.figure").Figure
 to_rgba = pytest.importorskip("matplotlib.colors").to_rgba

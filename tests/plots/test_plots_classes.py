@@ -14,8 +14,8 @@ from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
 from gpcert.plots import decision, plot_decision_regions, plot_range
+from gpcert.plots.axes import CLASS_PALETTE, LOOKS
 from gpcert.plots.decision import areas_of
-from gpcert.plots.style import CLASS_PALETTE, LOOKS
 
 Figure = pytest.importorskip("matplotlib.figure").Figure
 to_rgba = pytest.importorskip("matplotlib.colors").to_rgba

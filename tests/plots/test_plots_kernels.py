@@ -19,8 +19,8 @@ from gpcert.kernels import (
     Sum,
     kernel_from_config,
 )
+from gpcert.plots.axes import ACCENT, DARK
 from gpcert.plots.kernels import kernel_lines, plot_kernel_lines
-from gpcert.plots.style import ACCENT, DARK
 from gpcert.testing.effort import crossed
 from gpcert.testing.kernel_references import partner_configs
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, SklearnLogistic
-from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, flint
+from gpcert.testing.arb_reference import ArbPosterior, assert_encloses
 from gpcert.testing.effort import crossed, examples
+from gpcert.testing.kernel_references import flint
 from tests.strategies import cases, ill_conditioned
 
 KINDS = ("noise", "duplicates", "short", "long", "weights")

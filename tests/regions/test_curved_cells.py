@@ -9,8 +9,8 @@ from gpcert.functions import Affine, Clip, Curve, Exp, Kumaraswamy, Log, PowerBe
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.numerics.arrays import Backend
 from gpcert.quantities import Slope
-from gpcert.regions import Ball, Box, LinearMap
-from gpcert.regions.frame import widths_as_units
+from gpcert.regions import Ball, Box, Discrete, LinearMap, Region, Union
+from gpcert.regions.cells import widths_as_units
 from gpcert.regions.image import Image
 from gpcert.search import Budget
 from gpcert.testing.effort import examples, variants
@@ -91,6 +91,40 @@ def test_cells_hold_what_the_functions_make_of_their_points() -> None:
         g = random.standard_normal((1, 2))
         assert cells.linear_minimum(g)[0] <= (e @ g[0]).min() + 1e-14
         assert cells.squared_norm_maximum(np.ones(2))[0] >= np.square(e).sum(1).max() - 1e-14
+
+
+@pytest.mark.parametrize("union", [False, True])
+def test_cells_hold_the_indicators_of_their_categories(union: bool) -> None:
+    """Statement 18.6, beside a function of another input, for random cells."""
+    random = np.random.default_rng(5)
+    codes = np.array([0.0, 1.0, 2.0])  # the middle of a union's cell may be a category
+    matrix = random.standard_normal((3, 2 + 3 + 2))
+    matrix[:, 1] = 0.0
+    levels, curves = {1: (0.0, 1.0, 2.0), 2: (4.0, 7.0)}, {0: CURVES[0]}
+    features = LinearMap(np.insert(matrix, 2, 0.0, axis=1), levels=levels, curves=curves)
+    low, high = np.array([0.2, 0.0, 4.0]), np.array([2.0, 2.0, 7.0])
+    region: Region = Discrete(Box(low, high), values={1: codes, 2: [4.0, 7.0]})
+    if union:
+        ends = [(np.array([a, b]), np.array([0.2, 2.0])) for a in codes for b in (4.0, 7.0)]
+        region = Union([Box([w[0], *v], [w[1], *v]) for v, w in ends])
+    image = Image.of(features, region, widths_as_units(region), Backend())
+    for _ in range(examples(300)):
+        ends = np.sort(random.uniform(low, high, (2, 3)), axis=0)
+        ends[:, 1] = np.sort(random.choice(codes, 2))
+        ends[:, 2] = np.sort(random.choice([4.0, 7.0], 2))
+        cells = image.cells(region.root().with_ends(ends[:1], ends[1:]))
+        X = ends[0] + (ends[1] - ends[0]) * random.uniform(size=(50, 3))
+        for j, values in ((1, codes), (2, np.array([4.0, 7.0]))):
+            X[:, j] = random.choice(values[(values >= ends[0, j]) & (values <= ends[1, j])], 50)
+        e = features(X) - cells.center
+        assert np.all(np.abs(e) <= cells.half + 1e-14)
+        middle = cells.source.source.center
+        if region.contains(middle)[0]:
+            assert np.all(np.abs(features(middle) - cells.center) <= cells.offset + 1e-14)
+        g = random.standard_normal((1, 3))
+        assert cells.linear_minimum(g)[0] <= (e @ g[0]).min() + 1e-13
+        assert cells.squared_norm_maximum(np.ones(3))[0] >= np.square(e).sum(1).max() - 1e-13
+        assert cells.split_scores(np.ones(3)).shape == (1, 3)
 
 
 def test_a_fixed_input_behind_a_function_is_known_up_to_rounding() -> None:

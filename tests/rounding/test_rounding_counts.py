@@ -11,9 +11,16 @@ from gpcert.numerics import rounding
 from gpcert.numerics.arrays import namespace
 from gpcert.testing.effort import variants
 from gpcert.testing.rounding import shadow_run as run
-from gpcert.testing.rounding.given import ARGUMENTS, RECORDS, RESULTS, STATED, STATED_ARGUMENTS
-from gpcert.testing.rounding.ledger import Ledger
-from gpcert.testing.rounding.sources import all_counts, syntax_of
+from gpcert.testing.rounding.ledger import (
+    ARGUMENTS,
+    RECORDS,
+    RESULTS,
+    STATED,
+    STATED_ARGUMENTS,
+    Ledger,
+    all_counts,
+    syntax_of,
+)
 from tests.rounding.problems import QUICK, SLOW, shadow_run
 
 
@@ -41,7 +48,7 @@ def test_names_of_given_numbers_exist():
         for scope, node in _functions(syntax_of(module.__name__))
     }
     names = {*ARGUMENTS, *RESULTS, *STATED, *STATED_ARGUMENTS}
-    assert not names - functions, "renamed? see gpcert.testing.rounding.given"
+    assert not names - functions, "renamed? see gpcert.testing.rounding.ledger"
     assert {kind.__name__ for kind in run.records(frozenset(RECORDS))} == set(RECORDS)
 
 

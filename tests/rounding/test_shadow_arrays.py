@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.numerics.rounding import U
-from gpcert.testing.arb_reference import flint
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import flint
 from gpcert.testing.rounding.arrays import Allowance, shadow
 from gpcert.testing.rounding.rules import plain
 

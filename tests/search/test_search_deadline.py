@@ -13,12 +13,12 @@ from gpcert.kernels import Matern, Periodic, RationalQuadratic, SquaredExponenti
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend
-from gpcert.numerics.deadline import OutOfTime, checkpoint, deadline, remaining, until
 from gpcert.quantities import Mean, Std
 from gpcert.regions import Ball, Box, Cells
 from gpcert.search import Budget, Problem, Progress, StopReason, solve
 from gpcert.search.region_evaluator import batch_size
 from gpcert.testing.effort import THOROUGH
+from gpcert.utils.processes import OutOfTime, checkpoint, deadline, remaining, until
 from tests.search.search_problems import bump, cones, cube, random_posterior
 
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.search.branching import Branch
-from gpcert.search.state import HALVINGS, Boxes, Incumbents
+from gpcert.search.state import HALVINGS, Boxes, Branch, Incumbents
 from gpcert.testing.effort import examples
 
 

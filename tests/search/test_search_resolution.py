@@ -16,8 +16,8 @@ from gpcert.quantities import Mean, Std
 from gpcert.regions import Box, Cells
 from gpcert.search import Budget, Problem, StopReason, branch_and_bound, solve
 from gpcert.search.branch_and_bound import solve_batch
+from gpcert.search.problem import Tolerance
 from gpcert.search.questions import BatchProblem, ManyBoxes, WithinTolerance
-from gpcert.search.tolerance import Tolerance
 from gpcert.testing.effort import variants
 from tests.search.search_problems import ConesGoal, bump, cones, cube, random_posterior
 

@@ -11,10 +11,10 @@ from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError, SoundnessError
 from gpcert.likelihoods import Probit
 from gpcert.numerics.arrays import Backend
-from gpcert.numerics.deadline import OutOfTime
 from gpcert.quantities import Mean, Probability
 from gpcert.search import Budget, Progress, StopReason
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS, solve_batch
+from gpcert.search.problem import Tolerance
 from gpcert.search.questions import (
     BatchProblem,
     FirstPoints,
@@ -22,8 +22,8 @@ from gpcert.search.questions import (
     WithinTolerance,
     nothing_searched,
 )
-from gpcert.search.tolerance import Tolerance
 from gpcert.testing.effort import variants
+from gpcert.utils.processes import OutOfTime
 from tests.search.search_problems import random_posterior
 
 

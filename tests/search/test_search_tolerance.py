@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.errors import InputError
-from gpcert.search.tolerance import Tolerance
+from gpcert.search.problem import Tolerance
 from gpcert.testing.effort import examples
 
 SIZES = st.one_of(

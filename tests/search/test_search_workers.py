@@ -17,8 +17,8 @@ from gpcert.quantities import Mean
 from gpcert.regions import Ball
 from gpcert.search import Budget, Problem, StopReason, solve, workers
 from gpcert.search.branch_and_bound import search_share
-from gpcert.search.shares import Shares
 from gpcert.search.state import State
+from gpcert.search.workers import Shares
 from gpcert.testing.effort import variants
 from tests.search.search_problems import (
     ConesGoal,

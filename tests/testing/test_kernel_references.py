@@ -7,8 +7,15 @@ import pytest
 from sklearn.gaussian_process import kernels as library
 
 from gpcert.errors import InputError
-from gpcert.testing.balls import coefficients, exact, flint, series_length
-from gpcert.testing.kernel_references import REFERENCES, partner_configs, reference_of
+from gpcert.testing.kernel_references import (
+    REFERENCES,
+    coefficients,
+    exact,
+    flint,
+    partner_configs,
+    reference_of,
+    series_length,
+)
 
 X, Y = np.array([[0.3, -1.2], [2.0, 0.5], [0.3, -1.2]]), np.array([[0.3, -1.2], [-0.7, 1.9]])
 LENGTHS = [0.7, 1.9]

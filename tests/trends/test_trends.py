@@ -15,8 +15,9 @@ from gpcert.likelihoods import Gaussian, MeanOnly, MultinomialProbit, Probit, So
 from gpcert.model.committee import Committee, load_model
 from gpcert.model.multi_output import SeparateOutputs
 from gpcert.regions import LinearMap
-from gpcert.testing.arb_reference import ArbPosterior, flint
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import THOROUGH, crossed, variants
+from gpcert.testing.kernel_references import flint
 from gpcert.utils.archive import write_arrays
 
 arb = flint().arb

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters import tasks
+from gpcert.adapters import botorch_pairwise, tasks
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, concatenated, unsupported
 from gpcert.adapters.botorch_transforms import Outcome, input_map, outcome
 from gpcert.adapters.canonical import in_units, join_outputs
@@ -57,17 +57,13 @@ REGRESSIONS = (likelihoods.GaussianLikelihood, likelihoods.MultitaskGaussianLike
 
 KNOWN = (
     "SingleTaskGP, SingleTaskVariationalGP, MultiTaskGP, KroneckerMultiTaskGP, "
-    "EnsembleMapSaasSingleTaskGP, SaasFullyBayesianSingleTaskGP, ModelListGP, or a GPyTorchModel "
-    "that is an ExactGP"
+    "EnsembleMapSaasSingleTaskGP, SaasFullyBayesianSingleTaskGP, ModelListGP, PairwiseGP, or a "
+    "GPyTorchModel that is an ExactGP"
 )
 """The models that are supported, in words."""
 
 
 INSTEAD = {
-    "PairwiseGP": (
-        "; its utility is a Gaussian process at its datapoints: write it as a Posterior by hand "
-        "(docs/models.md), with a kernel of gpcert.kernels"
-    ),
     "HigherOrderGP": "; fit a SingleTaskGP to each of its outputs, or a KroneckerMultiTaskGP",
 }
 """Models by name, and what to do."""
@@ -93,6 +89,8 @@ POSTERIORS = (
 
 def convert(model: Any) -> Conversion:
     """Convert a BoTorch model; the result predicts in the units of the user."""
+    if isinstance(model, botorch_pairwise.PairwiseGP):
+        return botorch_pairwise.convert(model)
     _members(model)  # an error before the copy
     copy = read_only_copy(model)
     each, originals = _members(copy), _members(model)

@@ -3,6 +3,7 @@
     GPR    exact regression,
     VGP    q of L^-1 (f - m) at the training inputs, L L^T = K + jitter I,
     SVGP   q of u, or of L^-1 (u - m), at inducing inputs, diagonal or full,
+           (of a LinearCoregionalization mixtures of them by its W),
     SGPR   the same at its optimum: with A = L^-1 K_uf / sigma and B = I + A A^T the whitened values
            have the covariance B^-1 and the mean B^-1 A (y - m) / sigma (Titsias 2009).
 
@@ -21,7 +22,7 @@ measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -30,11 +31,12 @@ import numpy as np
 import scipy.linalg
 
 from gpcert import kernels as ours
-from gpcert.adapters import canonical
+from gpcert.adapters import canonical, tasks
 from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.canonical import Canonical, PriorMean
 from gpcert.errors import UnsupportedModelError
+from gpcert.functions import PolynomialMean
 from gpcert.inputs.tabular import spread_of
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood, Softmax
@@ -58,18 +60,37 @@ def convert(model: Any) -> Conversion:
     if reader is None:
         raise unsupported("model", model, READERS, "; classes derived from them neither")
     likelihood = _likelihood(model.likelihood)
-    latent = _latent(model)
-    mean = _mean(model.mean_function, len(latent), latent[0].points.shape[1])
+    latent, W = _latent(model), _mixing(model)
+    count, d = len(latent) if W is None else len(W), latent[0].inputs
+    mean = _mean(model.mean_function, count, d)
     X = np.asarray(model.data[0]) if hasattr(model, "data") else None
     spread = None if X is None else spread_of(X)
+    seen, added = mean, [0] * len(latent) if W is not None else range(count)
+    if W is not None and isinstance(likelihood, Softmax):
+        raise UnsupportedModelError(
+            "LinearCoregionalization with Softmax is not supported: the library takes the outputs "
+            "for independent there; use Gaussian(), or SeparateIndependent"
+        )
+    if W is not None:
+        seen = PriorMean.of(1, d)  # that of the outputs is added to their mixtures
+    fields: dict[str, Any] = {"spread": spread}
+    if latent[0].layout is not None:
+        fields["features"] = latent[0].layout.features()
+        seen = _without_categories(mean, latent[0].layout)
+        if spread is not None:
+            spread[list(latent[0].layout.levels)] = 0.0  # a region keeps tasks
     outputs = [
-        solution.posterior(
-            process.kernel, process.points, mean, c, noise=process.white, spread=spread
-        )
-        for c, (solution, process) in enumerate(
-            zip(reader(model, latent, mean), latent, strict=True)
-        )
+        solution.posterior(process.kernel, process.points, seen, c, noise=process.white, **fields)
+        for c, solution, process in zip(added, reader(model, latent, mean), latent, strict=True)
     ]
+    if W is not None:
+        if mean.function is not None:
+            raise UnsupportedModelError(
+                "mean_function: Polynomial beside a LinearCoregionalization is not supported; fit "
+                "the targets less the mean"
+            )
+        each = [PriorMean(mean.constant[p : p + 1], mean.slope[p : p + 1]) for p in range(count)]
+        outputs = tasks.mixed(outputs, W, each)
     posterior = canonical.join_outputs(outputs, likelihood=likelihood)
     binary = isinstance(likelihood, LapseProbit)
     dtype = np.asarray(model.q_mu).dtype if X is None else X.dtype  # in which it computes
@@ -94,6 +115,12 @@ class _Latent:
     kernel: Kernel
     white: float
     points: np.ndarray
+    inputs: int
+    layout: tree.CategoryLayout | None = None
+
+    def seen(self, X: np.ndarray) -> np.ndarray:
+        """What the kernel sees of inputs."""
+        return X if self.layout is None else self.layout.features()(X)
 
     def covariance(self, added: Any) -> np.ndarray:
         """k(Z, Z), white noise included, with something more on the diagonal."""
@@ -112,10 +139,11 @@ def _latent(model: Any) -> list[_Latent]:
     count, kernel = int(model.num_latent_gps), model.kernel
     kernels, points = [kernel], _points(model)
     if isinstance(kernel, gpflow.kernels.MultioutputKernel):
-        if type(kernel) not in INDEPENDENT:
+        if type(kernel) not in (*INDEPENDENT, gk.LinearCoregionalization):
             raise UnsupportedModelError(
-                f"kernel: {type(kernel).__name__} is not supported: it couples the outputs "
-                "(supported: SeparateIndependent, SharedIndependent, or one kernel for all)"
+                f"kernel: {type(kernel).__name__} is not supported (supported: "
+                "SeparateIndependent, SharedIndependent, LinearCoregionalization, or one kernel "
+                "for all)"
             )
         if type(model) is not gpflow.models.SVGP:
             raise UnsupportedModelError(
@@ -127,9 +155,53 @@ def _latent(model: Any) -> list[_Latent]:
     kernels, points = (each * pairs if len(each) == 1 else each for each in (kernels, points))
     latent = []
     for library_kernel, Z in zip(kernels, points, strict=True):
-        converted, white = TREE.convert(library_kernel, Z.shape[1])
-        latent.append(_Latent(converted, white, Z))
+        layout = _layout(library_kernel, Z.shape[1])
+        converted, white = TREE.convert(library_kernel, Z.shape[1], layout)
+        seen = Z if layout is None else layout.features()(Z)
+        latent.append(_Latent(converted, white, seen, Z.shape[1], layout))
+    if any(each.layout is not None for each in latent) and len(latent) > 1:
+        raise UnsupportedModelError(
+            "Coregion in kernels of several latent functions is not supported: use one kernel"
+        )
     return latent * count if len(latent) == 1 else latent
+
+
+def _mixing(model: Any) -> np.ndarray | None:
+    """W (outputs, latent functions) of a coregionalisation."""
+    kernel = model.kernel
+    linear = type(kernel) is gk.LinearCoregionalization
+    return finite_array("kernel.W", kernel.W) if linear else None
+
+
+def _layout(kernel: Any, d: int) -> tree.CategoryLayout | None:
+    """Of an expression with kernels of tasks; else None."""
+    blocks = {}
+    for part in _leaves(kernel):
+        if type(part) is gk.Coregion:
+            (column,) = TREE.dimensions(part, d)
+            covariance = finite_array("Coregion", part.output_covariance())
+            blocks[id(part)] = (tree.CategoryBlock.of_covariance(int(column), covariance),)
+    return tree.CategoryLayout(d, blocks) if blocks else None
+
+
+def _leaves(kernel: Any) -> Iterator[Any]:
+    if type(kernel) not in (gk.Sum, gk.Product):
+        yield kernel
+        return
+    for part in kernel.kernels:
+        yield from _leaves(part)
+
+
+def _without_categories(mean: PriorMean, layout: tree.CategoryLayout) -> PriorMean:
+    """The mean as a function of what the kernel sees."""
+    if np.any(mean.slope[:, list(layout.levels)]) or mean.function is not None:
+        raise UnsupportedModelError(
+            "mean_function: expected none of the column of a Coregion, got a Linear or Polynomial; "
+            "train with a Constant"
+        )
+    slope = np.zeros((len(mean.slope), layout.total))
+    slope[:, : len(layout.plain)] = mean.slope[:, layout.plain]
+    return PriorMean(mean.constant, slope)
 
 
 def _points(model: Any) -> list[np.ndarray]:
@@ -165,7 +237,7 @@ def _sparse(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonica
     sigma, process = np.sqrt(_noise(model, X)), latent[0]
     L = process.factor
     A = scipy.linalg.solve_triangular(
-        L, process.kernel.value(process.points, X) / sigma, lower=True
+        L, process.kernel.value(process.points, process.seen(X)) / sigma, lower=True
     )
     root = canonical.lower_factor(np.eye(len(L)) + A @ A.T, "I + A A^T")
     spread = scipy.linalg.cho_solve((root, True), np.eye(len(L)))
@@ -216,9 +288,13 @@ def _mean(mean: Any, count: int, d: int) -> PriorMean:
     if type(mean) is kinds.Linear:  # A (d, outputs) or (d, 1), b (outputs,) or (1,)
         A, b = finite_array("mean_function.A", mean.A), finite_array("mean_function.b", mean.b)
         return PriorMean.of(count, d, b.reshape(-1), A.T)
+    if type(mean) is kinds.Polynomial:
+        powers = finite_array("mean_function.powers", mean.powers)
+        w = np.broadcast_to(finite_array("mean_function.w", mean.w), (count, len(powers)))
+        return PriorMean.of(count, d).plus_function(PolynomialMean(powers, w))
     if type(mean) is kinds.Additive:
         return _mean(mean.add_1, count, d) + _mean(mean.add_2, count, d)
-    known = "Constant, Zero, Linear and sums of these"
+    known = "Constant, Zero, Linear, Polynomial and sums of these"
     raise unsupported("mean_function", mean, known, "; fit the targets less the mean")
 
 

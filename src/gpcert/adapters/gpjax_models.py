@@ -1,7 +1,9 @@
 """GPJax's posteriors and kernels as ours.
 
     ExactPosterior    L L^T = K + (jitter + noise) I, t = representer_weights, A = L^-1,
-    LatentPosterior   L L^T = K + jitter I, t = L^-T latent, A = L^-1.
+    LatentPosterior   L L^T = K + jitter I, t = L^-T latent, A = L^-1,
+    SparsePosterior   q of u, or of L^-1 (u - m), at inducing inputs, L L^T = K_ZZ + jitter I,
+    CollapsedPosterior  the same at its optimum, whose covariance is B^-1.
 
 The library adds its jitter to every predictive variance. Its `Periodic` is
 `v exp(-1/2 sum_j (sin(pi d_j / p) / l_j)^2)`: our length-scale is twice it. `White` counts where a
@@ -10,14 +12,17 @@ point is a training point and nowhere else, so that no continuous function is it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
 from gpcert import kernels as ours
+from gpcert.adapters import canonical
 from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
+from gpcert.adapters.canonical import PriorMean
 from gpcert.adapters.jax_models import compared, points
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import spread_of
@@ -34,7 +39,8 @@ conditioning: Any = library("gpjax.conditioning")
 unwrap: Any = library("paramax").unwrap
 gk: Any = gpx.kernels
 
-POSTERIORS = (conditioning.ExactPosterior, conditioning.LatentPosterior)
+SPARSE = (conditioning.SparsePosterior, conditioning.CollapsedPosterior)
+POSTERIORS = (conditioning.ExactPosterior, conditioning.LatentPosterior, *SPARSE)
 
 LAPSE = 1e-3
 """Hard-coded in gpjax/likelihoods.py, `inv_probit`."""
@@ -46,11 +52,14 @@ def convert(model: Any) -> Conversion:
         if not isinstance(model, conditioning.Posterior):
             raise InputError(
                 "model: expected a posterior conditioned on data, got "
-                f"{type(model).__name__}; pass model.condition(train_data)"
+                f"{type(model).__name__}; pass model.condition(train_data), a variational family's "
+                "too"
             )
         raise unsupported("model", model, POSTERIORS)
     with jax.enable_x64(True):  # else float64 parameters would be rounded
         model = unwrap(model)
+    if type(model) in SPARSE:
+        return _sparse(model)
     likelihood = _likelihood(model.likelihood)
     Z = points("train_data.X", model.train_data.X)
     kernel, _ = TREE.convert(model.prior.kernel, Z.shape[1])
@@ -74,17 +83,46 @@ def convert(model: Any) -> Conversion:
         spread=spread_of(Z),
     )
 
+    return _conversion(posterior, model, lambda each: each.likelihood)
+
+
+def _sparse(model: Any) -> Conversion:
+    """From the distribution at inducing inputs."""
+    family = model.family.model
+    likelihood, prior = _likelihood(family.likelihood), family.prior
+    Z = points("inducing_inputs", model.inducing_inputs)
+    kernel, _ = TREE.convert(prior.kernel, Z.shape[1])
+    constant, L = _constant(prior.mean_function), finite_array("cholesky_kzz", model.cholesky_kzz)
+    if type(model) is conditioning.CollapsedPosterior:
+        root = finite_array("cholesky_b", model.cholesky_b)
+        spread = scipy.linalg.cho_solve((root, True), np.eye(len(Z)))
+        center = L.T @ finite_array("representer_weights", model.representer_weights)[:, 0]
+        form = canonical.whitened(L, center, spread)
+    else:
+        root = finite_array("variational_root", model.variational_root)
+        center = finite_array("variational_mean", model.variational_mean)[:, 0]
+        solve = canonical.whitened if model.whitened else canonical.unwhitened
+        form = solve(L, center if model.whitened else center - constant, root @ root.T)
+    mean = PriorMean.of(1, Z.shape[1], constant)
+    posterior = form.posterior(kernel, Z, mean, noise=float(prior.jitter), likelihood=likelihood)
+    return _conversion(posterior, model, lambda each: each.family.model.likelihood)
+
+
+def _conversion(
+    posterior: Posterior, model: Any, likelihood_of: Callable[[Any], Any]
+) -> Conversion:
+    """With the predictions of the library's own code."""
+
     def predictions(library_model: Any, X: Any) -> LibraryPrediction:
         prediction = library_model(X, covariance="diagonal")
         mean, variance = (
             np.asarray(prediction.mean)[:, None],
             np.asarray(prediction.variance)[:, None],
         )
-        if not likelihood.classifies:
+        if not posterior.likelihood.classifies:
             return LibraryPrediction(mean, variance)
-        return LibraryPrediction(
-            mean, variance, np.asarray(library_model.likelihood.predict(library_model(X)).probs)
-        )
+        probability = likelihood_of(library_model).predict(library_model(X)).probs
+        return LibraryPrediction(mean, variance, np.asarray(probability))
 
     return compared(posterior, model, predictions)
 

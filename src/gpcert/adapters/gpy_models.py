@@ -9,7 +9,10 @@ classifier the probability that `predict` returns. Kernels that differ from ours
     RatQuad       v (1 + r^2 / 2)^-power              our length-scale is theirs / sqrt(power),
     StdPeriodic   v exp(-1/2 sum_j (sin(pi d_j / p_j) / l_j)^2)    our length-scale is twice it,
     Cosine        v cos(r), r the scaled distance     one feature only: else not positive definite,
-    Poly          v (scale x.y + bias)^order.
+    Poly          v (scale x.y + bias)^order,
+    Brownian      v min(x, y) of positive inputs: with u = log x it is v e^(u/2) e^(u'/2)
+                  e^(-|u - u'| / 2), an exponential tilt and a Matern 1/2 of length 2 behind a
+                  logarithm of that input. At 0 it vanishes: points there count for nothing.
 
 >>> k, white = TREE.convert(gk.RBF(2, variance=3.0, lengthscale=2.0) + gk.White(2, 0.5), 2)
 >>> k.config(), white
@@ -28,9 +31,10 @@ from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.canonical import PriorMean, in_units, join_outputs
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.functions import Curve, Log
 from gpcert.inputs.tabular import spread_of
 from gpcert.kernels import Kernel
-from gpcert.kernels.algebra import scaled_by
+from gpcert.kernels.algebra import product_of, scaled_by
 from gpcert.likelihoods import (
     ExpLink,
     Gaussian,
@@ -42,6 +46,7 @@ from gpcert.likelihoods import (
 from gpcert.model.posterior import Posterior
 from gpcert.model.posterior_parts import known_noise
 from gpcert.numerics.arrays import finite_array
+from gpcert.regions import LinearMap
 from gpcert.utils.optional_imports import library
 
 GPy: Any = library("GPy")
@@ -90,6 +95,7 @@ def convert(model: Any) -> Conversion:
         raise InputError("model: expected a model with a posterior, got none; call initialize")
     Z = np.asarray(Z)
     layout = _layout(model.kern, Z.shape[1])
+    timed = _times(model.kern, Z, layout)
     kernel, noise = TREE.convert(model.kern, Z.shape[1], layout)
     inputs, fields = np.asarray(model.X), {}
     spread = spread_of(inputs)
@@ -101,6 +107,18 @@ def convert(model: Any) -> Conversion:
     weights = finite_array("woodbury_vector", model.posterior.woodbury_vector).reshape(len(Z), -1).T
     S = finite_array("woodbury_inv", model.posterior.woodbury_inv).reshape(len(Z), len(Z), -1)
     mean = _mean(model.mean_function, len(weights), Z.shape[1])
+    felt = np.full(len(Z), True)
+    if timed:
+        felt = np.asarray(model.kern.Kdiag(Z)) > 0.0
+        fields["features"] = LinearMap(
+            np.eye(Z.shape[1]), curves=dict.fromkeys(timed, Curve((Log(),)))
+        )
+        if np.any(Z[felt][:, timed] <= 0.0) or np.any(mean.slope[:, timed]):
+            raise UnsupportedModelError(
+                "Brownian: expected positive inputs and no linear mean of them, got others; count "
+                "time from the motion's beginning, before the fit"
+            )
+        Z, weights, S = fields["features"](Z[felt]), weights[:, felt], S[felt][:, felt]
     options = {"noise": noise, "likelihood": likelihood, "spread": spread, **fields}
 
     observed = _training_noise(model, noise)
@@ -108,7 +126,7 @@ def convert(model: Any) -> Conversion:
     def outputs(chosen: Any, precision: np.ndarray) -> Posterior:
         trend = {"offset": mean.constant[chosen], "slope": mean.slope[chosen]}
         if observed is not None:
-            exact = known_noise(len(Z), observed)
+            exact = known_noise(len(Z), observed[felt] if observed.size > 1 else observed)
             return Posterior(kernel, Z, weights[chosen], training_noise=exact, **trend, **options)
         symmetric = precision / 2 + precision.T / 2
         return Posterior.from_precision(kernel, Z, weights[chosen], symmetric, **trend, **options)
@@ -140,6 +158,25 @@ def _training_noise(model: Any, white: float) -> np.ndarray | None:
         return None
     noise = finite_array("variance", model.likelihood.gaussian_variance(model.Y_metadata))
     return np.ravel(noise) + white + JITTER
+
+
+def _times(kernel: Any, Z: np.ndarray, layout: tree.CategoryLayout | None) -> list[int]:
+    """The inputs of kernels of Brownian motion, which other kernels must not see."""
+    parts = list(_leaves(kernel))
+    times = sorted({int(p.active_dims[0]) for p in parts if type(p) is gk.Brownian})
+    if times and (
+        layout is not None
+        or any(
+            set(p.active_dims) & set(times)
+            for p in parts
+            if type(p) not in (gk.Brownian, gk.Bias, gk.White)
+        )
+    ):
+        raise UnsupportedModelError(
+            f"Brownian: expected input {times[0]} of no other kernel, and none of tasks, got some; "
+            "give the others active_dims without it"
+        )
+    return times
 
 
 def _layout(kernel: Any, d: int) -> tree.CategoryLayout | None:
@@ -216,6 +253,13 @@ def _rational_quadratic(kernel: Any, d: int) -> Kernel:
     return ours.RationalQuadratic(lengths, power, tree.number(kernel, "variance"))
 
 
+def _brownian(kernel: Any, d: int) -> Kernel:
+    variance = tree.number(kernel, "variance")
+    if variance == 0.0:
+        raise UnsupportedModelError("Brownian: expected a positive variance, got 0")
+    return product_of([ours.ExponentialTilt([0.5], np.log(variance)), ours.Matern(2.0, 0.5)])
+
+
 def _polynomial(kernel: Any, d: int) -> Kernel:
     power = tree.polynomial(
         kernel, kernel.order, tree.number(kernel, "scale"), tree.number(kernel, "bias")
@@ -244,6 +288,7 @@ TREE = tree.KernelTree(
         ),
         gk.Linear: tree.linear("variances"),
         gk.Poly: _polynomial,
+        gk.Brownian: _brownian,
         gk.Bias: tree.constant("variance"),
         gk.White: tree.white("variance"),
     },

@@ -15,7 +15,8 @@ attribute `likelihood`; without one the latent function is certified.
 
     VariationalStrategy            q is that of L^-1 (u - m_Z); jitter in K_ZZ and in k(x, x),
     UnwhitenedVariationalStrategy  q is that of u itself; jitter in K_ZZ only,
-    IndependentMultitask...        several of them, one per output.
+    IndependentMultitask...        several of them, one per output,
+    LMCVariationalStrategy         mixtures of several by its coefficients, plus its jitter.
 
 See `gpcert.adapters.canonical` for the formulas. The jitter is the one of the model's own
 precision (1e-4 in float32, 1e-6 in float64 unless given), and belongs to the model.
@@ -29,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters import adapter, canonical, gpytorch_sparse, gpytorch_tasks
+from gpcert.adapters import adapter, canonical, gpytorch_sparse, gpytorch_tasks, tasks
 from gpcert.adapters import gpytorch_prior as prior
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.gpytorch_prior import gpytorch, torch
@@ -118,7 +119,6 @@ def _latent(model: Any, X: Any) -> LibraryPrediction:
 
 def exact_outputs(model: Any) -> list[Posterior]:
     """The posterior of every output of a copied model."""
-    gpytorch_tasks.check_terms(model)
     if gpytorch_tasks.is_kronecker(model):
         return gpytorch_tasks.kronecker_posteriors(model)
     if gpytorch_sparse.inducing_kernel(model) is not None:
@@ -207,6 +207,13 @@ def _variational(model: Any, likelihood: Any) -> Conversion:
         None if likelihood is None else prior.read_only_copy(prior.without_caches(likelihood))
     )
     outputs = variational_outputs(model, copy)
+    coupled = type(model.variational_strategy) is gv.LMCVariationalStrategy
+    if coupled and isinstance(link, Softmax):
+        raise UnsupportedModelError(
+            "LMCVariationalStrategy with SoftmaxLikelihood is not supported: its classes need the "
+            "joint law of the outputs; use IndependentMultitaskVariationalStrategy, whose mixing "
+            "weights couple the classes"
+        )
     if isinstance(link, Softmax) and asked.num_features != len(outputs):
         raise UnsupportedModelError(
             f"SoftmaxLikelihood: expected {len(outputs)} features, one per output of the model "
@@ -233,7 +240,17 @@ def variational_outputs(model: Any, copy: Any) -> list[Posterior]:
     read, _ = _strategy(copy.variational_strategy)
     read.jitter_val = base.jitter_val  # by the model's own precision
     with prior.exact_solves():
-        return [_output(copy, read, c) for c in (range(count) if count else [None])]
+        latent = [_output(copy, read, c) for c in (range(count) if count else [None])]
+    whole = copy.variational_strategy
+    if type(whole) is not gv.LMCVariationalStrategy:
+        return latent
+    W = finite_array("lmc_coefficients", whole.lmc_coefficients).T
+    constants = W @ np.array([g.offset[0] for g in latent])
+    slopes = W @ np.stack([g.slope[0] for g in latent])
+    trends = zip(constants, slopes, strict=True)
+    means = [canonical.PriorMean.of(1, slopes.shape[1], *trend) for trend in trends]
+    whole.jitter_val = model.variational_strategy.jitter_val
+    return tasks.mixed(latent, W, means, float(whole.jitter_val))
 
 
 def _strategy(strategy: Any) -> tuple[Any, int]:
@@ -241,8 +258,11 @@ def _strategy(strategy: Any) -> tuple[Any, int]:
     count = 0
     if type(strategy) is gv.IndependentMultitaskVariationalStrategy:
         count, strategy = strategy.num_tasks, strategy.base_variational_strategy
+    if type(strategy) is gv.LMCVariationalStrategy:
+        count, strategy = strategy.num_latents, strategy.base_variational_strategy
     if type(strategy) not in STRATEGIES:
-        known = (*STRATEGIES, gv.IndependentMultitaskVariationalStrategy)
+        joined = (gv.IndependentMultitaskVariationalStrategy, gv.LMCVariationalStrategy)
+        known = (*STRATEGIES, *joined)
         raise unsupported("variational_strategy", strategy, known)
     distribution = strategy._variational_distribution
     if type(distribution) not in DISTRIBUTIONS:

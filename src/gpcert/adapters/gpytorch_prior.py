@@ -45,7 +45,7 @@ from gpcert.kernels.algebra import product_of, scaled_by
 from gpcert.model.committee import Model
 from gpcert.numerics.arrays import finite_array
 from gpcert.utils.optional_imports import library
-from gpcert.utils.quiet import LOCK, quiet
+from gpcert.utils.processes import LOCK, quiet
 
 torch: Any = library("torch")
 gpytorch: Any = library("gpytorch")
@@ -110,6 +110,7 @@ KNOWN_PARTS = (
     gpytorch.variational.VariationalStrategy,
     gpytorch.variational.UnwhitenedVariationalStrategy,
     gpytorch.variational.IndependentMultitaskVariationalStrategy,
+    gpytorch.variational.LMCVariationalStrategy,
 )
 """Parts that a conversion reads; others must have no parameters."""
 

@@ -1,8 +1,8 @@
 """Multi-task models of GPyTorch: `IndexKernel` of a task, and `MultitaskKernel` of all of them.
 
     Hadamard   forward(x, i) with two training inputs; covariance k(x, x') B[i, i'],
-    Kronecker  MultitaskKernel with a MultitaskMean and a MultitaskGaussianLikelihood: all tasks are
-               observed at all points.
+    Kronecker  MultitaskKernel, or a sum of them (LCMKernel), with a MultitaskMean and a
+               MultitaskGaussianLikelihood: all tasks are observed at all points.
 
 Both become one output for each task, see `gpcert.adapters.tasks`.
 """
@@ -18,7 +18,6 @@ from gpcert.adapters import tasks
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, concatenated, unsupported
 from gpcert.adapters.canonical import join_outputs
 from gpcert.adapters.gpytorch_prior import gk, gpytorch, torch
-from gpcert.adapters.kernel_tree import INSTEAD
 from gpcert.errors import UnsupportedModelError
 from gpcert.inputs.tabular import spread_of
 from gpcert.model.posterior import Posterior
@@ -43,14 +42,7 @@ def is_hadamard(model: Any) -> bool:
 def is_kronecker(model: Any) -> bool:
     """Whether a model has all tasks at every point."""
     kernels = prior.outermost(dict(model.named_children()), gk.Kernel)
-    return len(kernels) == 1 and type(kernels[0]) is gk.MultitaskKernel
-
-
-def check_terms(model: Any) -> None:
-    """A refusal of several kernels, each with a covariance of the tasks."""
-    for kernel in prior.outermost(dict(model.named_children()), gk.Kernel):
-        if type(kernel) is gk.LCMKernel:
-            raise UnsupportedModelError(f"kernel: LCMKernel is not supported{INSTEAD['LCMKernel']}")
+    return len(kernels) == 1 and type(kernels[0]) in (gk.MultitaskKernel, gk.LCMKernel)
 
 
 def _index_kernels(model: Any) -> list[Any]:
@@ -128,16 +120,25 @@ def kronecker_posteriors(model: Any) -> list[Posterior]:
     Y = finite_array("train_targets", model.train_targets)
     kernel = prior.outermost(dict(model.named_children()), gk.Kernel)[0]
     (mean,) = prior.outermost(dict(model.named_children()), gpytorch.means.Mean)
-    B = task_covariance(kernel.task_covar_module)
+    terms = [kernel] if type(kernel) is gk.MultitaskKernel else list(kernel.covar_module_list)
+    covariances = [task_covariance(term.task_covar_module) for term in terms]
+    B = covariances[0]
     if X.ndim != 2 or Y.shape != (len(X), len(B)):
         raise UnsupportedModelError(
             f"train_inputs and train_targets: expected shapes (N, d) and (N, {len(B)}), got "
             f"{X.shape} and {Y.shape}"
         )
-    inner = prior.TREE.convert(kernel.data_covar_module, X.shape[1])[0]
+    inner = [prior.TREE.convert(term.data_covar_module, X.shape[1])[0] for term in terms]
     means = prior.task_means(mean, X.shape[1], len(B))
     residuals = Y - np.concatenate([each.at(X) for each in means], axis=1)
-    each = tasks.of_blocks(inner, X, B, _block_noise(model.likelihood), residuals)
+    noise = _block_noise(model.likelihood)
+    if len(terms) > 1:
+        joint = tasks.Terms.of_covariances(inner, covariances, X.shape[1])
+        rows, numbers = np.repeat(X, len(B), axis=0), np.tile(np.arange(len(B)), len(X))
+        alone = np.count_nonzero(noise - np.diag(np.diag(noise))) == 0
+        every = np.tile(np.diag(noise), len(X)) if alone else np.kron(np.eye(len(X)), noise)
+        return joint.exact(rows, numbers, every, residuals.ravel(), means, spread=spread_of(X))
+    each = tasks.of_blocks(inner[0], X, B, noise, residuals)
     return [
         task.canonical.posterior(task.kernel, X, mean, spread=spread_of(X))
         for task, mean in zip(each, means, strict=True)

@@ -78,11 +78,7 @@ _ADVICE = {
     "GridInterpolationKernel GridKernel": (
         "it approximates its base kernel on a grid: fit with that one, or an InducingPointKernel"
     ),
-    "LCMKernel": (
-        "sums of kernels with covariances of tasks are taken of GPy (LCM): fit one MultitaskKernel,"
-        " or a model a task"
-    ),
-    "Brownian WienerKernel": "away from its origin Exponential (Matern 1/2) is as rough",
+    "WienerKernel": "away from its origin Exponential (Matern 1/2) is as rough",
     "MLP ArcCosine NeuralNetworkKernel": "it is not stationary and has no bounds here",
     "PairwiseKernel": "metric='rbf' is RBF, and 'laplacian' a KernelRidge's",
     "ChangePoints": "fit a model for each side of the change",
@@ -107,9 +103,9 @@ class CategoryBlock:
     def of_covariance(column: int, covariance: np.ndarray) -> CategoryBlock:
         """Of the categories 0, 1, ... with this covariance (T, T), of the rank that it has."""
         values, U = symmetric_eigh(0.5 * (covariance + covariance.T), "covariance of categories")
-        kept = values > RANK * max(values.max(), 0.0)
+        felt = values > RANK * max(values.max(), 0.0)
         labels = tuple(map(float, range(len(values))))
-        return CategoryBlock(column, labels, U[:, kept] * np.sqrt(values[kept]))
+        return CategoryBlock(column, labels, U[:, felt] * np.sqrt(values[felt]))
 
 
 RANK = 1e-15

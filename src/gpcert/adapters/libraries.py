@@ -99,6 +99,7 @@ SingleTaskVariationalGP | Gaussian, MultitaskGaussian | the transforms of Single
 MultiTaskGP, KroneckerMultiTaskGP | Gaussian, known noise, noise of each task | tasks are outputs;
     the transforms of SingleTaskGP, StratifiedStandardize
 ModelListGP | those of its models | each output its own kernel
+PairwiseGP | that of comparisons | the latent utility, by Laplace's approximation
 """,
 )
 
@@ -111,12 +112,13 @@ GPYTORCH = LibraryAdapter(
 ExactGP | GaussianLikelihood, FixedNoiseGaussianLikelihood | ConstantMean, LinearMean or ZeroMean;
     float64 Cholesky at any size; CosineKernel on one feature; several independent outputs (a batch
     of kernels) with MultitaskGaussianLikelihood; tasks as outputs: IndexKernel on a second input,
-    MultitaskKernel with MultitaskMean; InducingPointKernel
+    MultitaskKernel or LCMKernel with MultitaskMean; InducingPointKernel
 IndependentModelList | those of its ExactGPs
 ApproximateGP | none (latent), Gaussian, FixedNoiseGaussian, MultitaskGaussian, StudentT, Laplace,
     Bernoulli, Softmax with or without mixing weights | whitened or not; Cholesky, mean-field, delta
     and natural distributions; several
-    outputs by IndependentMultitaskVariationalStrategy, with one kernel for all or their own;
+    outputs by IndependentMultitaskVariationalStrategy, with one kernel for all or their own, or by
+    LMCVariationalStrategy;
     Softmax is the exact expectation, which the likelihood estimates by sampling
 """,
     pair=("ApproximateGP", "Module"),
@@ -129,10 +131,12 @@ GPFLOW = LibraryAdapter(
     "SquaredExponential, Matern12, Matern32, Matern52, Exponential, RationalQuadratic, Periodic, "
     "Cosine, Linear, Polynomial, Constant, White, Sum, Product",
     """
-GPR, SGPR | Gaussian | Constant, Linear or Zero mean function, sums of these; several outputs
+GPR, SGPR | Gaussian | Constant, Linear, Polynomial or Zero mean function, sums of these; several
+    outputs
 VGP, SVGP | Gaussian, Bernoulli (inv_probit: 0.998 Phi + 0.001), Softmax | whitened or not, diagonal
     or full q; one kernel for all latent functions, in an SVGP also their own (SeparateIndependent,
-    SharedIndependent, with shared or separate inducing points); Softmax is the exact expectation,
+    SharedIndependent, LinearCoregionalization, with shared or separate inducing points); Coregion
+    in sums of products with its column kept or freed; Softmax is the exact expectation,
     which predict_y estimates by sampling; float32 models too
 """,
 )
@@ -142,7 +146,7 @@ GPY = LibraryAdapter(
     "GPy",
     ("GP",),
     "RBF, ExpQuad, Exponential, OU, Matern32, Matern52, RatQuad, StdPeriodic, Cosine, Linear, "
-    "Poly, Bias, White, Add, Prod",
+    "Poly, Brownian, Bias, White, Add, Prod",
     """
 GPRegression, GPHeteroscedasticRegression | Gaussian, HeteroscedasticGaussian | mean functions
     Constant, Linear and sums of these; normalizer; several outputs; Cosine on one feature; also
@@ -166,6 +170,9 @@ ExactPosterior | Gaussian | model.condition(data), GPJax 1.0 or newer; Constant 
     function
 LatentPosterior | Bernoulli (inv_probit: 0.998 Phi + 0.001) | the same of a NonConjugateModel, at
     its latent vector
+SparsePosterior | Gaussian, Bernoulli | family.condition(data) of a VariationalGaussian,
+    WhitenedVariationalGaussian or DualVariationalGaussian
+CollapsedPosterior | Gaussian | the same of a CollapsedVariationalGaussian
 """,
 )
 

@@ -18,7 +18,7 @@ from gpcert.inputs.tabular import codes_of
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.model.committee import Committee, Model, committee_decision
 from gpcert.model.multi_output import curves_of
-from gpcert.utils.quiet import quiet
+from gpcert.utils.processes import quiet
 
 PROBES = 200
 SMALLEST_MOVE, LARGEST_MOVE = 1e-3, 1e-1

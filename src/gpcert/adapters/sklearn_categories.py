@@ -17,7 +17,7 @@ from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.inputs.tabular import Levels, checked_levels, with_others
 from gpcert.regions import LinearMap
 from gpcert.utils.optional_imports import optional
-from gpcert.utils.quiet import quiet
+from gpcert.utils.processes import quiet
 
 UNSEEN_ALLOWED = ("ignore", "infrequent_if_exist", "warn")
 """What `handle_unknown` is where a `OneHotEncoder` takes categories that it has not seen."""

@@ -1,4 +1,5 @@
-"""Tasks that share one kernel of the inputs (intrinsic coregionalisation) as outputs of their own.
+"""Tasks as outputs of their own: of one kernel of the inputs (intrinsic coregionalisation), or of
+sums of such products (linear models of coregionalisation).
 
 The covariance of task s at x and task t at z is `B[s, t] k(x, z)`, B (T, T). The posterior of task
 t is that of one process with the kernel `B_tt k`: an observation y_i of task s_i at z_i enters it
@@ -6,22 +7,33 @@ through `B[t, s_i] k(x, z_i)`, so that weights and rows of the factor are those 
 times `B[t, s_i] / B_tt`. Each output's mean and variance are certified; the covariance of two tasks
 at a point is not kept.
 
-Proofs: docs/mathematics.md, statement 1.13.
+With several kernels, `sum_q B_q[s, t] k_q(x, z)`, B_q = E_q E_q^T, the kernel sees (x, e), e the
+rows E_q[t] of an output t, which are constants, and those of every observation's task: one kernel
+`sum_q k_q(x, z) e_q.e'_q`, one set of points, weights and factors for all tasks. Mixtures
+`f_t = sum_q W[t, q] g_q` of independent processes g_q are such a sum, the points of g_q at the unit
+vector e_q.
+
+Proofs: docs/mathematics.md, statements 1.13 and 1.14.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from gpcert.adapters.canonical import Canonical, exact_regression
+from gpcert.adapters.canonical import Canonical, PriorMean, exact_regression
+from gpcert.adapters.kernel_tree import CategoryBlock
 from gpcert.errors import UnsupportedModelError
-from gpcert.kernels import Kernel
-from gpcert.kernels.algebra import scaled_by
+from gpcert.kernels import ActiveDimensions, Kernel, Linear
+from gpcert.kernels.algebra import product_of, scaled_by, sum_of
+from gpcert.model.posterior import Posterior
 from gpcert.numerics.spectral import symmetric_eigh
+from gpcert.regions import LinearMap
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +95,98 @@ def of_blocks(
         factor = np.sqrt(precision)[:, None] * U.T
         canonical = Canonical(weights / height, factor / height, None)
         yield TaskPosterior(scaled_by(kernel, height), canonical)
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Kernels k_q of d inputs, and the rows E_q (T, r_q) of the tasks: see the module."""
+
+    kernels: tuple[Kernel, ...]
+    embeddings: tuple[np.ndarray, ...]
+    inputs: int
+
+    @staticmethod
+    def of_covariances(
+        kernels: Sequence[Kernel], covariances: Sequence[np.ndarray], inputs: int
+    ) -> Terms:
+        """From B_q (T, T)."""
+        blocks = [CategoryBlock.of_covariance(0, B) for B in covariances]
+        return Terms(tuple(kernels), tuple(block.embedding for block in blocks), inputs)
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """Of (x, e)."""
+        parts, first, seen = [], self.inputs, tuple(range(self.inputs))
+        for k, E in zip(self.kernels, self.embeddings, strict=True):
+            columns = tuple(range(first, first + E.shape[1]))
+            loading = ActiveDimensions(Linear(1.0), columns)
+            parts.append(product_of([ActiveDimensions(k, seen), loading]))
+            first += E.shape[1]
+        return sum_of(parts)
+
+    def points(self, X: np.ndarray, tasks: np.ndarray) -> np.ndarray:
+        """(x, e) of observations (N, d) of tasks (N,)."""
+        return np.concatenate([X, *(E[tasks] for E in self.embeddings)], axis=1)
+
+    def task(self, t: int, mean: PriorMean) -> dict[str, Any]:
+        """The map x -> (x, e) of a task and its mean, as fields of a posterior."""
+        row = np.concatenate([E[t] for E in self.embeddings])
+        matrix = np.eye(self.inputs + len(row), self.inputs)
+        shift = np.concatenate([np.zeros(self.inputs), row])
+        slope = np.concatenate([mean.slope[0], np.zeros(len(row))])
+        trend = {"offset": mean.constant[0], "slope": slope}
+        return {"features": LinearMap(matrix, shift), **trend}
+
+    def exact(
+        self,
+        X: np.ndarray,
+        tasks: np.ndarray,
+        noise: np.ndarray,
+        residuals: np.ndarray,
+        means: Sequence[PriorMean],
+        **fields: Any,
+    ) -> list[Posterior]:
+        """Every task of observations (N, d) of tasks (N,), their noise (N,) or its covariance, and
+        what they exceed their prior means by (N,)."""
+        Z = self.points(X, tasks)
+        alone = noise.ndim == 1
+        K = self.kernel.value(Z, Z) + (np.diag(noise) if alone else noise)
+        form = exact_regression(K, residuals, noise if alone else None)
+        parts = {"factor": form.factor, "training_noise": form.training_noise, **fields}
+        return [
+            Posterior(self.kernel, Z, form.weights, **parts, **self.task(t, mean))
+            for t, mean in enumerate(means)
+        ]
+
+
+def mixed(
+    latent: Sequence[Posterior], W: np.ndarray, means: Sequence[PriorMean], noise: float = 0.0
+) -> list[Posterior]:
+    """The outputs `sum_q W[t, q] g_q`, W (T, Q), of independent processes without means of their
+    own, and these means added; `noise` is added to every variance."""
+    d = latent[0].points.shape[1]
+    kernels = tuple(g.kernel for g in latent)
+    terms = Terms(kernels, tuple(W[:, q, None] for q in range(len(latent))), d)
+    unit = np.eye(len(latent))
+    Z = [np.hstack([g.points, np.tile(unit[q], (len(g.points), 1))]) for q, g in enumerate(latent)]
+    blocks = {
+        name: scipy.linalg.block_diag(*(getattr(g, name)[0] for g in latent))
+        for name in ("factor", "negative_factor")
+    }
+    weights = np.concatenate([g.weights[0] for g in latent])
+    white = np.array([g.noise[0] for g in latent])
+    return [
+        Posterior(
+            terms.kernel,
+            np.concatenate(Z),
+            weights,
+            noise=noise + np.square(W[t]) @ white,
+            spread=latent[0].spread,
+            **blocks,
+            **terms.task(t, mean),
+        )
+        for t, mean in enumerate(means)
+    ]
 
 
 def _heights(covariance: np.ndarray) -> np.ndarray:

@@ -11,8 +11,8 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api import certified_radius_many
-from gpcert.api.compared import read_decision
 from gpcert.api.options import AccuracyOptions, read_radii, search_options, verb
+from gpcert.api.questions import read_decision
 from gpcert.api.regions import RegionSpecification
 from gpcert.api.rules import decision_rule
 from gpcert.attacks import Decision, decision_margins

@@ -10,11 +10,12 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_rule
-from gpcert.api.compared import read_decision
-from gpcert.api.options import AttackOptions, SearchSettings, one_of, read_flag, read_seed, verb
-from gpcert.api.radius_search import ONE_BOX
+from gpcert.api.options import AttackOptions, SearchSettings, one_of, read_seed, verb
+from gpcert.api.questions import read_decision
+from gpcert.api.radius import ONE_BOX
 from gpcert.api.regions import RegionSpecification
 from gpcert.api.rules import decision_candidates, decision_rule
+from gpcert.api.running import read_flag
 from gpcert.attacks import (
     AttackName,
     Decision,

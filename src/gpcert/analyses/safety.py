@@ -11,7 +11,6 @@ from gpcert.adapters import as_posterior
 from gpcert.analyses.attack import attack_regions
 from gpcert.api import certify, prediction_range, prediction_range_many
 from gpcert.api.accuracy import Accuracy
-from gpcert.api.compared import read_decision
 from gpcert.api.options import (
     CurveOptions,
     DecisionRuleOptions,
@@ -22,7 +21,7 @@ from gpcert.api.options import (
     search_options,
     verb,
 )
-from gpcert.api.questions import range_question
+from gpcert.api.questions import range_question, read_decision
 from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.regions import RegionSpecification
 from gpcert.api.rules import decision_candidates
@@ -33,11 +32,11 @@ from gpcert.certificates import Interval, PredictionRange, Status
 from gpcert.certificates.record import COST, BoundTable, Searched
 from gpcert.certificates.schema import ADDED, like
 from gpcert.certificates.text import in_unit
-from gpcert.model.committee import Model, is_classifier, is_model_collection
+from gpcert.model.committee import Model, is_model_collection
 from gpcert.plots.curves import plot_safety
-from gpcert.regions import Ball, Box
+from gpcert.regions import Box, Region
 from gpcert.search import StopReason, stop_if_interrupted
-from gpcert.search.tolerance import Tolerance
+from gpcert.search.problem import Tolerance
 from gpcert.utils.optional_imports import Axes
 
 
@@ -170,7 +169,7 @@ def safety_curve(
     posterior = as_posterior(model)
     point = read_x(posterior, x, "call safety_curve once per row")
     rule: dict[str, Any] = {name: options.get(name) for name in DecisionRuleOptions.__annotations__}
-    if output is not None and rule["threshold"] is not None and not is_classifier(posterior):
+    if output is not None and rule["threshold"] is not None and not posterior.classifies:
         rule["output"] = output  # the threshold is a level of this target
     decision, search_settings = read_decision(rule, posterior), search_options(options)
     attack = one_of("attack", attack, get_args(AttackName))
@@ -271,7 +270,7 @@ class _Curve:
 
     model: Model
     x: np.ndarray
-    balls: list[Ball]
+    balls: list[Region]
     choices: dict[str, Any]
     complete: bool = True
     status: list[Status] = field(default_factory=list)

@@ -16,6 +16,7 @@ from gpcert.api.quantiles import quantile
 from gpcert.api.radius import certified_radius
 from gpcert.api.ranges import prediction_range, prediction_ranges
 from gpcert.api.slopes import certify_monotone, slope_ranges
+from gpcert.api.sobol import sobol_indices
 
 __all__ = [
     "bound_boxes",
@@ -41,5 +42,6 @@ __all__ = [
     "regret_bound",
     "resume",
     "slope_ranges",
+    "sobol_indices",
     "uniform_beta",
 ]

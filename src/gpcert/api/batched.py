@@ -28,7 +28,6 @@ from gpcert.enclosures.goals import QuantityGoal, deviations_at
 from gpcert.errors import InputError
 from gpcert.model.committee import Committee, Model
 from gpcert.numerics.arrays import Reals, to_numpy
-from gpcert.numerics.deadline import OutOfTime, until
 from gpcert.numerics.rounding import difference_down
 from gpcert.quantities import Quantity
 from gpcert.quantities.compound import Deviation, deviations, means_of
@@ -37,6 +36,7 @@ from gpcert.search import GoalResult, SearchResult, StopReason
 from gpcert.search.box_family import BoxFamily, OneBox, balls_of, hull_of, one_box_each
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
 from gpcert.search.questions import DecidedLevel, WithinTolerance
+from gpcert.utils.processes import OutOfTime, until
 
 POINTS_PER_BATCH = 256
 """Points of one piece of work: what Ctrl-C may lose, and one process's share."""

@@ -20,12 +20,14 @@ from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
 from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Backend
-from gpcert.numerics.deadline import until
 from gpcert.numerics.rounding import down, up
 from gpcert.regions import Box
 from gpcert.search import Budget, StopReason
 from gpcert.search.box_family import BoxFamily
+from gpcert.search.checkpoints import JOURNAL
 from gpcert.search.region_evaluator import batch_size
+from gpcert.utils.archive import digest
+from gpcert.utils.processes import until
 
 BATCH_SECONDS = (0.2, 0.8)
 """About what a batch of `batch_size` takes on one core, of means alone and with variances."""
@@ -157,8 +159,27 @@ def check_affine(work: BoxWork) -> None:
 
 
 def work_on(work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, ends: float) -> Block:
-    """Bound boxes (n, d); `ends` is a moment of `time.time`, which processes share. Boxes of the
-    same categories share what is known of the box around them."""
+    """Bound boxes (n, d), unless a checkpoint holds their bounds; `ends` is a moment of
+    `time.time`, which processes share."""
+    journal = JOURNAL.get()
+    if journal is None:
+        return _bounded(work, low, high, budget, ends)
+    asked = (work.asked, work.outputs, work.whole, work.held, work.accuracy, work.affine)
+    saved = journal.kept(digest("block", asked, low, high))
+    if saved.ended:
+        values, reached, boxes, met = saved.state
+        return Block(values, reached, boxes, StopReason[saved.ended], met)
+    block = _bounded(work, low, high, budget, ends)
+    if block.reason is StopReason.CONVERGED:
+        state = (block.values, block.reached, block.boxes, block.met)
+        saved.put(state, 0.0, block.reason.name)
+    return block
+
+
+def _bounded(
+    work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, ends: float
+) -> Block:
+    """Boxes of the same categories share what is known of the box around them."""
     held = list(work.held)
     categories, numbers = np.unique(low[:, held], axis=0, return_inverse=True)
     total: Block | None = None

@@ -19,12 +19,12 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.box_work import Block, BoxWork, Key, check_affine, work_on
-from gpcert.api.options import BudgetLike, QuantityLike, read_budget, read_flag, read_jobs, verb
-from gpcert.api.quantity_objects import slopes_question
+from gpcert.api.options import BudgetLike, QuantityLike, read_budget, read_jobs, verb
 from gpcert.api.questions import quantity_requests, read_beta
+from gpcert.api.range_questions import slopes_question
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import check_held, held_by
-from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line
+from gpcert.api.running import START_SECONDS, numbered_results, prepare, progress_line, read_flag
 from gpcert.certificates.boxes import BoxBounds, BoxFile
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import common_names, read_points
@@ -33,6 +33,7 @@ from gpcert.numerics.arrays import Backend, backend_from_name
 from gpcert.quantities import Quantity
 from gpcert.regions import Box
 from gpcert.search import DEFAULT_BUDGET, Budget, StopReason, stop_if_interrupted
+from gpcert.search.checkpoints import JOURNAL, Checkpoint
 from gpcert.utils.archive import fingerprint
 from gpcert.utils.optional_imports import package_version
 
@@ -63,6 +64,7 @@ def bound_boxes(
     out: Any = None,
     n_jobs: int | None = None,
     progress: bool | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> BoxBounds:
     """Proved ranges of one or more quantities over each of R boxes, in shared batches.
 
@@ -90,6 +92,8 @@ def bound_boxes(
         functions of `mean.npy` go to `mean.affine.npy`.
     n_jobs : processes; by default what `joblib.parallel_config` says, else one.
     progress : show how far it is; by default only on a terminal.
+    checkpoint : a file that saves finished blocks (with a tolerance also searches), from which the
+        same call goes on; without `out`, whose files do so by themselves.
 
     Ctrl-C ends the run and returns what is bounded so far, with `complete` False.
 
@@ -107,6 +111,11 @@ def bound_boxes(
     (True, True)
     """
     start = time.perf_counter()
+    if out is not None and JOURNAL.get() is not None:
+        raise InputError(
+            "checkpoint: expected none with out=: a file of out= goes on by itself where a killed "
+            "call was; leave one of them out"
+        )
     models = [as_posterior(m) for m in (model if isinstance(model, list | tuple) else [model])]
     questions = _questions(models, quantity, beta)
     low, high, held = _corners(models, lower, upper)

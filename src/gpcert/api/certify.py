@@ -13,8 +13,8 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.compared import read_decision
 from gpcert.api.options import DecisionTableOptions, SearchSettings, read_x, verb
+from gpcert.api.questions import read_decision
 from gpcert.api.regions import RegionSpecification
 from gpcert.api.rules import Rule, decision_candidates, margin_of
 from gpcert.api.running import margin_text, progress_line
@@ -223,6 +223,11 @@ def certificate_of(
         x=rule.x,
         margin_at_x=None if plain is None else plain - rule.target,
         feature_names=tuple(rule.model.feature_names or ()),
+        categories={
+            str(j): list(labels)
+            for j, labels in rule.model.levels.items()
+            if isinstance(labels[0], str)
+        },
         reason=reason,
         boxes=cost[0],
         seconds=cost[1],

@@ -19,8 +19,8 @@ from gpcert.regions import Region
 from gpcert.regions.records import region_from_dict
 from gpcert.search import Budget
 from gpcert.search.checkpoints import Checkpoint, Content, Journal, keeping
+from gpcert.utils.archive import Kind, digest, packed, unpacked
 from gpcert.utils.optional_imports import package_version
-from gpcert.utils.packing import Kind, digest, packed, unpacked
 
 R = TypeVar("R")
 
@@ -54,20 +54,24 @@ def kept_call(
     if not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
     arguments = _flat(asked)
-    del arguments["checkpoint"]
+    arguments.pop("checkpoint", None)
     given = arguments.pop("model", None)
-    model: Model | None = None if given is None else as_posterior(given)
+    several = isinstance(given, list | tuple)
+    given_models = given if several else [given] if given is not None else []
+    models: list[Model] = [as_posterior(each) for each in given_models]
     fixed = {name: value for name, value in arguments.items() if name not in FREE}
     # bounds of another version are not believed: it may have had a defect
-    asked_of = digest(package_version(), verb, model, fixed)
+    asked_of = digest(package_version(), verb, models if several else (models or [None])[0], fixed)
     call: dict[str, Any] = {"verb": verb, "digest": asked_of, "arguments": {}}
+    if several:
+        call["unsaved"] = "model: files hold one model, not a list of them"
     for name, value in arguments.items():
         try:
             call["arguments"][name] = packed(value, [], KINDS)
         except InputError as error:
             call["unsaved"] = f"{name}: {error}"
     try:
-        saved = b"" if model is None else _saved(model)
+        saved = _saved(models[0]) if len(models) == 1 else b""
     except OSError as error:
         raise InputError(f"{checkpoint.path}: the model cannot be written ({error})") from error
     with keeping(Journal(checkpoint, call, saved)):

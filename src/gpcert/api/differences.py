@@ -15,10 +15,10 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import USUAL, Accuracy, spreads
 from gpcert.api.domain import domain_of
-from gpcert.api.feature_names import labels_by_number
 from gpcert.api.options import SearchOptions, SearchSettings, verb
 from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.ranges import RangeGoals
+from gpcert.api.regions import labels_by_number
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.api.slopes import label_of, meaning_of, of_means, output_number
 from gpcert.certificates import Interval, PredictionRange
@@ -31,7 +31,7 @@ from gpcert.numerics.rounding import add_down, add_up
 from gpcert.quantities import Mean, Quantity, WeightedMeans
 from gpcert.regions import Box, LinearMap, Region
 from gpcert.search import Progress, StopReason, solve
-from gpcert.search.tolerance import Tolerance
+from gpcert.search.problem import Tolerance
 
 
 @verb

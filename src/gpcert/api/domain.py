@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.feature_names import feature_number
-from gpcert.api.regions import check_held, held_by, read_region
+from gpcert.api.regions import check_held, feature_number, held_by, read_region
 from gpcert.errors import InputError
 from gpcert.model.committee import Model
 from gpcert.numerics.arrays import finite_array

@@ -15,7 +15,7 @@ from gpcert.adapters import as_posterior
 from gpcert.api.options import one_of, verb
 from gpcert.certificates.error_bounds import ErrorBound
 from gpcert.errors import InputError
-from gpcert.model.committee import Committee, is_classifier
+from gpcert.model.committee import Committee
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import finite_array
 from gpcert.numerics.rounding import ASIN_LOG_ULPS, U, down, gamma, up
@@ -70,7 +70,7 @@ def uniform_beta(
     2.179
     """
     given = [as_posterior(m) for m in (model if isinstance(model, list | tuple) else [model])]
-    each = [m for m in given if not (isinstance(m, Committee) or is_classifier(m))]
+    each = [m for m in given if not (isinstance(m, Committee) or m.classifies)]
     if not each or len(each) < len(given):
         raise InputError("model: expected a regression or a list of them")
     outputs = [one.output(c) for one in each for c in range(one.outputs)]
@@ -121,9 +121,9 @@ class _System:
                 "known (`Posterior(..., training_noise=...)`, or a fitted one of any library), "
                 f"got a posterior of {'coupled outputs' if part.coupled else 'a factor alone'}"
             )
-        if np.any(part.slope[c]):
+        if np.any(part.slope[c]) or part.mean_function is not None:
             raise InputError(
-                "model: expected one without a linear trend, whose coefficients the bounds do not "
+                "model: expected one without a trend, whose coefficients the bounds do not "
                 "cover; fit without it, and subtract what is known from y"
             )
         N = len(part.points)

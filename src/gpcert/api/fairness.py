@@ -19,8 +19,8 @@ from gpcert.adapters import as_posterior
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.differences import held_at, read_values
 from gpcert.api.domain import domain_of
-from gpcert.api.feature_names import as_mapping, labels_by_number, number_per_feature
 from gpcert.api.options import SearchOptions, SearchSettings, read_tolerance, verb
+from gpcert.api.regions import as_mapping, labels_by_number, number_per_feature
 from gpcert.api.running import margin_text, progress_line
 from gpcert.api.slopes import label_of, meaning_of, of_means, output_number
 from gpcert.certificates import Fairness, Interval, Status

@@ -20,7 +20,7 @@ from gpcert.api.running import progress_line
 from gpcert.certificates.boxes import BoxBounds
 from gpcert.certificates.invariant_sets import InvariantSet
 from gpcert.errors import InputError
-from gpcert.model.committee import Committee, Model, is_classifier
+from gpcert.model.committee import Committee, Model
 from gpcert.numerics.arrays import Backend, finite_array
 from gpcert.numerics.rounding import TINY, add_down, add_up, gamma, up
 from gpcert.regions import Box
@@ -208,7 +208,7 @@ def _states(models: Sequence[Model], region: Any) -> tuple[int, Box]:
     """How many states there are, and their box."""
     if not models:
         raise InputError("models: expected a model or a list of them, got an empty list")
-    found = [each for each in models if not (isinstance(each, Committee) or is_classifier(each))]
+    found = [each for each in models if not (isinstance(each, Committee) or each.classifies)]
     if len(found) < len(models):
         raise InputError("models: expected regressions of the next state, got a classifier")
     dims = {each.dim for each in models}

@@ -8,35 +8,40 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.compared import comparison
 from gpcert.api.domain import domain_of
-from gpcert.api.engine import Method
 from gpcert.api.options import (
     BudgetLike,
     QuantityLike,
     QuantityRequest,
     one_of,
     read_budget,
+    read_proof,
     read_tolerance,
     verb,
 )
+from gpcert.api.questions import comparison
 from gpcert.api.regions import check_held, held_by
 from gpcert.api.rules import decision_candidates
-from gpcert.api.running import prepare, progress_line
+from gpcert.api.running import Method, prepare, progress_line
 from gpcert.attacks import Comparison, Decision
 from gpcert.certificates.level_sets import LevelSet
+from gpcert.certificates.proof import Proof
+from gpcert.certificates.proof_questions import sets_proof, sets_question
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import common_names
-from gpcert.model.committee import Model, is_classifier
+from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Backend, backend_from_name, finite_array
 from gpcert.regions import Region
+from gpcert.search.cut_cells import FAILS, HOLDS, OUTSIDE
 from gpcert.search.problem import Progress, SearchState
 from gpcert.search.set_problem import Condition, SetProblem, convex, find_sets
+from gpcert.search.state import Leaves
 
 SIDES = (">=", "<=")
 
@@ -61,6 +66,7 @@ def level_set(
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     progress: bool | None = None,
+    proof: bool = False,
 ) -> LevelSet:
     """The part of a region where predictions meet a specification: proved inside, proved outside,
     undecided; with proved bounds of its volume.
@@ -85,6 +91,8 @@ def level_set(
     budget : `Budget(seconds, boxes, memory)`, or a number of seconds; 60 seconds by default.
     backend : "numpy", "torch", "torch:cuda" or, for long work, "torch:cuda:compiled".
     progress : show how far it is; by default only on a terminal.
+    proof : cells are in the set or out of it as wholes (more of them are needed), and
+        `save("name.cert")` writes what `gpcert-check` checks.
 
     Ctrl-C ends the search and returns what is proved so far.
 
@@ -126,6 +134,9 @@ def level_set(
     else:
         only = next(iter(models.values()))
         sets = _Sets.of_conditions([_compared(only, one_of("side", side, SIDES), threshold, given)])
+    wanted = read_proof(proof)
+    if wanted:
+        sets_question(place, sets.conditions, sets.labels, sets.classes)
     limit, place_of_work = read_budget(budget), backend_from_name(backend)
     share = read_tolerance(tol, 1.0)
     for each in models.values():
@@ -133,9 +144,18 @@ def level_set(
     with progress_line(progress) as line:
         shown = Progress(start, lambda state: line.show(_told(state)))
         cells, found = find_sets(
-            SetProblem(place, sets.conditions, sets.classes, share, limit, place_of_work, shown)
+            SetProblem(
+                place,
+                sets.conditions,
+                sets.classes,
+                share,
+                not wanted,
+                limit,
+                place_of_work,
+                shown,
+            )
         )
-    return LevelSet(
+    level = LevelSet(
         region=place.describe(),
         labels=sets.labels,
         target=sets.target,
@@ -149,6 +169,21 @@ def level_set(
         names=names,
         classes=sets.classes,
     )
+    return replace(level, proof=_proof(level, place, sets)) if wanted else level
+
+
+def _proof(level: LevelSet, region: Region, sets: _Sets) -> Proof:
+    """Of the cells that are in a set as wholes, and of its share."""
+    whole = level.cells.whole
+    signs = np.where(whole[:, :, HOLDS].any(axis=1), whole[:, :, HOLDS].argmax(axis=1), -1)
+    if not sets.classes:
+        fails = np.where(whole[:, :, FAILS].any(axis=1), whole[:, :, FAILS].argmax(axis=1), -2)
+        signs = np.where(whole[:, :, HOLDS].all(axis=1), 0, 1 + fails)
+    signs = np.where(level.cells.within == OUTSIDE, -2, signs)
+    ends, none = (level.cells.low, level.cells.high), np.empty((len(signs), 0))
+    leaves = Leaves(np.zeros(len(signs), dtype=int), *ends, none)
+    about = (sets.conditions, sets.labels, sets.classes, leaves, signs.astype("<i4"))
+    return sets_proof(region, *about, level.shares, "; ".join(sets.meaning))
 
 
 class _Sets:
@@ -171,7 +206,7 @@ class _Sets:
     def of_classes(model: Model, given: Mapping[str, Any], side: str) -> _Sets:
         """The points where the model decides for each class."""
         others = [name for name in given if name != "output"] + ["side"] * (side != ">=")
-        if not is_classifier(model):
+        if not model.classifies:
             raise InputError(
                 "threshold: expected a number, which the quantity is compared with, or several "
                 "conditions; only a classifier has regions without one"

@@ -10,7 +10,6 @@ from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.batched import POINTS_PER_BATCH, certify_batched, ranges_batched
 from gpcert.api.certify import certify_region
-from gpcert.api.compared import read_decision
 from gpcert.api.options import (
     DecisionTableOptions,
     QuantityLike,
@@ -19,16 +18,15 @@ from gpcert.api.options import (
     RangeTableOptions,
     SearchSettings,
     one_of,
-    read_flag,
     read_jobs,
     verb,
 )
-from gpcert.api.questions import range_question
+from gpcert.api.questions import range_question, read_decision
+from gpcert.api.radius import radii_batched, radius_at
 from gpcert.api.radius_question import Bracket, RadiusQuestion
-from gpcert.api.radius_search import radii_batched, radius_at
 from gpcert.api.ranges import RangeGoals, ranges_over
 from gpcert.api.regions import RegionSpecification, is_list_of_regions
-from gpcert.api.running import numbered_results, prepare, progress_line, reason_of
+from gpcert.api.running import numbered_results, prepare, progress_line, read_flag, reason_of
 from gpcert.certificates import CertificateTable, RadiusTable, RangeTable
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import labels_of

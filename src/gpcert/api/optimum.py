@@ -38,7 +38,7 @@ from gpcert.numerics.rounding import difference_up
 from gpcert.quantities import Improvement
 from gpcert.regions import Region
 from gpcert.search import Progress, SearchResult, StopReason, solve
-from gpcert.search.tolerance import Tolerance
+from gpcert.search.problem import Tolerance
 from gpcert.utils.option_names import Side
 
 SIDES: tuple[Side, ...] = get_args(Side)

@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, TypedDict, TypeVar
 import numpy as np
 
 from gpcert.api.checkpoints import VERBS, kept_call
-from gpcert.api.engine import Method
+from gpcert.api.running import Method, read_flag
 from gpcert.errors import InputError, UnknownArgumentError
 from gpcert.inputs.tabular import read_point
 from gpcert.model.committee import Model
@@ -87,12 +87,6 @@ class SearchOptions(CostOptions, total=False):
     """The same of searches that a file may save; see `gpcert.prediction_range`."""
 
     checkpoint: str | Path | Checkpoint | None
-
-
-class EffectOptions(CostOptions, total=False):
-    """Of verbs whose searches share no file."""
-
-    n_jobs: int | None
 
 
 class TableOptions(SearchOptions, total=False):
@@ -365,13 +359,6 @@ def read_class_weight(class_weight: Any) -> Mapping[Any, float] | Sequence[float
         return finite_array("class_weight", class_weight, ndim=1).tolist()
     except InputError as error:
         raise InputError(f"{wanted}{class_weight!r} ({error})") from error
-
-
-def read_flag(name: str, value: Any) -> bool | None:
-    """True, False or None."""
-    if not isinstance(value, bool | np.bool_ | None):
-        raise InputError(f"{name}: expected True, False or None, got {value!r}")
-    return None if value is None else bool(value)
 
 
 def read_proof(proof: Any) -> bool:

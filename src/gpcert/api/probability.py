@@ -18,21 +18,11 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy, value_spreads
-from gpcert.api.engine import Method
-from gpcert.api.input_laws import ReadInputs, read_inputs
-from gpcert.api.options import (
-    BudgetLike,
-    QuantityLike,
-    QuantityRequest,
-    one_of,
-    read_budget,
-    read_flag,
-    verb,
-)
+from gpcert.api.input_laws import ReadInputs, read_inputs, turned
+from gpcert.api.options import BudgetLike, QuantityLike, QuantityRequest, one_of, read_budget, verb
 from gpcert.api.questions import range_question
 from gpcert.api.range_questions import RangeQuestion
-from gpcert.api.running import progress_line, ranges_text
-from gpcert.api.turned_inputs import turned
+from gpcert.api.running import Method, progress_line, ranges_text, read_flag
 from gpcert.certificates.probability import POSITIVE, Expectation, FailureProbability
 from gpcert.errors import InputError
 from gpcert.model.changes import stationary
@@ -81,9 +71,10 @@ def failure_probability(
     model : a `Posterior`, or a fitted model that an adapter converts.
     inputs : a distribution for each feature, in order or `{name: distribution}`: frozen ones of
         `scipy.stats` (norm, uniform, lognorm, expon, triang, logistic, gumbel_r, gumbel_l,
-        weibull_min, weibull_max, truncnorm, halfnorm) or of OpenTURNS, whose joint distributions
-        of independent inputs are taken whole; a number keeps a feature fixed. Correlated normal
-        inputs: `scipy.stats.multivariate_normal(mean, cov)`, or a joint normal law of OpenTURNS.
+        weibull_min, weibull_max, truncnorm, halfnorm, gamma, beta) or of OpenTURNS, whose joint
+        distributions of independent inputs are taken whole; a number keeps a feature fixed. Normal
+        inputs that are correlated: `scipy.stats.multivariate_normal(mean, cov)`, or a joint normal
+        law of OpenTURNS.
     threshold : a number in the quantity's units.
     side : "below" asks for P[quantity < threshold], "above" for P[quantity > threshold].
     quantity, beta, output : as in `prediction_range`; "mean" by default, which converges fastest.

@@ -14,19 +14,11 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy, value_spreads
-from gpcert.api.engine import Method
 from gpcert.api.input_laws import ReadInputs, read_inputs
-from gpcert.api.options import (
-    BudgetLike,
-    QuantityLike,
-    QuantityRequest,
-    read_budget,
-    read_flag,
-    verb,
-)
+from gpcert.api.options import BudgetLike, QuantityLike, QuantityRequest, read_budget, verb
 from gpcert.api.questions import range_question
 from gpcert.api.range_questions import RangeQuestion
-from gpcert.api.running import progress_line, ranges_text
+from gpcert.api.running import Method, progress_line, ranges_text, read_flag
 from gpcert.certificates.probability import POSITIVE, Quantile
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import Backend, backend_from_name, finite_array

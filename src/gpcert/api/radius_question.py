@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.api.compared import read_decision
 from gpcert.api.options import SearchSettings, read_tolerance
+from gpcert.api.questions import read_decision
 from gpcert.api.regions import RegionSpecification, Shape
 from gpcert.api.rules import Rule
 from gpcert.attacks import Decision

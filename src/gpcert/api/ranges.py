@@ -19,22 +19,24 @@ from gpcert.api.options import (
     RangeTableOptions,
     SearchSettings,
     one_of,
+    read_x,
     verb,
 )
 from gpcert.api.questions import range_question
 from gpcert.api.range_questions import RangeQuestion
-from gpcert.api.regions import RegionSpecification, region_of
+from gpcert.api.regions import RegionSpecification, is_list_of_regions
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.certificates.proof import Proof
 from gpcert.certificates.proof_questions import check_covered, claim_error, range_proof
 from gpcert.enclosures.goals import QuantityGoal
+from gpcert.errors import InputError
 from gpcert.model.committee import Model
 from gpcert.numerics.rounding import difference_down, difference_up
 from gpcert.quantities import Quantity
 from gpcert.regions import Region
 from gpcert.search import GoalResult, Progress, SearchResult, StopReason, solve
-from gpcert.search.tolerance import Tolerance
+from gpcert.search.problem import Tolerance
 from gpcert.utils.option_names import Sides
 
 
@@ -195,7 +197,7 @@ def ranges_over(
 
 
 def _float64(result: SearchResult, goals: RangeGoals, region: Region) -> SearchResult:
-    """The ends of what float64 gives of the same means, too (Statement 23.3)."""
+    """The ends of what float64 gives of the same, too (Statements 23.3 and 23.4)."""
     wider = []
     for goal, quantity in zip(result.goals, goals.quantities, strict=True):
         error = Fraction(claim_error("B", goals.question.model, region, quantity))
@@ -327,3 +329,25 @@ def _complement(sides: dict[int, GoalResult]) -> dict[int, GoalResult]:
         lower, upper = difference_down(side.lower, by), difference_up(side.upper, by)
         ends[sign] = GoalResult(lower, upper, side.point)
     return ends
+
+
+def region_of(model: Model, x: Any, where: RegionSpecification, several: str) -> Region:
+    """The region that x is, or the ball around the point x; `several` is the verb for more."""
+    if isinstance(x, Region):
+        if where.region is not None:
+            raise InputError("region: expected one region, got two, as x and as region=")
+        x, where = None, replace(where, region=x)
+    if x is None:
+        name = where.given_radius
+        if name is not None:
+            raise InputError(f"{name}: expected a point x to go with it, got a region or none")
+        return where.given(model)
+    if is_list_of_regions(x):
+        raise InputError(f"x: expected one region, got {len(x)}; for several use {several}")
+    point = read_x(model, x, f"use {several}")
+    if where.given_radius is None or where.region is not None:
+        raise InputError(
+            "expected a region, a gpcert.Box or gpcert.Ball, or a point x with radius= or "
+            "relative=; got x " + ("alone" if where.region is None else "and region=")
+        )
+    return where.around(model, point)

@@ -1,31 +1,116 @@
-"""The options that describe a region, the same in all verbs, and the regions that they define."""
+"""The options that describe a region, the same in all verbs, and the regions that they define.
+
+Names of features are replaced by their numbers here: only the model knows them.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from gpcert.api.feature_names import (
-    as_mapping,
-    feature_number,
-    labels_by_number,
-    number_per_feature,
-    read_domain,
-    read_features,
-)
-from gpcert.api.options import read_x
 from gpcert.errors import InputError, RegionWarning
-from gpcert.inputs.tabular import column_names, listed, read_points, row_labels
+from gpcert.inputs.tabular import codes_of, column_names, listed, read_points, row_labels
 from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Inputs, finite_array
 from gpcert.numerics.rounding import product_up
 from gpcert.regions import Ball, Region
-from gpcert.regions.shapes import check_norm, check_radius
+from gpcert.regions.freed import with_values
+from gpcert.regions.shapes import check_ends, check_features, check_norm, check_radius
+
+
+def feature_number(model: Model, name: str, label: Any) -> int:
+    """The number of a feature, from its name or its number."""
+    names = model.feature_names
+    if isinstance(label, str):
+        if names is None:
+            raise InputError(
+                f"{name}: expected numbers of features, got the name {label!r}; the model was "
+                "fitted without names (fit it on a data frame to use them)"
+            )
+        if label not in names:
+            raise InputError(f"{name}: expected names out of {list(names)}, got {label!r}")
+        return names.index(label)
+    whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
+    if not whole or not 0 <= label < model.dim:
+        raise InputError(
+            f"{name}: expected names or numbers 0 to {model.dim - 1} of features, got {label!r}"
+        )
+    return int(label)
+
+
+def as_mapping(name: str, value: Any) -> Mapping[Any, Any] | None:
+    """A mapping by feature: one itself, or a series of a data frame with names; else None."""
+    if isinstance(value, Mapping):
+        return value
+    series = hasattr(value, "iloc") and hasattr(value, "index") and not hasattr(value, "columns")
+    if series and any(isinstance(label, str) for label in value.index):
+        by_name = dict(zip(value.index, value.tolist(), strict=True))
+        if len(by_name) < len(value):
+            raise InputError(f"{name}: expected every name once, got {list(value.index)}")
+        return by_name
+    return None
+
+
+def labels_by_number(model: Model, name: str, labels: Iterable[Any]) -> dict[int, Any]:
+    """Labels by the numbers of their features; an `InputError` where two mean the same one."""
+    by_number: dict[int, Any] = {}
+    for label in labels:
+        j = feature_number(model, name, label)
+        if j in by_number:
+            raise InputError(
+                f"{name}: expected every feature once, got {by_number[j]!r} and {label!r} for the "
+                "same"
+            )
+        by_number[j] = label
+    return by_number
+
+
+def number_per_feature(model: Model, name: str, given: Mapping[Any, Any]) -> np.ndarray:
+    """(d,) numbers from `{name: number}`; 0 for features that are left out, and for those of "any"
+    category."""
+    values = np.zeros(model.dim)
+    for j, label in labels_by_number(model, name, given).items():
+        if isinstance(given[label], str) and given[label] == "any" and j in model.levels:
+            continue
+        values[j] = float(finite_array(f"{name} of {label!r}", given[label], ndim=0))
+    return values
+
+
+def read_features(model: Model, features: Any) -> np.ndarray | None:
+    """Numbers of the features that may move, from names, numbers or a mask."""
+    if features is None:
+        return None
+    if isinstance(features, str):
+        features = [features]
+    wanted = f"features: expected names or numbers of features, or a mask, got {features!r}"
+    if np.ma.is_masked(features) or isinstance(features, Mapping):
+        raise InputError(f"{wanted}; radii by name are given as radius=")
+    try:
+        labels = list(features)
+    except TypeError as error:
+        raise InputError(wanted) from error
+    if any(isinstance(label, str) for label in labels):
+        labels = [feature_number(model, "features", label) for label in labels]
+    return check_features(labels, model.dim)
+
+
+def read_domain(model: Model, domain: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """The ends (d,), (d,) of the valid inputs, from `(low, high)` or `{name: (low, high)}`."""
+    if domain is None:
+        return None
+    named = as_mapping("domain", domain)
+    if named is not None:
+        ends = np.tile([[-math.inf], [math.inf]], model.dim)
+        for j, label in labels_by_number(model, "domain", named).items():
+            ends[:, j] = check_ends(f"domain of {label!r}", named[label], ())
+        return ends[0], ends[1]
+    return check_ends("domain", domain, (model.dim,))
+
 
 T = TypeVar("T", bound=Region)
 
@@ -40,8 +125,10 @@ class Shape:
     domain: tuple[np.ndarray, np.ndarray] | None
     unit: np.ndarray | None
     unit_name: str = ""
-    held: Mapping[int, str] = field(default_factory=dict)
-    """Features that hold categories, and must stay fixed, and how they are called."""
+    held: Mapping[int, Held] = field(default_factory=dict)
+    """Features that hold categories."""
+    freed: tuple[int, ...] = ()
+    """Those of them whose category is free."""
 
     def radii(self, radius: Any) -> Any:
         """The radius in the inputs' own units: what was given, or one number per feature.
@@ -52,10 +139,12 @@ class Shape:
             return radius
         return product_up(np.asarray(check_radius(radius, len(self.unit))), self.unit)
 
-    def ball(self, x: np.ndarray, radius: Any) -> Ball:
-        """The ball around x."""
+    def ball(self, x: np.ndarray, radius: Any) -> Region:
+        """The ball around x, with every category of the features that are freed."""
         ball = Ball(x, self.radii(radius), self.norm, self.features, self.domain)
-        return check_held(self.held, ball)
+        check_held(self.held, ball)
+        codes = {j: self.held[j].codes for j in self.freed}
+        return with_values(ball, codes) if codes else ball
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +179,28 @@ class RegionSpecification:
         unit = _scale(model, self.scale)
         name = "standard deviations" if isinstance(self.scale, str) else "units of scale"
         name = name if unit is not None else ""
-        return Shape(check_norm(self.norm), features, domain, unit, name, held_by(model))
+        parts = check_norm(self.norm), features, domain, unit, name, held_by(model)
+        return Shape(*parts, self._freed(model, features))
+
+    def _freed(self, model: Model, features: np.ndarray | None) -> tuple[int, ...]:
+        """The features that `radius`, `relative` or `scale` say may have "any" category."""
+        freed: set[int] = set()
+        for name in ("radius", "relative", "scale"):
+            named = as_mapping(name, getattr(self, name)) or {}
+            anys = [label for label, value in named.items() if is_any(value)]
+            for j, label in labels_by_number(model, name, anys).items():
+                if j not in model.levels:
+                    raise InputError(
+                        f"{name}: 'any' frees a category, but {label!r} holds numbers; give it a "
+                        "number, or pass a region with bounds of its own"
+                    )
+                if features is not None and j not in features:
+                    raise InputError(
+                        f"{name}: {label!r} has no effect, as features= leaves it out; name it in "
+                        "both or in neither"
+                    )
+                freed.add(j)
+        return tuple(sorted(freed))
 
     def radii(self, model: Model, points: Inputs, X: Any = None) -> list[Any]:
         """The radius of the ball around each point, in units of the scale; X are the points as they
@@ -225,33 +335,16 @@ class RegionSpecification:
         return False
 
 
-def region_of(model: Model, x: Any, where: RegionSpecification, several: str) -> Region:
-    """The region that x is, or the ball around the point x; `several` is the verb for more."""
-    if isinstance(x, Region):
-        if where.region is not None:
-            raise InputError("region: expected one region, got two, as x and as region=")
-        x, where = None, replace(where, region=x)
-    if x is None:
-        name = where.given_radius
-        if name is not None:
-            raise InputError(f"{name}: expected a point x to go with it, got a region or none")
-        return where.given(model)
-    if is_list_of_regions(x):
-        raise InputError(f"x: expected one region, got {len(x)}; for several use {several}")
-    point = read_x(model, x, f"use {several}")
-    if where.given_radius is None or where.region is not None:
-        raise InputError(
-            "expected a region, a gpcert.Box or gpcert.Ball, or a point x with radius= or "
-            "relative=; got x " + ("alone" if where.region is None else "and region=")
-        )
-    return where.around(model, point)
-
-
 def is_list_of_regions(value: Any) -> bool:
     """Whether these are several regions rather than points."""
     return (
         isinstance(value, Sequence) and len(value) > 0 and all(isinstance(r, Region) for r in value)
     )
+
+
+def is_any(value: Any) -> bool:
+    """Whether a radius says that every category is allowed."""
+    return isinstance(value, str) and value == "any"
 
 
 def _is_rows(radius: Any) -> bool:
@@ -300,23 +393,36 @@ def read_region(model: Model, region: Any) -> Region:
     return check_held(held_by(model), region)
 
 
-def held_by(model: Model) -> dict[int, str]:
-    """The features that hold categories, and how they are called."""
+class Held(NamedTuple):
+    """A feature that holds categories: how it is called, and their numbers."""
+
+    told: str
+    codes: np.ndarray
+
+
+def held_by(model: Model) -> dict[int, Held]:
+    """The features that hold categories."""
     names = model.feature_names
     return {
-        j: f"{f'feature {j}' if names is None else f'column {names[j]!r}'}, which holds categories "
-        f"({listed(labels)}),"
+        j: Held(
+            f"{f'feature {j}' if names is None else f'column {names[j]!r}'}, which holds "
+            f"categories ({listed(labels)}),",
+            codes_of(labels),
+        )
         for j, labels in model.levels.items()
     }
 
 
-def check_held(held: Mapping[int, str], region: T, more: str = "") -> T:
-    """The region, if it keeps these features fixed; `more` is said where it does not."""
-    for j, told in held.items():
-        if region.lower[j] < region.upper[j]:
+def check_held(held: Mapping[int, Held], region: T, more: str = "") -> T:
+    """The region, if these features are fixed in it or take categories only; `more` is said where
+    they do not."""
+    for j, (told, codes) in held.items():
+        values = region.values_of(j)
+        if values is None or (len(values) > 1 and not np.all(np.isin(values, codes))):
             raise InputError(
                 f"region: expected {told} to stay fixed, got a region that moves it; give it a "
-                f"radius of 0, or leave it out of features={more}"
+                "radius of 0, or leave it out of features=; all its categories are allowed by "
+                f"radius={{feature: 'any'}}, some by a gpcert.regions.Discrete with values={more}"
             )
     return region
 
@@ -342,9 +448,9 @@ def _scale(model: Model, scale: Any) -> np.ndarray | None:
     wanted = f"scale: expected 'std' or {model.dim} positive numbers, one per feature, got "
     if units.shape != (model.dim,):
         raise InputError(f"{wanted}shape {units.shape}")
-    given = (
-        slice(None) if named is None else [feature_number(model, "scale", label) for label in named]
-    )
+    given: Any = slice(None)
+    if named is not None:
+        given = [feature_number(model, "scale", k) for k, v in named.items() if not is_any(v)]
     if np.any(units[given] <= 0):
         raise InputError(f"{wanted}{scale!r}; a feature is kept fixed by a radius of 0")
     return units

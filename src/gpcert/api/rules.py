@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.compared import check_probability, comparison
 from gpcert.api.options import QuantityRequest
+from gpcert.api.questions import check_probability, comparison
 from gpcert.attacks import Comparison, Decision
 from gpcert.attacks.functions import lazy_function
 from gpcert.certificates import Interval, Unit
@@ -33,13 +33,13 @@ from gpcert.model.committee import Committee, Model, class_weights
 from gpcert.model.multi_output import Outputs
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import to_numpy
-from gpcert.numerics.deadline import OutOfTime, until
 from gpcert.numerics.rounding import difference_down, difference_up
 from gpcert.quantities import ClassSums, Deviation, Mean, Probability, Quantity
 from gpcert.quantities.committee import committee_margin
 from gpcert.quantities.compound import margins
 from gpcert.regions.shapes import check_norm
 from gpcert.search import StopReason
+from gpcert.utils.processes import OutOfTime, until
 
 ZERO, HALF = Fraction(0), Fraction(1, 2)
 
@@ -221,6 +221,8 @@ def _near_level(posterior: Posterior, X: np.ndarray, level: Fraction) -> np.ndar
     """(n,) whether the mean of any output is within some thousand roundings of the level."""
     terms = np.abs(posterior.cross(X)) @ np.abs(posterior.weights).T
     terms = posterior.scale * (terms + np.abs(posterior.seen(X)) @ np.abs(posterior.slope).T)
+    if posterior.mean_function is not None:
+        terms = terms + posterior.scale * np.abs(posterior.mean_function.value(posterior.seen(X)))
     sizes = np.abs(posterior.offset) + terms + abs(float(level))
     apart = np.abs(posterior.mean(X) - float(level))
     return np.any(apart <= NEAR_ROUNDING * sizes, axis=1)

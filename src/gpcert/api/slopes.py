@@ -17,18 +17,13 @@ from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.domain import domain_of
-from gpcert.api.options import (
-    QuantityRequest,
-    SearchOptions,
-    SearchSettings,
-    read_flag,
-    verb,
-)
+from gpcert.api.options import QuantityRequest, SearchOptions, SearchSettings, one_of, verb
+from gpcert.api.quantity_objects import slopes_of
 from gpcert.api.questions import range_question
 from gpcert.api.range_questions import owners_of
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import feature_number
-from gpcert.api.running import progress_line, ranges_text
+from gpcert.api.running import progress_line, ranges_text, read_flag
 from gpcert.certificates import (
     Interval,
     Monotonicity,
@@ -39,8 +34,8 @@ from gpcert.certificates import (
 from gpcert.errors import InputError
 from gpcert.model.committee import Committee, Model
 from gpcert.model.multi_output import Outputs
-from gpcert.model.slopes import slope_model, vanishes
-from gpcert.quantities import Mean
+from gpcert.model.slopes import vanishes
+from gpcert.quantities.slope import SLOPES_OF
 from gpcert.regions import Ball, Box, Polytope, Region
 from gpcert.search import Budget, GoalResult, Progress, StopReason, solve
 
@@ -57,13 +52,15 @@ def slope_ranges(
     bounds: Any,
     features: Any = None,
     *,
+    quantity: str = "mean",
     output: Any = None,
     fixed: Mapping[Any, Any] | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **words: Unpack[SearchOptions],
+    **options: Unpack[SearchOptions],
 ) -> SlopeTable:
-    """The proved range of the mean's partial derivative in every feature, over a region.
+    """The proved range of the partial derivative of a mean or another prediction in every feature,
+    over a region.
 
     Parameters
     ----------
@@ -73,6 +70,8 @@ def slope_ranges(
     bounds, fixed : the region, as in `maximize`.
     features : names or numbers of the features asked about; by default all that do not hold
         categories. A feature that the region holds fixed has a slope there, too.
+    quantity : what has the slopes: "mean", of two classes the "probability" of the second, or "std"
+        or "variance" (stationary kernels).
     tol, rtol : as in `prediction_range`; by default within 0.01 standard deviations of the slope's
         own values at the model's points.
     budget, backend, random_state, method, variance_bound, progress : as in `prediction_range`. One
@@ -94,20 +93,20 @@ def slope_ranges(
     region = domain_of(posterior, bounds, fixed)
     numbers = _features(posterior, features)
     index = output_number(posterior, output)
-    slopes = slope_model(posterior, axes(posterior, numbers), index)
-    settings, accuracy = SearchSettings.read(words), Accuracy.read(tol, rtol)
-    goals = RangeGoals.of(slopes, QuantityRequest("mean"))
-    with progress_line(words.get("progress")) as line:
+    one_of("quantity", quantity, SLOPES_OF)
+    settings, accuracy = SearchSettings.read(options), Accuracy.read(tol, rtol)
+    question = slopes_of(posterior, axes(posterior, numbers), index, quantity)
+    goals = RangeGoals.of_all(question)
+    with progress_line(options.get("progress")) as line:
         progress = Progress(start, lambda state: line.show(ranges_text(state)))
         stop: dict[str, Any] = {"tol": accuracy.of(goals), "progress": progress}
-        result = solve(settings.problem(slopes, region, goals.quantities, **stop))
+        result = solve(settings.problem(question.model, region, goals.quantities, **stop))
     names, zero, rows = _names(posterior, numbers), Interval(0.0, 0.0), []
-    found = goals.records(result, region, settings)
-    for row, name, j in zip(found, names, numbers, strict=True):
+    ranges = goals.records(result, region, settings)
+    for row, name, j, meaning in zip(ranges, names, numbers, question.meanings, strict=True):
         known = {"minimum": zero, "maximum": zero} if vanishes(posterior, j, index) else {}
         about = {"output": label_of(posterior, output), "model": posterior.fingerprint} | known
-        meaning = f"slope of {meaning_of(posterior, index)} in {name!r}"
-        rows.append(replace(row, quantity="slope", meaning=meaning, **about))
+        rows.append(replace(row, quantity="slope", meaning=f"{meaning} in {name!r}", **about))
     return SlopeTable(tuple(rows), result.reason is not StopReason.INTERRUPTED, names)
 
 
@@ -117,20 +116,25 @@ def certify_monotone(
     bounds: Any,
     features: Any,
     *,
+    quantity: str = "mean",
     output: Any = None,
     all_outputs: bool = False,
     fixed: Mapping[Any, Any] | None = None,
-    **words: Unpack[SearchOptions],
+    **options: Unpack[SearchOptions],
 ) -> MonotonicityTable:
-    """Prove or refute that the mean never falls, or never rises, as a feature grows.
+    """Prove or refute that the mean, or the predicted probability, never falls, or never rises, as
+    a feature grows.
 
     Parameters
     ----------
     model, bounds, fixed, output : as in `slope_ranges`. The region is convex: a box, a ball or a
         polytope. Of a classifier the latent mean is meant (of a support vector machine the decision
-        function): where it never falls, the decision never goes back from the second class.
+        function): where it never falls, the decision never goes back from the second class, nor do
+        Platt's probabilities of a support vector machine, which rise with that function.
     features : `{"age": "+", "bmi": "-"}`: "+" asks whether the mean never falls as the feature
         grows and the others stay, "-" whether it never rises.
+    quantity : "mean", or of two classes the "probability" of the second, which depends on the
+        variance, too; or "std" or "variance" (these of stationary kernels).
     all_outputs : of several outputs or classes ask about every one; the labels of the rows are then
         "output: feature".
     budget, ... : as in `prediction_range`, for all features together.
@@ -162,36 +166,38 @@ def certify_monotone(
         raise InputError(f"output: expected none beside all_outputs=True, got {output!r}")
     owners = owners_of(posterior)
     indices = range(len(owners)) if all_outputs else [output_number(posterior, output)]
-    settings, names = SearchSettings.read(words), _names(posterior, list(asked))
+    one_of("quantity", quantity, SLOPES_OF)
+    settings, names = SearchSettings.read(options), _names(posterior, list(asked))
     pairs = [(c, *each) for c in indices for each in zip(names, asked.items(), strict=True)]
     labels = [f"{owners[c].label}: {n}" if len(indices) > 1 else n for c, n, _ in pairs]
     rows, complete = [], True
-    with progress_line(words.get("progress")) as line:
+    with progress_line(options.get("progress")) as line:
         progress = Progress(time.perf_counter(), lambda state: line.show(ranges_text(state)))
         ends = settings.budget.ends(start)
         for done, (index, name, (j, direction)) in enumerate(pairs):
             begun = time.perf_counter()
             share = max(ends - begun, 1e-3) / (len(pairs) - done)
             limits = replace(settings.budget, seconds=share if math.isfinite(share) else None)
-            slopes = slope_model(posterior, axes(posterior, [j]), index)
+            question = slopes_of(posterior, axes(posterior, [j]), index, quantity)
             sign = 1 if direction == "+" else -1
             when = {"tol": 0.0, "target": BELOW_ZERO, "progress": replace(progress, start=begun)}
             each = replace(settings, budget=limits)
-            result = solve(each.problem(slopes, region, [Mean(0, sign)], **when))
+            result = solve(each.problem(question.model, region, [question.asked(0, sign)], **when))
             (goal,) = result.goals
             if vanishes(posterior, j, index):  # no rounding: it is 0
                 goal = GoalResult(0.0, 0.0, goal.point)
-            shown = _counterexample(goal, posterior, index, j, sign, region)
+            place = index + (quantity == "probability")  # that of the second class
+            refutation = _counterexample(goal, posterior, (quantity, place), j, sign, region)
             rows.append(
                 Monotonicity(
-                    status=_verdict(goal, region, shown["pair"]),
+                    status=_verdict(goal, region, refutation["pair"]),
                     feature=name,
                     direction=direction,
                     slope=Interval(goal.lower, goal.upper),
                     point=goal.point,
-                    **shown,
+                    **refutation,
                     region=region.describe(),
-                    meaning=meaning_of(posterior, index),
+                    meaning=question.meanings[0].removeprefix("slope of the "),
                     reason=result.reason,
                     boxes=result.boxes,
                     seconds=result.seconds,
@@ -288,7 +294,12 @@ def _verdict(goal: GoalResult, region: Region, pair: np.ndarray) -> Status:
 
 
 def _counterexample(
-    goal: GoalResult, model: Outputs, output: int, feature: int, sign: int, region: Region
+    goal: GoalResult,
+    model: Outputs,
+    what: tuple[str, int],
+    feature: int,
+    sign: int,
+    region: Region,
 ) -> dict[str, Any]:
     """Two points beside that of the goal, along the feature, with proved values in wrong order."""
     nothing: dict[str, Any] = {"pair": np.empty((0, model.dim)), "values": ()}
@@ -306,8 +317,10 @@ def _counterexample(
         return nothing
     points = np.array(pairs).reshape(-1, model.dim)
     limits = Budget(seconds=10.0)
-    found = bound_boxes(model, points, points, quantity="mean", budget=limits, progress=False)
-    ends = found["mean"][:, output].reshape(-1, 2, 2)  # of both points, lower and upper
+    name: Any = what[0]
+    place = what[1]
+    bounds = bound_boxes(model, points, points, quantity=name, budget=limits, progress=False)
+    ends = bounds[name][:, place].reshape(-1, 2, 2)  # of both points, lower and upper
     gaps = ends[:, 0, 0] - ends[:, 1, 1] if sign > 0 else ends[:, 1, 0] - ends[:, 0, 1]
     best = int(np.argmax(np.where(np.isfinite(gaps), gaps, -np.inf)))
     if not gaps[best] > 0:

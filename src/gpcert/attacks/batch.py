@@ -17,12 +17,12 @@ from gpcert.attacks.decisions import Margins
 from gpcert.attacks.functions import ValuesAndGradients
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import whole_number
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import norm
 from gpcert.regions import Ball, Region
 from gpcert.regions.norm_ball import unit_minimizer
 from gpcert.regions.shapes import into_ball
 from gpcert.utils.option_names import AttackName
+from gpcert.utils.processes import checkpoint
 
 MAX_ROWS = 4096
 """Largest number of points times starts in one batch."""
@@ -137,6 +137,8 @@ class Neighbourhoods:
     upper: np.ndarray
     unit: np.ndarray
     p: float
+    values: tuple[tuple[int, np.ndarray], ...] = ()
+    """Features that take few values, such as categories, and those that they take in any region."""
 
     @staticmethod
     def of(regions: Sequence[Region]) -> Neighbourhoods:
@@ -155,7 +157,14 @@ class Neighbourhoods:
             np.broadcast_to(r.radius if isinstance(r, Ball) else r.upper - r.lower, r.center.shape)
             for r in regions
         ]
-        return Neighbourhoods(center, low, high, np.where(low < high, np.stack(units), 0.0), p)
+        units = np.where(low < high, np.stack(units), 0.0)
+        values = {}
+        for j in {int(j) for region in regions if not region.is_box_or_ball for j in region.free}:
+            each = [region.values_of(j) for region in regions]
+            few = [some for some in each if some is not None]
+            if len(few) == len(each):
+                values[j] = np.unique(np.concatenate(few))
+        return Neighbourhoods(center, low, high, units, p, tuple(values.items()))
 
     def __len__(self) -> int:
         return len(self.center)
@@ -163,6 +172,9 @@ class Neighbourhoods:
     def project(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """X (k, d) clipped to the boxes of the rows (k,), then scaled towards their centres."""
         x = np.clip(X, self.lower[rows], self.upper[rows])
+        for j, values in self.values:
+            nearest = values[np.argmin(np.abs(x[:, j, None] - values), axis=1)]
+            x[:, j] = np.clip(nearest, self.lower[rows, j], self.upper[rows, j])
         if self.p == math.inf:
             return x
         size = norm(self._scaled(x - self.center[rows], rows), self.p)
@@ -177,7 +189,7 @@ class Neighbourhoods:
         largest = np.max(np.abs(g), axis=1, keepdims=True)
         g = g / np.where(largest > 0, largest, 1.0)
         if self.p == math.inf:
-            return np.where(g > 0, low, np.where(g < 0, high, center))
+            return self.project(np.where(g > 0, low, np.where(g < 0, high, center)), rows)
         unit = self.unit[rows]
         a, b = self._scaled(low - center, rows), self._scaled(high - center, rows)
         y = unit_minimizer(g * unit, a, b, self.p)
@@ -188,7 +200,7 @@ class Neighbourhoods:
         low, high, center = self.lower[rows], self.upper[rows], self.center[rows]
         v = rng.uniform(-1.0, 1.0, center.shape)
         if self.p == math.inf:
-            return np.clip(low + 0.5 * (1.0 + v) * (high - low), low, high)
+            return self.project(low + 0.5 * (1.0 + v) * (high - low), rows)
         unit = self.unit[rows]
         powers = rng.gamma(1.0 + 1.0 / self.p, size=v.shape) * (unit > 0)
         y = into_ball(v, powers, rng.exponential(size=len(v)), self.p)

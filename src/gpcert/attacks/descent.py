@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpcert.attacks.functions import PlainFunction
-from gpcert.numerics.deadline import checkpoint
 from gpcert.regions import Region
+from gpcert.utils.processes import checkpoint
 
 JUMPS = 6
 """Number of Frank-Wolfe steps of full length: with nearly linear functions they reach the

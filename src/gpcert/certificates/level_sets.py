@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.certificates.proof import SUFFIX, Proof, missing_proof
 from gpcert.certificates.text import Interval, TextTable, region_text
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import Names, read_point, read_points
@@ -21,9 +22,18 @@ from gpcert.numerics.rounding import down, up
 from gpcert.regions import Ball, Box, Region, region_from_dict
 from gpcert.regions.shapes import check_norm
 from gpcert.search import StopReason
-from gpcert.search.cell_tree import CellTree
-from gpcert.search.cut_cells import FAILS, HOLDS, INSIDE, OUTSIDE, CutCells, cell_shares, set_shares
-from gpcert.search.inner_box import STARTS, InnerCells
+from gpcert.search.cut_cells import (
+    FAILS,
+    HOLDS,
+    INSIDE,
+    OUTSIDE,
+    STARTS,
+    CellTree,
+    CutCells,
+    InnerCells,
+    cell_shares,
+    set_shares,
+)
 from gpcert.utils.archive import plain_label, read_arrays, write_arrays
 from gpcert.utils.optional_imports import Axes, DataFrame, optional, package_version
 
@@ -68,6 +78,7 @@ class LevelSet:
     models: tuple[str, ...]
     names: Names = None
     classes: bool = False
+    proof: Proof | None = None
 
     @property
     def converged(self) -> bool:
@@ -307,7 +318,13 @@ class LevelSet:
         return import_module("gpcert.plots.sets").plot_level_set(ax, self, **options)
 
     def save(self, path: str | Path) -> None:
-        """Write one file, `.npz` with a header; `gpcert.load` reads it."""
+        """Write one file, `.npz` with a header, which `gpcert.load` reads; under a name that ends
+        in ".cert" what `gpcert-check` checks, which `proof=True` prepares."""
+        if Path(path).suffix == SUFFIX:
+            if self.proof is None:
+                raise missing_proof(path)
+            self.proof.save(path)
+            return
         header = {
             "format": FORMAT,
             "version": package_version(),

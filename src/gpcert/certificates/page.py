@@ -27,9 +27,8 @@ from gpcert.certificates.drawings import (
 )
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.optimum import Optimum, RegretBound
-from gpcert.certificates.proof import CLAIMS, SUFFIX
+from gpcert.certificates.proof import CLAIMS, SUFFIX, boxes_of
 from gpcert.certificates.record import Certificate, PredictionRange, Radius, RecordTable
-from gpcert.certificates.split_tree import boxes_of
 from gpcert.certificates.text import (
     Interval,
     Status,
@@ -287,6 +286,12 @@ def _of_claim(question: dict[str, Any], answer: dict[str, Any], layout: Layout) 
         asked = "How much better than the best observed point can any point be?"
         verdict = f"claimed: at most {above(float(answer['bound']))}"
         places = [Place("observed", np.array(answer["point"], dtype=float), "high")]
+    elif kind == "sets":
+        asked = f"Where in the {where} does {what} hold?"
+        each = (
+            f"{s['label']!r} in {interval_text(Interval(*s['share']))}" for s in answer["shares"]
+        )
+        verdict = f"claimed shares of the volume: {'; '.join(each)}"
     else:
         asked = f"Which values has the {question['meaning']} in the {where}?"
         low, high = _sides(question["goals"], answer["ends"])

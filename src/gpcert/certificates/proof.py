@@ -1,7 +1,8 @@
 """Proof certificates: files that the separate program `gpcert-check` checks without gpcert.
 
 A file holds the model, the region, the question as data, the answer, and the boxes of the search as
-a split tree. The format and what the checker does with it stand in docs/certificates.md.
+a tree of cuts, in two arrays. The format and what the checker does with it stand in
+docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -12,22 +13,116 @@ import json
 import platform
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from gpcert.certificates.split_tree import Corners, Proved, split_tree
 from gpcert.errors import InputError
 from gpcert.model.committee import Committee
 from gpcert.model.multi_output import described_labels
 from gpcert.model.posterior import Posterior
-from gpcert.regions import Region
+from gpcert.regions import Box, Region
 from gpcert.search.state import Leaves
 from gpcert.utils.archive import LARGEST_HEADER, from_json, to_json
 from gpcert.utils.optional_imports import package_version
+
+LEAF = -1
+NOTHING = -1
+"""In the tree the sign of a leaf of which nothing is claimed."""
+
+MERGED = 64
+"""Subtrees of up to so many leaves are tried as one box."""
+
+Proved = Callable[[np.ndarray, np.ndarray, int], bool]
+"""Whether a box is proved, of leaves with this sign."""
+
+Corners = Annotated[np.ndarray, "n f"]
+
+
+def split_tree(
+    leaves: tuple[Corners, Corners] | None,
+    root: np.ndarray,
+    proved: Proved | None = None,
+    signs: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The arrays `axes` and `cuts` of a tree over boxes, in preorder, and its leaves' signs.
+
+    A box that no cut divides into whole leaves becomes one leaf, and so does one that is `proved`:
+    the checker splits leaves further where it must. Leaves of different signs are never joined,
+    those of one sign below 0 always: nothing is claimed of them.
+    """
+    axes, cuts, kinds = [], [], []
+    low, high = (root[:1], root[1:]) if leaves is None else leaves
+    signs = np.zeros(len(low), dtype="<i4") if signs is None else signs
+    waiting = [(np.arange(len(low)), root[0], root[1])]
+    while waiting:
+        rows, first, last = waiting.pop()
+        cut = None
+        sign, alike = int(signs[rows[0]]), np.ptp(signs[rows]) == 0
+        joined = len(rows) == 1 or (alike and sign < 0)
+        small = alike and len(rows) <= MERGED
+        if not joined and not (small and proved is not None and proved(first, last, sign)):
+            cut = _cut(low[rows], high[rows], first, last)
+        if cut is None:
+            axes.append(LEAF)
+            kinds.append(max(sign, NOTHING) if alike else NOTHING)
+            continue
+        axis, at, middle = cut
+        axes.append(axis if middle else -2 - axis)
+        if not middle:
+            cuts.append(at)
+        below = high[rows, axis] <= at
+        inner, outer = last.copy(), first.copy()
+        inner[axis] = outer[axis] = at
+        waiting += [(rows[~below], outer, last), (rows[below], first, inner)]
+    return np.array(axes, "<i4"), np.array(cuts, "<f8"), np.array(kinds, "<i4")
+
+
+def boxes_of(
+    axes: np.ndarray, cuts: np.ndarray, root: np.ndarray, most: int
+) -> Iterator[tuple[list[float], list[float]]]:
+    """The first leaves of a tree, for drawing; nothing rests on them."""
+    waiting, used = [(root[0].tolist(), root[1].tolist())], 0
+    for axis in axes.tolist():
+        if not waiting or most == 0:
+            return
+        low, high = waiting.pop()
+        if axis == LEAF:
+            most -= 1
+            yield low, high
+            continue
+        j = axis if axis >= 0 else -2 - axis
+        cut = 0.5 * low[j] + 0.5 * high[j] if axis >= 0 else float(cuts[used])
+        used += axis < 0
+        waiting.append(([*low[:j], cut, *low[j + 1 :]], high))
+        waiting.append((low, [*high[:j], cut, *high[j + 1 :]]))
+
+
+def _cut(
+    low: np.ndarray, high: np.ndarray, first: np.ndarray, last: np.ndarray
+) -> tuple[int, float, bool] | None:
+    """An axis and a number that divide boxes into two sets of whole boxes, and whether it is the
+    middle of the box around them."""
+    middle = 0.5 * first + 0.5 * last
+    below, above = high <= middle, low >= middle
+    good = np.all(below | above, axis=0) & np.any(below, axis=0) & np.any(above, axis=0)
+    good &= ~np.any(below & above, axis=0)
+    if good.any():
+        axis = int(np.argmax(good))
+        return axis, float(middle[axis]), True
+    for axis in range(low.shape[1]):
+        order = np.argsort(low[:, axis], kind="stable")
+        starts = low[order, axis]
+        ends = np.maximum.accumulate(high[order, axis])
+        places = np.flatnonzero((ends[:-1] <= starts[1:]) & (starts[1:] > first[axis]))
+        places = places[starts[places + 1] < last[axis]]
+        if len(places):
+            return axis, float(starts[places[len(places) // 2] + 1]), False
+    return None
+
 
 MAGIC = b"gpcert-proof-1\n"
 
@@ -59,6 +154,15 @@ def _provenance() -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
+class Together:
+    """Posteriors of which conditions speak, each of one."""
+
+    members: tuple[Posterior, ...]
+    scheme = "conditions"
+    classes = None
+
+
+@dataclass(frozen=True, eq=False)
 class Proof:
     """A question about a model and its answer, as `gpcert-check` reads them.
 
@@ -67,13 +171,15 @@ class Proof:
     `claim` is "B" where the answer holds of what float64 gives, too.
     """
 
-    model: Posterior | Committee
+    model: Posterior | Committee | Together
     region: Region
     question: dict[str, Any]
     answer: dict[str, Any]
     leaves: Leaves | None = None
     by_means: bool = False
     claim: str = "A"
+    signs: np.ndarray | None = None
+    """For each leaf which of several claims is about it, -1 for none; where there are several."""
     provenance: dict[str, Any] = field(default_factory=_provenance)
 
     def save(self, path: str | Path) -> None:
@@ -96,9 +202,11 @@ class Proof:
         proved: Proved | None = None
         if merged and self.leaves is not None and len(self.leaves.low) > 1:
             boxes = self.leaves.low, self.leaves.high
-            proved = _checker(_packed([self], single=True, merged=False))
-        axes, cuts = split_tree(boxes, root, proved)
-        return {"axes": axes, "cuts": cuts, "root": root}
+            if self.signs is None or isinstance(self.region, Box):  # else edges would be lost
+                proved = _checker(_packed([self], single=True, merged=False))
+        axes, cuts, signs = split_tree(boxes, root, proved, self.signs if boxes else None)
+        tree = {"axes": axes, "cuts": cuts, "root": root}
+        return tree if self.signs is None else tree | {"signs": signs}
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +283,9 @@ def read_header(path: str | Path) -> dict[str, Any]:
     return header
 
 
-def model_parts(model: Posterior | Committee, by_means: bool) -> tuple[dict[str, Any], Arrays]:
+def model_parts(
+    model: Posterior | Committee | Together, by_means: bool
+) -> tuple[dict[str, Any], Arrays]:
     """What a file says of a model, and its arrays; those of variances only where they matter."""
     if isinstance(model, Posterior):
         return _posterior_parts(model, "model_", by_means)
@@ -233,12 +343,12 @@ def _checker(content: bytes) -> Proved | None:
     except NotCovered:
         return None
 
-    def proved(low: np.ndarray, high: np.ndarray) -> bool:
+    def proved(low: np.ndarray, high: np.ndarray, sign: int) -> bool:
         inside = certificate.region.cell(low.tolist(), high.tolist())
         if inside is None:
             return True
         piece = Piece(certificate.models, *inside)
-        return all(certificate.proved(claim, piece) for claim in certificate.claims)
+        return all(certificate.proved(claim, piece) for claim in certificate.cases[sign])
 
     return proved
 

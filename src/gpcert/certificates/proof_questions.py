@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from gpcert.certificates.proof import Proof
+from gpcert.certificates.proof import Proof, Together
 from gpcert.errors import InputError
 from gpcert.model.committee import Committee
-from gpcert.model.float64 import evaluation_error
+from gpcert.model.float64 import band_error, evaluation_error, variance_error
 from gpcert.model.multi_output import SeparateOutputs
 from gpcert.model.posterior import Posterior
 from gpcert.quantities import Band, ClassSums, Mean, Probability, Quantity, Std, Variance
 from gpcert.quantities.committee import LeastSum, PairVotes, Votes
-from gpcert.regions import Region
+from gpcert.regions import Ball, Box, Polytope, Region
 from gpcert.search.state import Leaves
 from gpcert.utils.archive import plain_label
 
 KINDS = {Mean: "mean", Variance: "variance", Std: "std", Band: "band", Probability: "probability"}
+FLOAT64 = (Mean, Variance, Std, Band)
+"""Those of which claims of kind B are made."""
+
 LINKS = ("probit", "logistic", "sklearn-logistic")
 """Likelihoods whose probabilities the checker knows."""
 
@@ -28,8 +31,12 @@ BY_MEANS = ("softmax", "multinomial_probit")
 """Those of several classes of which the one with the largest mean is the most probable, where the
 latent functions are independent and have one variance."""
 
+SETS = "boxes, balls and polytopes"
 NORMS = {1, 2, "inf"}
-REGIONS = "boxes, balls in l_1, l_2 and l_inf, polytopes, whole numbers and values, unions"
+REGIONS = (
+    "boxes, balls in l_1, l_2 and l_inf, polytopes, whole numbers and values, one-hot groups, "
+    "unions"
+)
 
 Ends = Sequence[tuple[float, float, np.ndarray | None]]
 """For each goal a lower bound, an upper one and the point where the latter is attained."""
@@ -110,6 +117,56 @@ def regret_proof(regret: Any, optimum: Proof | None, region: Region, sign: int) 
     return Proof(optimum.model, region, question, answer, optimum.leaves)
 
 
+def sets_proof(
+    region: Region,
+    conditions: Sequence[Any],
+    labels: Sequence[Any],
+    classes: bool,
+    leaves: Leaves,
+    signs: np.ndarray,
+    shares: Mapping[Any, Any],
+    rule: str,
+) -> Proof:
+    """The proof of a level set: where all `conditions` hold (of two classes, where the second of
+    `labels` is decided), or of `classes` each; `rule` says so. `signs` of
+    the leaves: k for class k; 0 where all conditions hold, 1 + k where condition k fails."""
+    if not isinstance(region, Box | Ball | Polytope):
+        raise InputError(f"proof: level sets are covered in {SETS}, got {region!r}")
+    model, question = sets_question(region, conditions, labels, classes)
+    named = shares if classes else {True: shares[labels[-1]]}
+    told = [{"label": plain_label(n), "share": [s.lower, s.upper]} for n, s in named.items()]
+    by_means = classes or {each["goal"]["quantity"] for each in question["conditions"]} == {"mean"}
+    asked = {**question, "rule": rule}
+    return Proof(model, region, asked, {"shares": told}, leaves, by_means, signs=signs)
+
+
+def sets_question(
+    region: Region, conditions: Sequence[Any], labels: Sequence[Any], classes: bool
+) -> tuple[Posterior | Committee | Together, dict[str, Any]]:
+    """The model and the question of a level set; an `InputError` where they are not covered."""
+    check_covered(conditions[0].model, region, [])
+    if classes:
+        model, quantity = conditions[0].model, conditions[0].above.quantity
+        if not _of_classes(model, quantity):
+            raise InputError(
+                "proof: gpcert-check does not cover the regions of these classes (those of coupled "
+                "ones and of fitted weights); leave proof= out"
+            )
+        return model, {"kind": "sets", "votes": isinstance(quantity, PairVotes | Votes)}
+    members: dict[int, Posterior] = {}
+    told = []
+    for each in conditions:
+        posterior, (goal,) = _goals(each.model, [each.above.quantity])
+        members.setdefault(id(posterior), posterior)
+        goal["member"] = list(members).index(id(posterior))
+        text = [str(each.level.numerator), str(each.level.denominator)]
+        told.append({"goal": goal, "level": text, "at_least": each.at_least})
+    two = plain_label(labels[1]) if labels != (False, True) else None
+    several = tuple(members.values())
+    model = several[0] if len(several) == 1 else Together(several)
+    return model, {"kind": "sets", "conditions": told, "label": two}
+
+
 def check_covered(model: Any, region: Region, quantities: Sequence[Quantity]) -> None:
     """An `InputError` where the checker does not know the question."""
     if not _known(region.describe()):
@@ -121,16 +178,22 @@ def check_covered(model: Any, region: Region, quantities: Sequence[Quantity]) ->
 
 def claim_error(claim: str, model: Any, region: Region, quantity: Quantity) -> float:
     """How much further than in real arithmetic a quantity must lie for a claim of this kind: of
-    kind B as far as a mean in float64 can be off in the region (Statement 23.3)."""
+    kind B as far as it can be off in float64 in the region (Statements 23.3 and 23.4)."""
     if claim == "A":
         return 0.0
-    if _of_classes(model, quantity) or type(quantity) is not Mean:
+    if _of_classes(model, quantity) or type(quantity) not in FLOAT64:
         raise InputError(
-            "proof='B': claims about float64 are those about a mean of one output (regression, or "
-            f"the sign of a latent mean), got {type(quantity).__name__}; use proof=True"
+            "proof='B': claims about float64 are those about a mean (regression, or the sign of a "
+            "latent mean), std, variance or confidence bound of one output, got "
+            f"{type(quantity).__name__}; use proof=True"
         )
     posterior, (goal,) = _goals(model, [quantity])
-    return evaluation_error(posterior, goal["output"], region.lower, region.upper)
+    about = (posterior, goal["output"], region.lower, region.upper)
+    if goal["quantity"] == "variance":
+        return variance_error(*about)
+    if goal["quantity"] == "mean":
+        return evaluation_error(*about)
+    return band_error(*about, goal.get("beta", 1.0), goal["quantity"] == "band")
 
 
 def _known(region: dict[str, Any]) -> bool:
@@ -138,7 +201,7 @@ def _known(region: dict[str, Any]) -> bool:
     kind = region["kind"]
     if kind == "union":
         return all(map(_known, region["parts"]))
-    if kind == "discrete":
+    if kind in ("discrete", "one_hot"):
         return _known(region["region"])
     return kind in ("box", "polytope") or (kind == "ball" and region["norm"] in NORMS)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -129,7 +129,8 @@ class Certificate(Searched, kind="certificate", told="status decision margin rul
     NOT_ROBUST if a point with a negative margin, the `counterexample`, is known. `unit` says what
     the margin is measured in, `x` is the point whose decision is meant. `margin_at_x` is the margin
     at x in plain floating point, for pictures; None where it is not known. `feature_names`, if the
-    model has some, are those of x.
+    model has some, are those of x; `categories` are the labels of its features of text, by their
+    numbers (keys of text, as files have them).
 
     If the reason is `UNDECIDED_AT_X`, the decision at x could not be proved: `decision` is None,
     and `margin` holds whichever it is (the margin at x of a decision that is made there is small).
@@ -145,6 +146,7 @@ class Certificate(Searched, kind="certificate", told="status decision margin rul
     x: np.ndarray | None = None
     margin_at_x: float | None = field(default=None, metadata=ADDED)
     feature_names: tuple[str, ...] = field(default=(), metadata=ADDED)
+    categories: Mapping[str, Any] = field(default_factory=dict, metadata=ADDED)
 
     def check(self) -> None:
         super().check()
@@ -219,13 +221,18 @@ class Certificate(Searched, kind="certificate", told="status decision margin rul
         """The name of a feature, or x0, x1, ... where there are no names."""
         return self.feature_names[feature] if self.feature_names else f"x{feature}"
 
+    def value_label(self, feature: int, value: float) -> str:
+        """A value of a feature as text: a category of text by its label."""
+        labels = self.categories.get(str(feature), ())
+        return labels[int(value)] if 0 <= value < len(labels) else f"{value:.{DIGITS}g}"
+
     def _moved_text(self) -> str:
         moved = self.moved_features
         if self.counterexample is None or self.x is None or not moved:
             return ""
         parts = [
-            f"{self.feature_label(j)} from {self.x[j]:.{DIGITS}g} to "
-            f"{self.counterexample[j]:.{DIGITS}g}"
+            f"{self.feature_label(j)} from {self.value_label(j, self.x[j])} to "
+            f"{self.value_label(j, self.counterexample[j])}"
             for j in moved[:MOST_MOVED]
         ]
         more = len(moved) - len(parts)

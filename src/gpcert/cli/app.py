@@ -11,9 +11,8 @@ from gpcert.cli.boxes import boxes
 from gpcert.cli.certificates import page, resume, show, verify
 from gpcert.cli.demo import demo
 from gpcert.cli.experiments import report, reproduce
-from gpcert.cli.explain import explain
-from gpcert.cli.explore import explore
-from gpcert.cli.probability import expectation, probability
+from gpcert.cli.explain import explain, explore
+from gpcert.cli.probability import expectation, probability, sobol
 from gpcert.cli.sets import level_set
 from gpcert.cli.slopes import difference, fair, lipschitz, monotone
 from gpcert.cli.terminal import Commands, flush, option, prepare_streams, say
@@ -35,7 +34,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-CALCULATE = (verbs.certify, verbs.ranges, boxes, verbs.radius, level_set, probability, expectation)
+CALCULATE = (verbs.certify, verbs.ranges, boxes, verbs.radius, level_set)
+RANDOM = (probability, expectation, sobol)
 SLOPES = (monotone, lipschitz, difference, fair)
 ANALYSE = (verbs.attack, verbs.safety, verbs.robustness, verbs.accuracy, verbs.worst_case, explain)
 OTHERS = (
@@ -47,7 +47,7 @@ OTHERS = (
     report,
     reproduce,
 )
-for each in (demo, *CALCULATE, *SLOPES, *ANALYSE, *OTHERS):
+for each in (demo, *CALCULATE, *RANDOM, *SLOPES, *ANALYSE, *OTHERS):
     app.command(**each.__dict__["registered"])(each)
 
 

@@ -143,13 +143,16 @@ def _question(question: dict[str, Any]) -> str:
         return f"range of: {question['meaning']}"
     if question["kind"] == "regret":
         return f"regret by confidence bounds with beta {question['goals'][0]['beta']:g}"
-    label = question["decision"]
+    label = question.get("decision")
     return question["rule"] if label is None else f"{question['rule']}; decision {label!r} at x"
 
 
 def _answer(answer: dict[str, Any]) -> str:
     if "status" in answer:
         return str(answer["status"])
+    if "shares" in answer:
+        told = (f"{s['label']!r}: share of the volume in {s['share']}" for s in answer["shares"])
+        return "; ".join(told)
     if "lower" in answer:
         refuted = "" if answer["upper"] is None else f", refuted at {answer['upper']}"
         return f"held up to {answer['lower']}{refuted}"

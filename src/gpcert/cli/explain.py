@@ -1,4 +1,6 @@
-"""`gpcert explain`: effects of features on predictions, and features that decide."""
+"""`gpcert explain`: effects of features on predictions, and features that decide; `gpcert explore`:
+a page on which a model is explored.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ from rich.text import Text
 
 import gpcert
 from gpcert.cli import options
-from gpcert.cli.files import Points, read_points
-from gpcert.cli.reading import features_of, label_from_text, parts_of, quantity_of
+from gpcert.cli.files import Points, load_model, read_points
+from gpcert.cli.options import command
+from gpcert.cli.reading import features_of, label_from_text, numbers_of, parts_of, quantity_of
 from gpcert.cli.results import Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, option, say, say_written, table
 from gpcert.errors import InputError
@@ -22,6 +25,7 @@ from gpcert.utils.option_names import Ranking
 
 if TYPE_CHECKING:
     import numpy as np
+
 
 LARGEST_TABLE = 20
 """Rows printed for a point."""
@@ -46,7 +50,7 @@ _REASONS = (
     "best_f maximize label"
 )
 USED = {
-    "effects": f"{_REGION} {_SEARCH} mean label tol rtol quantity beta shape",
+    "effects": f"{_REGION} {_SEARCH} checkpoint mean label tol rtol quantity beta shape",
     "sufficient": _REASONS,
     "contrastive": _REASONS,
     "pixels": f"{_REGION} {_SEARCH} norm ranking betas tol rtol",
@@ -159,7 +163,8 @@ def explain(
         raise InputError("--plot: a reason is drawn on an image; say --shape rows,columns")
     verbs = gpcert.explain
     model, points, arguments = inputs.read(ball_radius, ball, search)
-    del arguments["checkpoint"]
+    if question.what != "effects":
+        del arguments["checkpoint"]
     if question.what == "lime":
         lime_options: Any = {"n_samples": question.samples, "random_state": search.seed}
         if question.background is not None:
@@ -285,3 +290,58 @@ def _show(answer: Any, label: Any, files: Files) -> None:
     if proved and not answer.converged:
         say(f"some intervals are wider than the tolerance: {answer.reason.value}", files.place)
     say_written(*files.written, place=files.place)
+
+
+@command(
+    "explore",
+    "Examples:",
+    "gpcert explore model.npz",
+    "gpcert explore model.npz --data points.csv --features age,bmi",
+    "gpcert explore model.npz --html page.html",
+)
+def explore(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="a .npz or .joblib file as in gpcert certify")
+    ],
+    data: Annotated[
+        Path | None, option("points to show and to choose from: a CSV or .npy file")
+    ] = None,
+    features: Annotated[str | None, option("two features for the map, by name or number")] = None,
+    threshold: Annotated[
+        float | None, option("regression: the decision is mean > threshold")
+    ] = None,
+    shape: Annotated[str | None, option("rows,columns of an image, for models on pixels")] = None,
+    port: Annotated[int, option("port at the loopback address; 0: a free one", min=0)] = 0,
+    browser: Annotated[bool, option("open a browser", "--browser/--no-browser")] = True,
+    page: Annotated[
+        Path | None, option("write one self-contained page instead of serving", "--html")
+    ] = None,
+) -> None:
+    """Explore a model on a page: click a point, see what is proved around it."""
+    from gpcert.explorer import Explorer
+
+    posterior = load_model(model)
+    names, levels = posterior.feature_names, posterior.levels
+    points = None if data is None else read_points(data, None, posterior.dim, names, levels)
+    chosen = None if features is None else features_of(features, posterior)
+    explorer = Explorer(
+        posterior,
+        None if points is None else points.X,
+        ids=None if points is None else points.labels,
+        features=chosen,
+        threshold=threshold,
+        shape=None if shape is None else _shape(shape),
+    )
+    if page is not None:
+        explorer.save(page)
+        say_written(page)
+        return
+    say("press Ctrl-C to stop")
+    explorer.serve(port, show=browser)
+
+
+def _shape(text: str) -> tuple[int, int]:
+    numbers = numbers_of("--shape", text, str)
+    if isinstance(numbers, dict) or len(numbers) != 2:
+        raise InputError(f"--shape: expected rows,columns as in 28,28, got {text!r}")
+    return int(numbers[0]), int(numbers[1])

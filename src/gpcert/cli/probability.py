@@ -1,4 +1,5 @@
-"""`gpcert probability`, `gpcert expectation`: answers for random inputs, named in text."""
+"""`gpcert probability`, `gpcert expectation`, `gpcert sobol`: answers for random inputs, named in
+text."""
 
 from __future__ import annotations
 
@@ -13,15 +14,21 @@ import gpcert
 from gpcert.cli import options
 from gpcert.cli.files import load_model
 from gpcert.cli.reading import label_of, quantity_of
-from gpcert.cli.terminal import ExitCode, check_folder, option, say, say_written
+from gpcert.cli.results import Picture
+from gpcert.cli.terminal import ExitCode, check_folder, console, option, say, say_written
 from gpcert.errors import InputError
 from gpcert.utils.option_names import SideName
+from gpcert.utils.optional_imports import optional
 
 if TYPE_CHECKING:
     from gpcert.certificates import Expectation, FailureProbability
     from gpcert.model.committee import Model
 
 LAW = re.compile(r"(?:(?P<feature>[^=(]+)=)?\s*(?P<name>[a-z_]+)\((?P<numbers>[^()]*)\)")
+
+Progress = Annotated[
+    bool | None, option("show progress; by default on a terminal", "--progress/--no-progress")
+]
 
 
 @dataclass(frozen=True)
@@ -100,9 +107,7 @@ class Asked:
     boxes: Annotated[int | None, option("largest number of boxes")] = None
     memory: Annotated[float, option("gigabytes that boxes may hold")] = 2.0
     backend: options.BackendName = "numpy"
-    progress: Annotated[
-        bool | None, option("show progress; by default on a terminal", "--progress/--no-progress")
-    ] = None
+    progress: Progress = None
     output: Annotated[Path | None, option("a JSON file for the answer; gpcert.load reads it")] = (
         None
     )
@@ -181,3 +186,51 @@ def expectation(
     model, laws = inputs.read()
     more = {"best_f": best_f, "maximize": maximize}
     asked.end(gpcert.expectation(model, laws, **asked.arguments(model), **more))
+
+
+@options.command(
+    "sobol",
+    "Examples:",
+    'gpcert sobol model.npz "uniform(-1,2)" "norm(0,1)"',
+    'gpcert sobol model.npz "norm(0,1)" "norm(0,1)" 0.5 --tol 0.001 --csv s.csv --plot s.png',
+    EXITS,
+)
+def sobol(
+    inputs: RandomInputs,
+    picture: Picture,
+    label: options.Label = None,
+    tol: Annotated[float, option("stop when the bounds of every index are within it")] = 0.01,
+    seconds: Annotated[float | None, option("time; bounds are valid when it is used up")] = 60.0,
+    boxes: Annotated[
+        int | None, option("largest number of sums of Gaussians that stand for the kernel")
+    ] = None,
+    memory: Annotated[float, option("gigabytes that these may take")] = 2.0,
+    progress: Progress = None,
+    output: Annotated[Path | None, option("a JSON file for the answer; gpcert.load reads it")] = (
+        None
+    ),
+    csv: Annotated[Path | None, option("a table of the indices")] = None,
+) -> None:
+    """Bound what each random input explains of a prediction's variance: Sobol' indices."""
+    for path in (output, csv):
+        check_folder("output", path)
+    if csv is not None:
+        optional("pandas", "--csv")
+    model, laws = inputs.read()
+    answer = gpcert.sobol_indices(
+        model,
+        laws,
+        output=label_of(label, model, "mean"),
+        tol=tol,
+        budget=gpcert.Budget(seconds, boxes, 1e9 * memory),
+        progress=progress,
+    )
+    if csv is not None:
+        answer.to_frame().to_csv(csv, index=False)
+    if output is not None:
+        answer.save(output)
+    terminal = console()
+    picture.draw(answer.plot, terminal)
+    say(str(answer), terminal)
+    say_written(output, csv, place=terminal)
+    raise typer.Exit(ExitCode.PROVED if answer.converged else ExitCode.UNDECIDED)

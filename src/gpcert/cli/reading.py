@@ -154,16 +154,20 @@ def parts_of(text: str) -> list[str]:
     return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), None) or [""]]
 
 
-def numbers_of(option: str, text: str, key: Callable[[str], Any]) -> list[float] | dict[Any, float]:
-    """Comma-separated numbers: a list, or a mapping from the keys of their names."""
+def numbers_of(option: str, text: str, key: Callable[[str], Any]) -> list[float] | dict[Any, Any]:
+    """Comma-separated numbers: a list, or a mapping from the keys of their names, where "any" (of a
+    category) may stand for a number."""
     parts = parts_of(text)
     if not any("=" in part for part in parts):
         return [_number(option, part) for part in parts]
     pairs = _pairs(option, parts, key)
-    return {meant: _number(option, value) for meant, (_, value) in pairs.items()}
+    return {
+        meant: value if value == "any" else _number(option, value)
+        for meant, (_, value) in pairs.items()
+    }
 
 
-def _by_feature(option: str, text: str, model: Model) -> list[float] | dict[int, float]:
+def _by_feature(option: str, text: str, model: Model) -> list[float] | dict[int, Any]:
     return numbers_of(option, text, lambda name: feature_of(option, name, model))
 
 

@@ -26,16 +26,15 @@ from gpcert.enclosures.lower_model import plain_geometry
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
-from gpcert.kernels.expansions.base import Expansion
-from gpcert.kernels.expansions.capabilities import SectionKernel
+from gpcert.kernels.expansions.base import Expansion, SectionKernel
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.model.committee import Model
 from gpcert.model.multi_output import ModelCollection
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import Backend, Inputs, PerCell, PerCellAndClass, PerFeature
-from gpcert.numerics.deadline import checkpoint
 from gpcert.regions import Ball, Box, Cells
 from gpcert.regions.scaled import ScaledCells
+from gpcert.utils.processes import checkpoint
 
 PATIENCE = 3
 """Batches in a row without a gain after which an optional bound rests."""

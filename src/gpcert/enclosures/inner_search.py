@@ -20,8 +20,8 @@ from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.polynomials import Minimum, apply, box_minimum
 from gpcert.kernels.nodes.moments import dense
 from gpcert.numerics.arrays import Array, Index, PerCell, PerRow, namespace, to_numpy
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import TINY, U, gamma, given, up
+from gpcert.utils.processes import checkpoint
 
 MAX_PARTS = 64
 """Sub-boxes looked at for one cell: beyond, another cell of the outer search costs no more."""

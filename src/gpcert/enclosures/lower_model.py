@@ -32,19 +32,20 @@ from gpcert.enclosures.polynomials import (
     quadratic_minimum,
 )
 from gpcert.kernels.expansions.base import finite_product, reach
-from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
+from gpcert.kernels.expansions.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.numerics.arrays import (
     Array,
     Index,
     PerCell,
     PerCellAndFeature,
     PerCellMatrix,
+    fused,
     namespace,
+    products,
 )
-from gpcert.numerics.compilation import fused, products
 from gpcert.numerics.rounding import EXP_ULPS, down, gamma, nonnegative, up
 from gpcert.regions import Cells
-from gpcert.regions.frame import widths_as_units
+from gpcert.regions.cells import widths_as_units
 from gpcert.regions.scaled import ScaledCells
 
 FELT = 0.01

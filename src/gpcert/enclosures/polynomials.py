@@ -16,7 +16,7 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
+from gpcert.kernels.expansions.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.kernels.nodes.base import CubicPart
 from gpcert.numerics.arrays import (
     Array,
@@ -27,9 +27,10 @@ from gpcert.numerics.arrays import (
     PerVector,
     Rows,
     Vectors,
+    fused,
     namespace,
+    products,
 )
-from gpcert.numerics.compilation import fused, products
 from gpcert.numerics.rounding import EXP_ULPS, U, down, gamma, given, nonnegative, root, up
 from gpcert.regions.scaled import ScaledCells
 

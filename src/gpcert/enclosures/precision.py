@@ -23,14 +23,14 @@ from gpcert.numerics.arrays import (
     Inputs,
     PerCell,
     PerCellMatrix,
+    fused,
     namespace,
     row_products,
 )
-from gpcert.numerics.compilation import fused
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import gamma, root, up, up_float
 from gpcert.numerics.triangular import is_triangular
 from gpcert.regions.scaled import Stretch
+from gpcert.utils.processes import checkpoint
 
 ACCEPTABLE_ERROR = 1e-6
 """Relative to the prior variance, for the worst kernel row: above it the product with S is replaced
@@ -67,10 +67,10 @@ class CenterVariance(NamedTuple):
     """What the variance at the centres is made of, for float weights y (B, N), exact as they stand,
     and `p = k(., c) - sum_i y_i k(., z_i)`.
 
-    `explained` (B,): k.S k, and its error, but for `missed`: it may be larger by so much. At least
-    `|p - P e0|` in the kernel's space is `deviation`; |p|^2 is at most `J(y) - noisy`, J(y) that of
-    6.12, 0 where that is not known. `residual`: what `Precision.derivatives` needs of the same
-    weights, None where their errors are deviations alone.
+    `explained + rest` (B,): k.S k, and its error, but for `missed`: it may be larger by so much. At
+    least `|p - P e0|` in the kernel's space is `deviation`; |p|^2 is at most `J(y) - noisy`, J(y)
+    that of 6.12, 0 where that is not known. `residual`: what `Precision.derivatives` needs of the
+    same weights, None where their errors are deviations alone.
     """
 
     weights: Array
@@ -80,6 +80,7 @@ class CenterVariance(NamedTuple):
     missed: PerCell
     noisy: PerCell
     residual: Any = None
+    rest: PerCell | float = 0.0
 
 
 class Degree(NamedTuple):

@@ -15,10 +15,11 @@ Proofs: docs/mathematics.md, statements 6.12 and 6.13.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from array_api_compat import is_numpy_namespace
@@ -37,9 +38,9 @@ from gpcert.kernels import Kernel
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.model.unit_form import UnitForm
 from gpcert.numerics.arrays import Array, Backend, Inputs, PerRow, namespace
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import TINY, gamma, root, up, up_float
 from gpcert.regions.scaled import Stretch
+from gpcert.utils.processes import checkpoint
 
 LARGEST_NOISE = 2.0**200
 """In units of the kernel: observations with more get no weight, which is a valid choice."""
@@ -54,6 +55,10 @@ EXPECTED_SUM = 32.0
 EXACT_SUMS = 1e-3
 """Sums are exact but for the last rounding where those in plain floats may cost a larger part of
 the smallest variance at the points."""
+
+
+PAIRS = 1e-2
+"""Kernel values are sums of two floats where single ones may cost a larger part of that."""
 
 
 class Weights(NamedTuple):
@@ -90,6 +95,12 @@ class Sizes(NamedTuple):
     far: Array
 
 
+MOST_KEPT_POINTS = 2000
+"""Training points of models whose precisions are kept: five matrices, of 160 MB together."""
+
+_KNOWN: WeakKeyDictionary[UnitForm, dict[Hashable, ResidualPrecision]] = WeakKeyDictionary()
+
+
 @dataclass(frozen=True, eq=False)
 class ResidualPrecision(Precision):
     """`S = (K + Sigma)^-1` of one output, by weights and what they leave; see the module."""
@@ -100,7 +111,9 @@ class ResidualPrecision(Precision):
     gram_error: float
     """The largest error of an entry of the computed K."""
     gram_errors: Annotated[Array, "N N"] | None
-    """All of them, where sums are exact."""
+    """All of them, where sums are exact and the largest is felt."""
+    pairs: bool
+    """Whether kernel values are sums of two floats."""
     noise: Annotated[Array, "N"]
     """Zero where there is no observation."""
     roots: Annotated[Array, "N"]
@@ -123,8 +136,19 @@ class ResidualPrecision(Precision):
 
     @staticmethod
     def build(unit: UnitForm, index: int, backend: Backend) -> ResidualPrecision:
-        """Of an output with training noise."""
+        """Of an output with training noise. It is kept with the model, as its matrix of covariances
+        costs more than many a search over one region."""
         checkpoint()
+        known = _KNOWN.setdefault(unit, {})
+        if (index, backend) in known:
+            return known[index, backend]
+        precision = ResidualPrecision._of(unit, index, backend)
+        if len(unit.points) <= MOST_KEPT_POINTS:
+            known[index, backend] = precision
+        return precision
+
+    @staticmethod
+    def _of(unit: UnitForm, index: int, backend: Backend) -> ResidualPrecision:
         assert unit.training_noise is not None, "asked only where it is known"
         A, noise = unit.factor[index], unit.training_noise[index]
         size = unit.factor_sizes[index][0]
@@ -136,12 +160,21 @@ class ResidualPrecision(Precision):
         plain = gamma(len(K)) * EXPECTED_SUM * float(K.max())
         allowed = EXACT_SUMS * unit.smallest_variances[index]
         exact = plain > allowed
+        smallest, low, largest = unit.smallest_variances[index], None, float(errors.max())
+        pairs = exact and 4.0 * EXPECTED_SUM * largest > PAIRS * smallest
+        if pairs:
+            values, errors = unit.kernel.pair_values(unit.points, unit.points)
+            K, low = values.high, values.low
+        gram = SplitGram.of(K, exact, backend, low)
+        largest = up_float(float(errors.max()) + (gram.rest_error if pairs else 0.0), 1)
+        felt = exact and 4.0 * EXPECTED_SUM * largest > 0.1 * PAIRS * smallest
         return ResidualPrecision(
             backend.asarray(A),
             unit.is_triangular(index),
-            SplitGram.of(K, exact, backend),
-            float(errors.max()),
-            backend.asarray(errors) if exact else None,
+            gram,
+            largest,
+            backend.asarray(errors) if felt else None,
+            pairs,
             backend.asarray(noise),
             backend.asarray(roots),
             backend.asarray(seen.astype(np.float64)),
@@ -161,15 +194,17 @@ class ResidualPrecision(Precision):
     def _largest_root(self) -> float:
         return float(namespace(self.roots).max(self.roots))
 
-    def weights(self, rows: Annotated[Array, "n N"], exact: bool = True) -> Weights:
+    def weights(
+        self, rows: Annotated[Array, "n N"], exact: bool = True, low: Array | None = None
+    ) -> Weights:
         """About S times the rows, and the residuals of what that is; with `exact` refined, and by
-        exact sums, where that is felt at the centres."""
+        exact sums, where that is felt at the centres. Rows are `rows + low`."""
         xp, N = namespace(rows), rows.shape[1]
         W = self._solved(rows)
         for _ in range(self.steps if exact else 0):
-            W = W - self._solved(self._residual(W, rows, exact)[0])
+            W = W - self._solved(self._residual(W, rows, low, exact)[0])
         W = xp.where(xp.isfinite(W), W, xp.zeros_like(W))
-        R, plain = self._residual(W, rows, exact)
+        R, plain = self._residual(W, rows, low, exact)
         one, two, noisy, left = _weight_sizes(W, R, self.noise, self.roots, N)
         rounding = up(plain + self.gram_error * one, 2)
         return Weights(W, R * self.seen, one, two, noisy, left, rounding, plain)
@@ -177,15 +212,23 @@ class ResidualPrecision(Precision):
     def _solved(self, rows: Array) -> Array:
         return through_factor(rows, self.factor, self.triangular) * self.seen
 
-    def _residual(self, W: Array, rows: Array, exact: bool) -> tuple[Array, PerRow]:
+    def _residual(
+        self, W: Array, rows: Array, low: Array | None, exact: bool
+    ) -> tuple[Array, PerRow]:
         """r, and the largest error of its entries but for those of K and of the rows and a few
-        roundings of entries of Sigma w and r: `w K` is about `r + k - Sigma w`."""
+        roundings of entries of Sigma w and r.
+
+        Of a plain product: `w K` is about `r + k - Sigma w`. Of exact sums: the first part less k
+        is r less all that is small, so that nothing rounds at the size of k.
+        """
         xp, N = namespace(W), W.shape[1]
         one = xp.sum(xp.abs(W), axis=1) * (1.0 + gamma(N))
-        product, error = self.gram.times(W, one, exact)
-        R = (product - rows) + self.noise * W
+        product, rest, error = self.gram.times(W, one, exact)
+        exact = exact and self.gram.high is not None
+        R = (product - rows) + ((rest if low is None else rest - low) + self.noise * W)
         largest = xp.max(xp.abs(rows), axis=1)
-        return R, up(error + gamma(2) * largest + TINY, 8)
+        own = gamma(2) * gamma(8) if exact else gamma(2)  # a low part is a rounding of its row's
+        return R, up(error + own * largest + TINY, 8)
 
     def _sizes(self, weights: Weights, degree: Degree) -> Sizes:
         """Of the rows of a degree, for all unit vectors."""
@@ -226,34 +269,46 @@ class ResidualPrecision(Precision):
         """See `Precision`: `P e0 = p + Phi S r` for p = k(., c) - sum w_i k(., z_i), and
         `|Phi S r| <= |Sigma^-1/2 r| / 2`; `|p|^2 = J(w) - w.Sigma w` (Statement 6.12)."""
         xp, N = namespace(expansion.K), expansion.K.shape[1]
-        rows, (size, error) = expansion.K, local.row_sizes(expansion, 0)
-        errors = None
+        rows, (length, error) = expansion.K, local.row_sizes(expansion, 0)
+        errors, low = None, None
         if points is not None and self.gram.high is not None and is_numpy_namespace(xp):
-            rows, errors = self.kernel.sharp_values(points, self.points)
+            if self.pairs:
+                values, errors = self.kernel.pair_values(points, self.points)
+                rows, low = values.high, values.low
+            else:
+                rows, errors = self.kernel.sharp_values(points, self.points)
             error = up(_lengths(errors), N + 8)
-        weights = self.weights(rows)
-        sizes = self._sizes(weights, Degree(slice(0, 1), 1.0 + 0.0 * self.noise[:1], size, error))
+        weights = self.weights(rows, True, low)
+        sizes = self._sizes(weights, Degree(slice(0, 1), 1.0 + 0.0 * self.noise[:1], length, error))
         lost, miss = self._lost(sizes, sizes), self._miss(sizes)
         if errors is not None:
-            assert self.gram_errors is not None, "kept where sums are exact"
             # entry by entry: errors of the rows meet w twice, those of the residual once
             size = xp.abs(weights.value)
-            off = up(size @ self.gram_errors + weights.plain[:, None] + errors, N + 8)
+            gram = self.gram_error * weights.one[:, None]
+            if self.gram_errors is not None:
+                gram = size @ self.gram_errors + self.gram.rest_error * weights.one[:, None]
+            off = up(gram + weights.plain[:, None] + errors, N + 8)
             lost = xp.sum(size * (off + errors), axis=1) + self._few_roundings(sizes, sizes)
             lost = up(lost, N + 16)
             off = up(_lengths(self.roots * off), N + 8)
             miss = up(sizes.left + off + gamma(8) * (sizes.left + sizes.noisy), 16)
         w, r = weights.value[:, None, :], weights.residual[:, None, :]
-        (first, first_error), (second, second_error) = (
-            self.gram.dots(pair, w) for pair in (rows[:, None, :], r)
-        )
-        rounding = first_error + second_error + gamma(8) * (xp.abs(first) + xp.abs(second))
-        error = up(lost + rounding[:, 0, 0], 8)
+        first, more, first_error = self.gram.dots(rows[:, None, :], w)
+        second, less, second_error = self.gram.dots(r, w)
+        plain = self.gram.high is None
+        rest = (more - second) - less
+        rounding = gamma(8) * (xp.abs(first if plain else more + rest) + xp.abs(second))
+        rounding = (rounding + first_error + second_error)[:, 0, 0]
+        rest = rest[:, 0, 0]
+        if low is not None:
+            rest = rest + xp.sum(low * weights.value, axis=1)
+            # |low| is a rounding of the rows
+            rounding = rounding + gamma(2) * gamma(N + 4) * (length + error) * sizes.two
+        error = up(lost + rounding + gamma(2) * xp.abs(rest), 8)
         noisy = sizes.noisy * (1.0 - gamma(16 * N + 256))  # `up` adds four for one
-        explained = (first - second)[:, 0, 0]
         missed = up(miss * miss, 1)
-        parts = (weights.value, 0.5 * miss, explained, error, missed, noisy * noisy)
-        return CenterVariance(*parts, (weights.residual, sizes))
+        parts = (weights.value, 0.5 * miss, first[:, 0, 0], error, missed, noisy * noisy)
+        return CenterVariance(*parts, (weights.residual, sizes), rest)
 
     def derivative_covariance(
         self,
@@ -310,8 +365,9 @@ class ResidualPrecision(Precision):
         exact = plain * reach2 > allowed
         weights = self.weights(xp.reshape(rows, (B * c, N)), exact)
         W, R = (xp.reshape(part, (B, c, N)) for part in weights[:2])
-        first, first_error = self.gram.dots(rows, W, exact)
-        second, second_error = self.gram.dots(W, R, exact)
+        first, more, first_error = self.gram.dots(rows, W, exact)
+        second, less, second_error = self.gram.dots(W, R, exact)
+        first, second = first + more, second + less
         explained = first - second
         rounding = first_error + second_error + gamma(8) * (xp.abs(first) + xp.abs(second))
         sizes = [self._sizes(weights, degree) for degree in degrees]

@@ -31,9 +31,9 @@ from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.model.differences import PairUnits
 from gpcert.numerics.arrays import Array, Backend, Inputs, PerRow, namespace
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import gamma, root, up
 from gpcert.regions.scaled import Stretch
+from gpcert.utils.processes import checkpoint
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,11 +28,15 @@ from gpcert.enclosures.square import (
     prior_square,
     second_square,
 )
-from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel, reach
-from gpcert.kernels.expansions.capabilities import OrthogonalDegrees
-from gpcert.kernels.exponentials import growth_chord
-from gpcert.numerics.arrays import Array, Index, Inputs, PerCell, PerRow, namespace
-from gpcert.numerics.compilation import fused
+from gpcert.kernels.expansions.base import (
+    Combination,
+    Expansion,
+    LocalKernel,
+    OrthogonalDegrees,
+    reach,
+)
+from gpcert.kernels.expansions.exponentials import growth_chord
+from gpcert.numerics.arrays import Array, Index, Inputs, PerCell, PerRow, fused, namespace
 from gpcert.numerics.rounding import down, gamma, nonnegative, up
 from gpcert.regions.scaled import ScaledCells
 
@@ -152,17 +156,17 @@ class VarianceOptions:
 def center_value(
     local: LocalKernel,
     expansion: Expansion,
-    explained: tuple[Array, Array],
+    explained: tuple[Array, Array | float, Array],
     operator: OperatorBounds,
 ) -> tuple[Array, Array, PerCell, PerCell]:
-    """v' at the centres from `k.S' k` and its error, (B,) or (J, B); its error, the prior variance
-    and its error. S' is the precision that bounds are formed with (`Precision.distance`)."""
-    xp, (explained_value, explained_error) = namespace(expansion.K), explained
+    """v' at the centres from `k.S' k`, two parts, and its error, (B,) or (J, B); its error, the
+    prior variance and its error. S' is the precision that bounds are formed with
+    (`Precision.distance`)."""
+    xp, (whole, rest, explained_error) = namespace(expansion.K), explained
     prior, prior_error = local.center_variance(expansion)
-    value = prior - explained_value
-    # with a negative factor `explained` may have either sign
-    error0 = explained_error + prior_error + gamma(2) * (prior + xp.abs(explained_value))
-    error0 = up(error0, 8)
+    value = (prior - whole) - rest
+    # differences round in parts of themselves
+    error0 = up(explained_error + prior_error + gamma(4) * (xp.abs(value) + abs(rest)), 8)
     shift = local.center_shift(expansion)
     if shift is not None:
         size = operator.norm * 2.0 * xp.sqrt(prior + prior_error)  # |P| |p + q| |p - q|
@@ -191,7 +195,7 @@ def variance_enclosure(
     """
     xp, geometry = namespace(expansion.K), expansion.geometry
     center = precision.center(local, expansion, points)
-    explained = (center.explained, center.error)
+    explained = (center.explained, center.rest, center.error)
     value, error0, prior, prior_error = center_value(local, expansion, explained, operator)
     whole = nonnegative(value + error0) + 2.0 * operator.excess * (prior + prior_error)
     whole = nonnegative(up(operator.norm * whole, 4) - center.noisy)

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy
-from gpcert.api.options import EffectOptions, QuantityLike, QuantityRequest, verb
+from gpcert.api.options import QuantityLike, QuantityRequest, TableOptions, verb
 from gpcert.api.questions import range_question
 from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.regions import RegionSpecification
@@ -162,7 +162,7 @@ def effects(
     beta: float | None = None,
     tol: float | None = None,
     rtol: float | None = None,
-    **options: Unpack[EffectOptions],
+    **options: Unpack[TableOptions],
 ) -> Effects:
     """The paper's interpretability metric, as intervals that provably contain it.
 
@@ -193,6 +193,7 @@ def effects(
     budget : for the whole call, 60 seconds by default; when it is used up, or after Ctrl-C, the
         intervals so far are returned. They are all valid, those not yet searched are wide.
     n_jobs : number of threads.
+    checkpoint : a file that saves the searches and goes on from it; one thread.
     backend, random_state, method, variance_bound, progress : as in `prediction_range`.
 
     Squared exponential kernels bound all features of all points in shared batches. A feature that
@@ -300,7 +301,7 @@ def _within_tolerance(
     A relative tolerance needs repeated searches: the size of the effects is known only afterwards.
     """
     sides = one_sided_ranges(question, model, intervals, effort, line)
-    tried, used, bounds = widths.first, sides.boxes, _differences(sides, question.quantity)
+    tried, used, bounds = widths.first, sides.boxes, differences(sides, question.quantity)
     for _ in range(MAX_SEARCHES):
         narrower = widths.narrower(tried, *bounds)
         if narrower is None or sides.reason is not StopReason.CONVERGED:
@@ -308,7 +309,7 @@ def _within_tolerance(
         tried, effort = narrower, effort.again(narrower / 4.0, used)
         repeated = one_sided_ranges(question, model, intervals, effort, line)
         used, sides = repeated.boxes, replace(repeated, boxes=sides.boxes + repeated.boxes)
-        lower, upper = _differences(sides, question.quantity)  # both searches are valid
+        lower, upper = differences(sides, question.quantity)  # both searches are valid
         bounds = np.maximum(lower, bounds[0]), np.minimum(upper, bounds[1])
     return replace(sides, reason=StopReason.RESOLUTION), bounds
 
@@ -333,7 +334,7 @@ def _sizes(question: RangeQuestion, model: Model) -> np.ndarray:
     return np.clip(spread, limits.tiny / DEFAULT_TOLERANCE, limits.max)
 
 
-def _differences(sides: Sides, quantity: str) -> tuple[np.ndarray, np.ndarray]:
+def differences(sides: Sides, quantity: str) -> tuple[np.ndarray, np.ndarray]:
     """(P, F, C) bounds of Delta, rounded outward by the size of what cancels."""
     bottom, top = (0.0, 1.0) if quantity == "probability" else (-np.inf, np.inf)
     low, high = (np.maximum(a, bottom) for a in (sides.minimum_lower, sides.maximum_lower))

@@ -32,7 +32,7 @@ from gpcert.plots.curves import plot_gaps
 from gpcert.quantities import Probability, Quantity
 from gpcert.regions import Region
 from gpcert.search import Progress, SearchResult, StopReason, solve, stop_if_interrupted
-from gpcert.search.tolerance import Tolerance
+from gpcert.search.problem import Tolerance
 from gpcert.utils.optional_imports import Axes, DataFrame, optional
 
 

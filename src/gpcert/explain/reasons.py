@@ -15,8 +15,8 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_region
-from gpcert.api.compared import read_decision
 from gpcert.api.options import DecisionOptions, SearchSettings, read_x, verb
+from gpcert.api.questions import read_decision
 from gpcert.api.regions import RegionSpecification
 from gpcert.api.running import Line, progress_line
 from gpcert.certificates import Certificate, Interval, Status
@@ -33,11 +33,11 @@ from gpcert.explain.arguments import (
     with_free,
 )
 from gpcert.model.committee import Model
-from gpcert.numerics.deadline import deadline
 from gpcert.plots.explanations import plot_kept_features, plot_kept_pixels
 from gpcert.regions import Region
 from gpcert.search import Budget, StopReason
 from gpcert.utils.optional_imports import Axes, DataFrame, optional
+from gpcert.utils.processes import deadline
 
 
 @dataclass(frozen=True)

@@ -21,15 +21,15 @@ import numpy as np
 from gpcert.api import prediction_ranges
 from gpcert.api.options import SearchSettings, read_jobs, search_options
 from gpcert.api.range_questions import RangeQuestion
-from gpcert.api.running import Line, ranges_text
+from gpcert.api.running import Line, check_alone, ranges_text
 from gpcert.enclosures.evaluation import SectionModel, has_sections
 from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.model.committee import Model
-from gpcert.numerics.deadline import deadline, until
 from gpcert.numerics.rounding import down, up
 from gpcert.regions import Ball
 from gpcert.search import Budget, Progress, SearchState, StopReason
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS, solve_batch
+from gpcert.search.problem import Tolerance
 from gpcert.search.questions import (
     BatchProblem,
     BatchResult,
@@ -38,7 +38,7 @@ from gpcert.search.questions import (
     WithinTolerance,
     nothing_searched,
 )
-from gpcert.search.tolerance import Tolerance
+from gpcert.utils.processes import deadline, until
 
 NUMBERS_PER_BATCH = 800_000
 """Intervals times model points of one chunk, the work of one thread; smaller chunks need more calls
@@ -181,6 +181,8 @@ def _by_sections(
                 first_seconds=FIRST_BOX_SECONDS,
                 budget=effort.share(len(rows[chunk]), len(rows)),
                 progress=Progress(report=report),
+                model=question.model,
+                about=(intervals.X, features[chunk]),
             )
         )
 
@@ -234,6 +236,7 @@ def _all(
     jobs = min(effective(effort.n_jobs), len(pieces))
     if jobs == 1:
         return [answer(index) for index in range(len(pieces))]
+    check_alone(effort.n_jobs)
     with ThreadPoolExecutor(jobs) as pool:
         futures = [pool.submit(answer, index) for index in range(len(pieces))]
         try:

@@ -25,9 +25,8 @@ from gpcert.explorer.questions import (
     plane_values,
     search_boxes,
 )
-from gpcert.plots.axes import image_shape, new_figure
+from gpcert.plots.axes import LOOKS, image_shape, new_figure
 from gpcert.plots.decision import outline
-from gpcert.plots.style import LOOKS
 from gpcert.utils.optional_imports import optional
 
 MAX_SLIDERS = 12

@@ -64,6 +64,13 @@ def product(first: Ends, second: Ends) -> Ends:
     return low, high
 
 
+def modulus(low: Reals, high: Reals, height: Reals) -> Ends:
+    """Least and greatest |z| where z has its real part in [low, high] and its imaginary one in
+    [-height, height]; not rounded outwards."""
+    far = np.maximum(np.abs(low), np.abs(high))
+    return np.maximum(np.maximum(low, -high), 0.0), np.hypot(far, height)
+
+
 class Family(ABC):
     """A distribution in standard form, of a density that rises to `mode` and falls from there.
 
@@ -92,6 +99,17 @@ class Family(ABC):
     @abstractmethod
     def score(self, y: Reals) -> Ends:
         """Of the derivative of the density's logarithm."""
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Inner points where the density is not analytic."""
+        return ()
+
+    @abstractmethod
+    def size(self, low: Reals, high: Reals, height: Reals) -> Reals:
+        """At least |density|, continued analytically, over complex numbers with real part in
+        [low, high] and imaginary part in [-height, height], up to a thousandth; infinite where it
+        is not analytic."""
 
     @EDGES
     def density_range(self, low: Reals, high: Reals) -> Ends:
@@ -133,6 +151,11 @@ class Normal(Family):
     def score(self, y: Reals) -> Ends:
         return -y, -y
 
+    @EDGES
+    def size(self, low: Reals, high: Reals, height: Reals) -> Reals:
+        near = np.maximum(np.maximum(low, -high), 0.0)
+        return np.exp(0.5 * (height * height - near * near)) * (1.0 / math.sqrt(2.0 * math.pi))
+
 
 @dataclass(frozen=True)
 class Uniform(Family):
@@ -154,6 +177,9 @@ class Uniform(Family):
     def score(self, y: Reals) -> Ends:
         return np.zeros_like(y), np.zeros_like(y)
 
+    def size(self, low: Reals, high: Reals, height: Reals) -> Reals:
+        return np.ones_like(low)
+
 
 @dataclass(frozen=True)
 class Exponential(Family):
@@ -172,6 +198,10 @@ class Exponential(Family):
 
     def score(self, y: Reals) -> Ends:
         return -np.ones_like(y), -np.ones_like(y)
+
+    @EDGES
+    def size(self, low: Reals, high: Reals, height: Reals) -> Reals:
+        return np.exp(-low)
 
 
 @dataclass(frozen=True)
@@ -215,6 +245,18 @@ class Triangular(Family):
         fall = positive(np.float64(2.0 / (1.0 - c) if c < 1 else 0.0), 3)
         return np.where(high <= c, rise[0], -fall[1]), np.where(low >= c, -fall[0], rise[1])
 
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return (self.mode,) if 0 < self.mode < 1 else ()
+
+    def size(self, low: Reals, high: Reals, height: Reals) -> Reals:
+        c, sizes = self.mode, []
+        if c > 0:
+            sizes.append(2.0 * modulus(low, high, height)[1] / c)
+        if c < 1:
+            sizes.append(2.0 * modulus(1.0 - high, 1.0 - low, height)[1] / (1.0 - c))
+        return np.maximum.reduce(sizes)
+
 
 @dataclass(frozen=True)
 class Logistic(Family):
@@ -234,6 +276,13 @@ class Logistic(Family):
     def score(self, y: Reals) -> Ends:
         low, high = self.below(y)
         return down(1.0 - 2.0 * high, 1), up(1.0 - 2.0 * low, 1)
+
+    @EDGES
+    def size(self, low: Reals, high: Reals, height: Reals) -> Reals:
+        """By `|1 + cosh z| = cosh x + cos y`."""
+        near = np.maximum(np.maximum(low, -high), 0.0)
+        value = 0.5 / (np.cosh(near) + np.cos(height))
+        return np.where(height < 3.0, value, np.inf)
 
 
 @dataclass(frozen=True)
@@ -258,6 +307,13 @@ class Gumbel(Family):
     def score(self, y: Reals) -> Ends:
         low, high = self._inner(y)
         return down(low - 1.0, 1), up(high - 1.0, 1)
+
+    @EDGES
+    def size(self, low: Reals, high: Reals, height: Reals) -> Reals:
+        """`exp(-x - c e^-x)`, c the least cosine, greatest at `x = log c`."""
+        c = np.cos(height)
+        x = np.clip(np.log(c), low, high)
+        return np.where(height < 1.5, np.exp(-x - c * np.exp(-x)), np.inf)
 
 
 @dataclass(frozen=True)
@@ -309,6 +365,14 @@ class Weibull(Family):
         low = down(down(first, 2) - up(self.shape * power[1], 2), 1)
         high = up(up(first, 2) - down(self.shape * power[0], 2), 1)
         return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+
+    @EDGES
+    def size(self, low: Reals, high: Reals, height: Reals) -> Reals:
+        c, (near, far) = self.shape, modulus(low, high, height)
+        turn = c * np.arctan2(height, low)
+        value = c * np.maximum(near ** (c - 1.0), far ** (c - 1.0))
+        value = value * np.exp(-(near**c) * np.cos(turn))
+        return np.where((low > 0) & (turn < 1.5), value, np.inf)
 
 
 @dataclass(frozen=True)
@@ -373,6 +437,16 @@ class Lognormal(Family):
         least = np.minimum(first[0], last[0])
         return np.where(inside, np.minimum(least, bottom), least), np.maximum(first[1], last[1])
 
+    @EDGES
+    def size(self, low: Reals, high: Reals, height: Reals) -> Reals:
+        near, far = modulus(low, high, height)
+        logs = np.log(near), np.log(far)
+        least = np.maximum(np.maximum(logs[0], -logs[1]), 0.0)
+        turn = np.arctan2(height, low)
+        value = np.exp(0.5 * (turn * turn - least * least) / self.sigma**2)
+        value = value / (near * self.sigma * math.sqrt(2.0 * math.pi))
+        return np.where(low > 0, value, np.inf)
+
 
 @dataclass(frozen=True)
 class Reflected(Family):
@@ -412,3 +486,10 @@ class Reflected(Family):
     def slope_range(self, low: Reals, high: Reals) -> Ends:
         least, most = self.base.slope_range(-high, -low)
         return -most, -least
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return tuple(-y for y in self.base.kinks)
+
+    def size(self, low: Reals, high: Reals, height: Reals) -> Reals:
+        return self.base.size(-high, -low, height)

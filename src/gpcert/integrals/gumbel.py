@@ -22,8 +22,8 @@ from gpcert.numerics.arrays import (
     namespace,
     to_numpy,
 )
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import TINY, U, gamma, up, up_float
+from gpcert.utils.processes import checkpoint
 
 CHUNK = 2**18
 """Numbers (boxes x classes x nodes) worked on at a time; they should fit into a cache."""

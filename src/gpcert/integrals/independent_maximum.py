@@ -20,8 +20,8 @@ from gpcert.integrals.moments import IndependentMoments
 from gpcert.integrals.sectors import DERIVATIVE_BOUNDS
 from gpcert.integrals.special import normal_cdf, normal_pdf
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndClass, namespace, to_numpy
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import NORMAL_CDF_ULPS, U
+from gpcert.utils.processes import checkpoint
 
 REACH = 9.5
 """Standard deviations that the nodes cover: from `max_k (mu_k - 9.5 s_k)` to the largest

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.special
 from scipy.special import ndtr, ndtri, owens_t
 
-from gpcert.numerics.deadline import checkpoint
+from gpcert.utils.processes import checkpoint
 
 GRID_NODES = 128
 GRID_END = 8.5

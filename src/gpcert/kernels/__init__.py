@@ -8,16 +8,13 @@ from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Product, Scale, Sum
 from gpcert.kernels.constant import Constant, White
-from gpcert.kernels.cosine import Cosine
-from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.expansions.base import LocalKernel
 from gpcert.kernels.exponential_tilt import ExponentialTilt
 from gpcert.kernels.linear import Linear, Polynomial
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.periodic import Periodic
-from gpcert.kernels.rational_quadratic import RationalQuadratic
-from gpcert.kernels.spectral_mixture import GeneralisedSpectral, SpectralMixture
-from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.kernels.radial import RationalQuadratic, SquaredExponential
+from gpcert.kernels.spectral import Cosine, CosinePair, GeneralisedSpectral, SpectralMixture
 from gpcert.utils.registry import Registry
 
 __all__ = [

@@ -31,7 +31,8 @@ from gpcert.numerics.arrays import (
     namespace,
     to_numpy,
 )
-from gpcert.regions.frame import Frame
+from gpcert.numerics.pairs import Pair
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 
 
@@ -111,6 +112,9 @@ class ActiveDimensions(Kernel):
 
     def sharp_values(self, X: Inputs, Z: Points) -> tuple[np.ndarray, np.ndarray]:
         return self.kernel.sharp_values(self._seen(X), self._seen(Z))
+
+    def pair_values(self, X: Inputs, Z: Points) -> tuple[Pair, np.ndarray]:
+        return self.kernel.pair_values(self._seen(X), self._seen(Z))
 
     def in_units(self, points: Points) -> tuple[Kernel, int]:
         part, e = self.kernel.in_units(self._seen(points))

@@ -21,8 +21,7 @@ from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Composite, Product, Scale, Sum
 from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.periodic import Periodic
-from gpcert.kernels.rational_quadratic import RationalQuadratic
-from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.kernels.radial import RationalQuadratic, SquaredExponential
 from gpcert.numerics.arrays import number_array
 
 HIGHEST_POWER = 16

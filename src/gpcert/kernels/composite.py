@@ -17,8 +17,9 @@ from gpcert.kernels.nodes.base import LocalNode
 from gpcert.kernels.nodes.composite import ProductNode, ScaleNode, SumNode, each_answer
 from gpcert.kernels.parameters import POSITIVE, Parameter, even_exponent, exactly_scaled
 from gpcert.numerics.arrays import Inputs, Points
+from gpcert.numerics.pairs import PAIR_ERROR, Pair
 from gpcert.numerics.rounding import TINY, gamma, up
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 
 
 def checked_kernel(name: str, kernel: Any) -> Kernel:
@@ -81,6 +82,20 @@ class Composite(Kernel):
         most = self.joined.reduce([v + e for v, e in zip(sizes, errors, strict=True)], axis=0)
         size = self.joined.reduce(sizes, axis=0)
         return value, np.asarray(up((most - size) + gamma(3 * len(values) + 4) * most, 4) + TINY)
+
+    def pair_values(self, X: Inputs, Z: Points) -> tuple[Pair, np.ndarray]:
+        """Of the parts' pairs, one after the other: their errors as in `sharp_values`, and one of
+        each operation on pairs."""
+        (value, error), *others = self._each("pair_values", X, Z)
+        for other, more in others:
+            sizes = np.abs(value.high), np.abs(other.high)
+            if self.joined is np.add:
+                value, size, error = value + other, sizes[0] + sizes[1], error + more
+            else:
+                value, size = value * other, sizes[0] * sizes[1]
+                error = error * sizes[1] + sizes[0] * more + error * more
+            error = np.asarray(up(error + PAIR_ERROR * size, 8) + TINY)
+        return value, error
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +213,11 @@ class Scale(Kernel):
         value, error = self.factor * value, self.factor * error
         return value, np.asarray(up(error + gamma(4) * np.abs(value), 4) + TINY)
 
+    def pair_values(self, X: Inputs, Z: Points) -> tuple[Pair, np.ndarray]:
+        value, error = self.kernel.pair_values(X, Z)
+        value, error = value * Pair.of(self.factor), self.factor * error
+        return value, np.asarray(up(error + PAIR_ERROR * np.abs(value.high), 4) + TINY)
+
     def in_units(self, points: Points) -> tuple[Kernel, int]:
         """The factor's power of two goes, its mantissa stays."""
         part, e = self.kernel.in_units(points)
@@ -239,3 +259,6 @@ class Expressed(Kernel):
 
     def sharp_values(self, X: Inputs, Z: Points) -> tuple[np.ndarray, np.ndarray]:
         return self.expression.sharp_values(X, Z)
+
+    def pair_values(self, X: Inputs, Z: Points) -> tuple[Pair, np.ndarray]:
+        return self.expression.pair_values(X, Z)

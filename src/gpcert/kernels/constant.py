@@ -21,7 +21,7 @@ from gpcert.kernels.nodes.base import (
 )
 from gpcert.kernels.parameters import NONNEGATIVE, POSITIVE, Parameter
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 
 

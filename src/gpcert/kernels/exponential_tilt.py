@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.exponentials import LARGEST_EXPONENT_ERROR, exponential_tail
+from gpcert.kernels.expansions.exponentials import LARGEST_EXPONENT_ERROR, exponential_tail
 from gpcert.kernels.nodes.base import DerivativeBounds, Jet, LocalNode, Triple
 from gpcert.kernels.nodes.phases import AffinePhase, PhaseBatch, phase_reach
 from gpcert.kernels.parameters import FREQUENCIES, Parameter, number
@@ -27,7 +27,7 @@ from gpcert.numerics.arrays import (
     namespace,
 )
 from gpcert.numerics.rounding import EXP_ULPS, POW_ULPS, down, gamma, given, up
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 
 

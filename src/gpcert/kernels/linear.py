@@ -42,7 +42,7 @@ from gpcert.kernels.parameters import (
 from gpcert.kernels.sizes import euclidean, times
 from gpcert.numerics.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
 from gpcert.numerics.rounding import TINY, gamma, given, up
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 
 WEIGHTS = numbers("a number or a vector of numbers >= 0", lambda x: x >= 0)

@@ -20,7 +20,7 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.exponentials import LARGEST_EXPONENT_ERROR
+from gpcert.kernels.expansions.exponentials import LARGEST_EXPONENT_ERROR
 from gpcert.kernels.nodes.base import (
     DerivativeBounds,
     Jet,
@@ -53,7 +53,7 @@ from gpcert.numerics.rounding import (
     root,
     up,
 )
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 
 SMALLEST, LARGEST = 1e-100, 1e100

@@ -29,7 +29,7 @@ from gpcert.kernels.parameters import Parameter, numbers
 from gpcert.kernels.radial import RadialKernel
 from gpcert.numerics.arrays import Inputs, PerFeature, Points
 from gpcert.numerics.rounding import TINY, gamma, up
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 
 STEP = 1e-5
 """Of differences that stand for second derivatives in plain floating point, in typical lengths."""
@@ -39,7 +39,7 @@ STEP = 1e-5
 class SlopeKernel(Kernel):
     """`D_u k(., z)` for the direction u (d,); see the module.
 
-    >>> from gpcert.kernels.squared_exponential import SquaredExponential
+    >>> from gpcert.kernels.radial import SquaredExponential
     >>> slope = SlopeKernel(SquaredExponential(1.0), [1.0])
     >>> float(slope.value(np.zeros((1, 1)), np.ones((1, 1)))[0, 0])  # exp(-1/2)
     0.6065306597126334

@@ -16,9 +16,8 @@ from gpcert.likelihoods.base import (
     ResponseLikelihood,
     ScalarLikelihood,
 )
-from gpcert.likelihoods.curve_link import CurveLink
 from gpcert.likelihoods.discretised import Discretised
-from gpcert.likelihoods.gaussian import Gaussian, MeanOnly, SignOnly
+from gpcert.likelihoods.gaussian import CurveLink, Gaussian, MeanOnly, SignOnly
 from gpcert.likelihoods.logistic import Logistic, SklearnLogistic
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
 from gpcert.likelihoods.positive_links import ExpLink, SoftplusLink

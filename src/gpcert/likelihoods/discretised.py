@@ -30,8 +30,8 @@ from gpcert.integrals.special import (
 from gpcert.likelihoods.base import ScalarLikelihood, check_latent, check_segment
 from gpcert.likelihoods.probit import least_score
 from gpcert.numerics.arrays import Array, Reals, finite_array, namespace
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import U, down, gamma, given, nonnegative, up
+from gpcert.utils.processes import checkpoint
 
 Link = Callable[[np.ndarray], np.ndarray]
 

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 from gpcert.errors import InputError
 from gpcert.integrals.special import normal_cdf, normal_cdf_bounds, normal_pdf, score
 from gpcert.likelihoods.base import BinaryLikelihood, check_latent, check_segment, mean_lower
-from gpcert.numerics.arrays import Array, Reals, finite_array, namespace
-from gpcert.numerics.compilation import fused
+from gpcert.numerics.arrays import Array, Reals, finite_array, fused, namespace
 from gpcert.numerics.rounding import TINY, down, nonnegative, up
 
 _LAPSE_ROUNDINGS = 3  # 1 - 2 e, the product and the sum, of numbers >= 0: errors add up

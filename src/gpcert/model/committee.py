@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -57,6 +57,7 @@ class Committee(ModelCollection):
 
     FORMAT = "gpcert-committee-1"
     HEADER = ("classes", "scheme")
+    classifies: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -159,11 +160,6 @@ def pair_weights(m: int, c: int) -> np.ndarray:
 def is_model_collection(model: Model) -> bool:
     """Whether the model decides between classes by a score of each."""
     return isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood)
-
-
-def is_classifier(model: Model) -> bool:
-    """Whether the model decides between classes."""
-    return isinstance(model, Committee) or model.likelihood.classifies
 
 
 def vote_scores(means: np.ndarray, m: int, F: np.ndarray | None = None) -> np.ndarray:

@@ -39,6 +39,7 @@ class Mixture(ModelCollection):
     HEADER = ("weights",)
 
     classes: ClassVar[None] = None
+    classifies: ClassVar[bool] = False
     outputs: ClassVar[int] = 1
     labels: ClassVar[tuple[int, ...]] = (0,)
 

@@ -231,6 +231,11 @@ class SeparateOutputs(ModelCollection):
         return tuple(range(len(likelihood.mixed(m)) if several else m))
 
     @property
+    def classifies(self) -> bool:
+        """Whether the model decides between classes."""
+        return self.likelihood.classifies
+
+    @property
     def outputs(self) -> int:
         """Number of outputs m."""
         return len(self.members)

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.kernels.slope import SlopeKernel
-from gpcert.likelihoods.gaussian import MeanOnly
+from gpcert.kernels.slope import SlopeKernel, check_smooth
+from gpcert.likelihoods.gaussian import Gaussian, MeanOnly
+from gpcert.model.changes import stationary
 from gpcert.model.multi_output import Outputs, SeparateOutputs
 from gpcert.model.posterior import Posterior
+from gpcert.model.posterior_parts import check_linear_mean
 from gpcert.numerics.arrays import PerFeature
 
 
@@ -39,6 +41,46 @@ def slopes_of_outputs(model: Outputs, direction: PerFeature) -> Outputs:
     """The slopes of all outputs' means along one direction."""
     owners = (model.output(c) for c in range(model.outputs))
     return _together([slope_of(posterior, direction, c) for posterior, c in owners])
+
+
+def slopes_beside(model: Outputs, directions: Sequence[PerFeature], output: int) -> SeparateOutputs:
+    """One latent function with its variance, and the slopes of its mean along each direction: what
+    slopes of its variance are made of, of a stationary kernel (Statement 19.13)."""
+    posterior, c = model.output(output)
+    if not stationary(posterior.kernel):
+        raise InputError(
+            "kernel: slopes of variances, and so of standard deviations and probabilities, are "
+            f"known for stationary kernels, got {type(posterior.kernel).__name__} with a part that "
+            "is not; ask about the latent mean, quantity='mean'"
+        )
+    check_smooth(posterior.kernel)
+    slopes = [slope_of(posterior, direction, c) for direction in directions]
+    return SeparateOutputs((_alone(posterior, c), *slopes))
+
+
+def joined_beside(
+    model: Outputs, directions: Sequence[PerFeature], outputs: Sequence[int]
+) -> SeparateOutputs:
+    """`slopes_beside` of several outputs, one after the other."""
+    each = (slopes_beside(model, directions, c).members for c in outputs)
+    return SeparateOutputs(tuple(member for members in each for member in members))
+
+
+def _alone(posterior: Posterior, c: int) -> Posterior:
+    """One output as a latent function of its own."""
+    each = {"weights": posterior.weights, "offset": posterior.offset, "scale": posterior.scale}
+    each |= {"noise": posterior.noise, "slope": posterior.slope}
+    fields: dict[str, Any] = {name: part[[c]] for name, part in each.items()}
+    for name in ("factor", "negative_factor", "training_noise"):
+        part = getattr(posterior, name)
+        if part is not None:
+            fields[name] = part[[c]] if len(part) > 1 else part
+    if posterior.outputs > 1:
+        fields["inverse"] = None
+    alone = replace(posterior, likelihood=Gaussian(), classes=None, coupled=False, **fields)
+    if posterior.outputs == 1:
+        vars(alone)["unit"] = posterior.unit  # of the same functions
+    return alone
 
 
 def _together(slopes: Sequence[Posterior]) -> Outputs:
@@ -90,6 +132,7 @@ def slope_of(posterior: Posterior, direction: PerFeature, output: int = 0) -> Po
 
 def seen_direction(posterior: Posterior, direction: PerFeature) -> PerFeature:
     """The direction as the kernel sees it: exactly `W u` behind linear features."""
+    check_linear_mean(posterior)
     moved = np.flatnonzero(direction)
     held = [int(j) for j in moved if int(j) in posterior.levels]
     if held:

@@ -27,7 +27,6 @@ from gpcert.kernels import Kernel
 from gpcert.model.posterior_parts import Factored
 from gpcert.model.units import NormSums, in_units, noise_in_units, slope_exponent
 from gpcert.numerics.arrays import Points
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import gamma, scaled_to_one, up_float
 from gpcert.numerics.spectral import (
     Circles,
@@ -41,6 +40,7 @@ from gpcert.numerics.spectral import (
 )
 from gpcert.numerics.triangular import Inverse, blocks, square
 from gpcert.regions import LinearMap
+from gpcert.utils.processes import checkpoint
 
 LOWEST, HIGHEST = -900, 1000
 """Exponents of `mean_scale`. Below, the weights stay small instead: their underflow is then less

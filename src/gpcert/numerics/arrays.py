@@ -1,17 +1,30 @@
 """The array namespace: the same lines of engine code run on NumPy and on torch (CPU, CUDA).
 
 Everything is float64. Arrays enter the engine through a `Backend` and leave it through `to_numpy`.
+
+Elementwise work is compiled on a GPU where the backend `"torch:cuda:compiled"` asks for it. There
+an array operation is bound by memory: a hundred of them read and write the same numbers a
+hundred times. torch's compiler (`torch.compile`) writes one kernel for them. It takes about a
+minute for a model's first batch (its cache on disk makes later processes faster).
+
+Rounding: the compiled lines are the same lines. Products and sums are not contracted
+(`emulate_precision_casts` turns fused multiply-add off), divisions, square roots and exponentials
+are those of the plain operations; sums over an axis may be added in another order, which every
+error term of this library allows (docs/soundness.md).
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import re
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from numbers import Real
-from typing import Annotated, Any
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 import array_api_compat
 import numpy as np
@@ -54,7 +67,7 @@ class Backend:
     name: str = "numpy"
     device: str | None = None
     compiled: bool = False
-    """Whether elementwise work is compiled (`gpcert.numerics.compilation`)."""
+    """Whether elementwise work is compiled (`gpcert.numerics.arrays`)."""
 
     @property
     def xp(self) -> Any:
@@ -89,7 +102,7 @@ def _torch() -> Any:
 
 def backend_from_name(name: str | Backend = "numpy") -> Backend:
     """The backend `"numpy"`, `"torch"`, `"torch:cpu"`, `"torch:cuda"` or one of several GPUs,
-    `"torch:cuda:1"`; `"torch:cuda:compiled"` for long work, see `gpcert.numerics.compilation`."""
+    `"torch:cuda:1"`; `"torch:cuda:compiled"` for long work, see `gpcert.numerics.arrays`."""
     if isinstance(name, Backend):
         return name
     form = r"numpy|torch(?::(cpu|cuda(?::(\d{1,3}))?(:compiled)?))?"
@@ -292,3 +305,98 @@ def _excerpt(value: Any) -> str:
     except Exception as error:  # a broken __repr__ must not hide the error that it stands in
         text = f"a {type(value).__name__} ({type(error).__name__} when printed)"
     return text if len(text) <= 200 else text[:200] + "..."
+
+
+_OPTIONS = {
+    "emulate_precision_casts": True,  # no contracted products
+    "assert_indirect_indexing": False,  # what is gathered is gathered by tables of our own
+    "triton.persistent_reductions": False,  # rows of ten features are summed in half the time
+}
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Active(threading.local):
+    """The backend whose batch this thread bounds now; others bound theirs beside it."""
+
+    backend = Backend()
+
+
+_active = _Active()
+
+
+def _compiling() -> bool:
+    """Whether torch looks at what it compiles: its own answer as soon as anything is compiled."""
+    return False
+
+
+@contextmanager
+def running_on(backend: Backend) -> Iterator[None]:
+    """Bound batches of this backend inside: compiled, if it asks for that."""
+    before = _active.backend
+    _active.backend = backend
+    # what torch keeps for derivatives is a tenth of a launch
+    plain = backend.name == "torch" and not backend.compiled
+    quick = _torch().inference_mode() if plain else nullcontext()
+    try:
+        with quick:
+            yield
+    finally:
+        _active.backend = before
+
+
+def fused(function: Callable[P, R]) -> Callable[P, R]:
+    """Let `function`, of arrays and fixed numbers only, be compiled where `running_on` says so.
+
+    No host value may be taken from its arrays inside (no `bool`, `float` or `nonzero`).
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        if _compiling() or not _active.backend.compiled:  # inside, it is part of another
+            return function(*args, **options)
+        return _compiled(function)(*args, **options)
+
+    return call
+
+
+def products(matrix: Array, *vectors: Array) -> list[Array]:
+    """The products (B, n) of matrices (B, n, f) with vectors (B, f): one batched product of all, or
+    sums of a compiled function, which reads small matrices several times faster."""
+    xp = namespace(matrix)
+    if _compiling():
+        return [xp.sum(matrix * vector[:, None, :], axis=2) for vector in vectors]
+    block = vectors[0][:, :, None] if len(vectors) == 1 else xp.stack(vectors, axis=2)
+    together = matrix @ block
+    return [together[:, :, place] for place in range(len(vectors))]
+
+
+def dot(rows: Array, columns: Array) -> Array:
+    """`rows @ columns` for one column (N,) or a few (N, m): in a compiled function they are sums,
+    for which no rows are written down (fast where each column lies together in memory)."""
+    if not _compiling():
+        return rows @ columns
+    xp = namespace(rows)
+    if columns.ndim == 1:
+        return xp.sum(rows * columns, axis=1)
+    return xp.stack([xp.sum(rows * columns[:, j], axis=1) for j in range(columns.shape[1])], axis=1)
+
+
+@functools.cache
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    torch = optional("torch", "backend 'torch'")
+    global _compiling  # noqa: PLW0603 - torch is not imported before something is compiled
+    _compiling = torch.compiler.is_compiling
+    namespace(torch.empty(0))  # looked up outside of what is compiled
+    compiled = torch.compile(function, options=_OPTIONS)
+
+    @functools.wraps(function)
+    def alone(*args: Any, **options: Any) -> Any:
+        for array in (*args, *options.values()):
+            if isinstance(array, torch.Tensor) and array.ndim:
+                # one kernel for batches of every size; other sizes are the model's
+                torch._dynamo.maybe_mark_dynamic(array, 0)
+        return compiled(*args, **options)
+
+    return alone

@@ -152,7 +152,7 @@ def nonnegative(x: Array) -> Array:
     return xp.maximum(x, xp.zeros((), dtype=x.dtype, device=x.device))
 
 
-def _two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`(s, e)` with `s = fl(a + b)` and `s + e = a + b` in real arithmetic, barring overflow.
 
     Reason: Knuth's TwoSum (TAOCP vol. 2, 4.2.2, theorem B); sums never lose digits to underflow.
@@ -169,13 +169,28 @@ def add_up(a: Reals, b: Reals) -> Reals:
     >>> bool(add_up(np.float64(1.0), np.float64(1e-300)) > 1.0)
     True
     """
-    s, e = _two_sum(a, b)
+    s, e = two_sum(a, b)
     return np.where(e > 0, np.nextafter(s, np.inf), s)
 
 
 def add_down(a: Reals, b: Reals) -> Reals:
     """The largest float <= a + b (minus infinity where that overflows)."""
     return -add_up(-a, -b)
+
+
+def two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`(p, e)` with `p = fl(a b)` and `p + e = a b` in real arithmetic, barring overflow (numbers
+    from 2^990 on) and underflow (products below 2^-960).
+
+    Reason: Dekker's TwoProduct, see `product_up`.
+
+    >>> p, e = two_product(np.float64(1.0 + 2.0**-30), np.float64(1.0 + 2.0**-30))
+    >>> float(e) == 2.0**-60
+    True
+    """
+    p = a * b
+    (ah, al), (bh, bl) = halves(a), halves(b)
+    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
 
 def product_up(a: Reals, b: Reals) -> Reals:
@@ -193,15 +208,13 @@ def product_up(a: Reals, b: Reals) -> Reals:
     """
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        p = a * b
-        (ah, al), (bh, bl) = _halves(a), _halves(b)
-        error = ((ah * bh - p) + ah * bl + al * bh) + al * bl
+        p, error = two_product(a, b)
     plain = (a < 2.0**990) & (b < 2.0**990) & (p > 2.0**-960) & (p < 2.0**1020)
     above = np.where(plain, error > 0, (a > 0) & (b > 0))
     return np.where(above, np.nextafter(p, np.inf), p)
 
 
-def _halves(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def halves(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`high + low = a`, 26 bits each (Veltkamp's split)."""
     c = (2.0**27 + 1.0) * a
     high = c - (c - a)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import TINY, gamma, given, scaled, up, up_float
+from gpcert.utils.processes import checkpoint
 
 trtri, lauum = get_lapack_funcs(("trtri", "lauum"), dtype=np.float64)
 """Inverse of a triangular matrix; product of one with its transpose."""

@@ -27,12 +27,12 @@ from gpcert.integrals.special import gaussian_integral_range
 from gpcert.likelihoods import ClassLikelihood, MultinomialProbit, Softmax
 from gpcert.model.class_layout import ClassLayout, Terms
 from gpcert.numerics.arrays import Array, Index, PerVector, least_of, namespace, to_numpy
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
 from gpcert.paper.intervals import CellIntervals, Side, bounded
 from gpcert.paper.variance import ClosedForms
 from gpcert.quantities import ClassSums
 from gpcert.quantities.committee import counted
+from gpcert.utils.processes import checkpoint
 
 Range = tuple[Array, Array]
 """Lower and upper ends, arrays of one shape."""

@@ -22,10 +22,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from gpcert.numerics.arrays import Array, PerCellAndPoint, namespace, to_numpy
-from gpcert.numerics.deadline import checkpoint
 from gpcert.paper.relaxation import Multipliers, Relaxation
 from gpcert.paper.variance import ClosedForms, SquareForm
 from gpcert.utils.optional_imports import optional
+from gpcert.utils.processes import checkpoint
 
 TANGENTS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 """Where tangents of e^2 and of the arcs are taken, relative to the half-width."""

@@ -26,7 +26,6 @@ import scipy.linalg
 
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.numerics.arrays import Array, Backend, PerCell, PerCellAndPoint, namespace
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import TINY, gamma, nonnegative, up
 from gpcert.paper.lifted import finite_or_none
 from gpcert.paper.relaxation import (
@@ -36,6 +35,7 @@ from gpcert.paper.relaxation import (
     interval_bound,
     sign_multipliers,
 )
+from gpcert.utils.processes import checkpoint
 
 LARGEST_RESIDUAL = 1e-6
 """Relative to k(x, x), for the worst kernel row: above it the rows of A take the place of the

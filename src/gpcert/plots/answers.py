@@ -13,6 +13,11 @@ from gpcert.certificates.text import in_unit
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import finite_array
 from gpcert.plots.axes import (
+    ACCENT,
+    DARK,
+    LIGHT,
+    LOOKS,
+    PROBABILITY_COLOURS,
     axes_or_new,
     blank,
     image_shape,
@@ -21,14 +26,13 @@ from gpcert.plots.axes import (
     padded_limits,
 )
 from gpcert.plots.optima import plot_optimum, plot_regret
-from gpcert.plots.probability import plot_failure, plot_interval
+from gpcert.plots.probability import plot_failure, plot_interval, plot_sobol
 from gpcert.plots.slopes import (
     plot_fairness,
     plot_lipschitz,
     plot_monotonicities,
     plot_slopes,
 )
-from gpcert.plots.style import ACCENT, DARK, LIGHT, LOOKS, PROBABILITY_COLOURS
 from gpcert.utils.optional_imports import Axes
 
 HEIGHT = 0.56
@@ -299,6 +303,7 @@ PICTURES: dict[str, Callable[..., Any]] = {
     "quantile": plot_interval,
     "regret_bound": plot_regret,
     "slopes": plot_slopes,
+    "sobol_indices": plot_sobol,
     "monotonicity": lambda ax, record: plot_monotonicities(ax, [record], [record.feature]),
     "monotonicities": lambda ax, table: plot_monotonicities(ax, table.rows, table.labels),
     "lipschitz": lambda ax, record: plot_lipschitz(ax, [record], [f"l_{record.norm:g}"]),

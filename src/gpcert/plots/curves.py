@@ -9,8 +9,17 @@ import numpy as np
 
 from gpcert.certificates import Status
 from gpcert.errors import InputError
-from gpcert.plots.axes import axes_or_new, legend_above, next_curve, titled
-from gpcert.plots.style import ACCENT, CLASS_PALETTE, DARK, LIGHT, LOOKS
+from gpcert.plots.axes import (
+    ACCENT,
+    CLASS_PALETTE,
+    DARK,
+    LIGHT,
+    LOOKS,
+    axes_or_new,
+    legend_above,
+    next_curve,
+    titled,
+)
 from gpcert.utils.optional_imports import Axes, DataFrame
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ResponseLikelihood
 from gpcert.model.committee import Committee, Model, is_model_collection
 from gpcert.model.posterior import Posterior
-from gpcert.plots.axes import axes_or_new, titled
-from gpcert.plots.style import CLASS_PALETTE, LOOKS, PROBABILITY_COLOURS
+from gpcert.plots.axes import CLASS_PALETTE, LOOKS, PROBABILITY_COLOURS, axes_or_new, titled
 from gpcert.utils.optional_imports import Axes
 
 

@@ -9,6 +9,9 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.plots.axes import (
+    ACCENT,
+    DARK,
+    LIGHT,
     axes_or_new,
     blank,
     image_shape,
@@ -17,7 +20,6 @@ from gpcert.plots.axes import (
     short_name,
     titled,
 )
-from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.utils.optional_imports import Axes
 
 EFFECT_COLOURS = "RdBu_r"

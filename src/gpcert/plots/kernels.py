@@ -13,10 +13,9 @@ from gpcert.kernels import Kernel
 from gpcert.numerics.arrays import Backend, finite_array, to_numpy
 from gpcert.numerics.rounding import up_float
 from gpcert.paper.lines import Affine, affine_relaxation, check_lines
-from gpcert.plots.axes import axes_or_new, titled
-from gpcert.plots.style import ACCENT, DARK, LIGHT
+from gpcert.plots.axes import ACCENT, DARK, LIGHT, axes_or_new, titled
 from gpcert.regions import Box, Cells
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 from gpcert.utils.optional_imports import Axes
 

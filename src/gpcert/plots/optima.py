@@ -8,8 +8,15 @@ import numpy as np
 
 from gpcert.certificates import Optimum, RegretBound
 from gpcert.errors import InputError
-from gpcert.plots.axes import axes_or_new, legend_above, name_rows, padded_limits
-from gpcert.plots.style import ACCENT, DARK, LIGHT
+from gpcert.plots.axes import (
+    ACCENT,
+    DARK,
+    LIGHT,
+    axes_or_new,
+    legend_above,
+    name_rows,
+    padded_limits,
+)
 from gpcert.regions import region_from_dict
 from gpcert.utils.optional_imports import Axes
 

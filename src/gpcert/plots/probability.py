@@ -6,9 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.certificates import Expectation, FailureProbability, Quantile
-from gpcert.plots.axes import axes_or_new, legend_above, name_rows, padded_limits
-from gpcert.plots.style import ACCENT, DARK, LIGHT
+from gpcert.certificates import Expectation, FailureProbability, Quantile, SobolIndices
+from gpcert.plots.axes import (
+    ACCENT,
+    DARK,
+    LIGHT,
+    axes_or_new,
+    legend_above,
+    name_rows,
+    padded_limits,
+)
 from gpcert.utils.optional_imports import Axes, optional
 
 SHOWN = 1e-9
@@ -68,4 +75,19 @@ def plot_interval(ax: Axes | None, record: FailureProbability | Expectation | Qu
     kind = {"failure_probability": "P", "expectation": "E", "quantile": "q"}[record.kind]
     ax.set(xlim=(low, high), xlabel="proved interval")
     legend_above(ax, title=f"{record.lower:.4g} <= {kind} <= {record.upper:.4g}", columns=1)
+    return ax
+
+
+def plot_sobol(ax: Axes | None, record: SobolIndices) -> Axes:
+    """For every input a bar for the first and one for the total index: what is proved to be there
+    full, what may be there besides pale."""
+    ax = axes_or_new(ax)
+    rows = np.arange(len(record.features), dtype=float)
+    for shift, colour, name in ((-0.2, ACCENT, "first"), (0.2, DARK, "total")):
+        low, high = getattr(record, name).T
+        ax.barh(rows + shift, low, 0.36, color=colour, label=name)
+        ax.barh(rows + shift, high - low, 0.36, left=low, color=colour, alpha=0.35)
+    name_rows(ax, list(record.features))
+    ax.set(xlim=(0.0, 1.0), xlabel="part of the variance")
+    legend_above(ax, title="Sobol' indices, pale: not decided", columns=2)
     return ax

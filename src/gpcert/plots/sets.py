@@ -10,8 +10,7 @@ import numpy as np
 from gpcert.certificates import BoxBounds, InvariantSet, LevelSet
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import finite_array
-from gpcert.plots.axes import axes_or_new, legend_above
-from gpcert.plots.style import ACCENT, CLASS_PALETTE, DARK, LIGHT
+from gpcert.plots.axes import ACCENT, CLASS_PALETTE, DARK, LIGHT, axes_or_new, legend_above
 from gpcert.regions import Region
 from gpcert.utils.optional_imports import Axes, optional
 

@@ -9,8 +9,15 @@ import numpy as np
 
 from gpcert.certificates import Fairness, LipschitzBound, Monotonicity, SlopeTable
 from gpcert.certificates.text import STATUS_COLOURS
-from gpcert.plots.axes import axes_or_new, legend_above, name_rows, padded_limits
-from gpcert.plots.style import ACCENT, DARK, LIGHT
+from gpcert.plots.axes import (
+    ACCENT,
+    DARK,
+    LIGHT,
+    axes_or_new,
+    legend_above,
+    name_rows,
+    padded_limits,
+)
 from gpcert.utils.optional_imports import Axes
 
 MAX_ROWS = 40

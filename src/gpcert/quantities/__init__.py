@@ -22,7 +22,7 @@ from gpcert.quantities.output import (
     Variance,
 )
 from gpcert.quantities.quantile import Quantile
-from gpcert.quantities.slope import Slope
+from gpcert.quantities.slope import PredictionSlope, PredictionSteepness, Slope
 
 __all__ = [
     "Band",
@@ -39,6 +39,8 @@ __all__ = [
     "MixtureMoment",
     "OutputQuantity",
     "PairVotes",
+    "PredictionSlope",
+    "PredictionSteepness",
     "Probability",
     "ProbabilityOfImprovement",
     "Quantile",

@@ -1,5 +1,6 @@
 """Weighted sums of means: differences of outputs, and of one function at two places; whether
-several means lie on one side of a threshold."""
+several means lie on one side of a threshold.
+"""
 
 from __future__ import annotations
 

@@ -102,6 +102,11 @@ class Region(ABC):
         """See `inner_lower`."""
         return self.upper
 
+    def values_of(self, feature: int) -> Annotated[np.ndarray, "k"] | None:
+        """The values that a feature takes in the region where they are few, else None."""
+        fixed = self.lower[feature] >= self.upper[feature]
+        return self.center[[feature]] if fixed else None
+
     @property
     def norm_constraint(self) -> NormConstraint | None:
         """The norm constraint that the bounding box does not already express, if any."""

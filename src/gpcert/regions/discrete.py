@@ -112,6 +112,12 @@ class Discrete(Within):
         whole = [place[j] for j in self.integers]
         return Discrete(self.region.renamed(names), whole, values)
 
+    def values_of(self, feature: int) -> Annotated[np.ndarray, "k"] | None:
+        values = self.values.get(feature)
+        if values is None or self.lower[feature] == self.upper[feature]:
+            return super().values_of(feature)
+        return values[(values >= self.lower[feature]) & (values <= self.upper[feature])]
+
     # ---- points
 
     @cached_property
@@ -138,6 +144,8 @@ class Discrete(Within):
             x = self._walked(x, self.region, movable)
         points, left = x.copy(), np.flatnonzero(~np.asarray(self.contains(x)))
         for part in (*PULLS[1:], 0.0):
+            if len(left) == 0:
+                break
             for every in (False, True):  # the other features first, so that the values stay
                 drawn = self.center + part * (x[left] - self.center)
                 moved = self._rounded(drawn) if every else np.where(movable, drawn, x[left])

@@ -7,16 +7,17 @@ centre c^, near W c + b, and displacements `e = W d + r` from it, d a displaceme
 `|r_i| <= offset_i` what rounding makes of W c + b. A box around the images is only what remainders
 are bounded by: linear and quadratic functions of e are minimised over d itself.
 
-An input that holds categories must keep its value in a region: its indicators, which stand behind
-the inputs, are then constants, and the map is linear there. T maps boxes to boxes: cells go through
-it first, rounded outwards.
+The indicators of an input that holds categories stand behind the inputs. Where a region keeps that
+input they are constants; where it frees it, cells hold sets of categories, and become cells of a
+`OneHot` region in which the map is linear. T maps boxes to boxes: cells go through it first,
+rounded outwards.
 
-Proofs: docs/mathematics.md, statements 13.7, 13.8 and 18.5.
+Proofs: docs/mathematics.md, statements 13.7, 13.8, 18.5 and 18.6.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple
@@ -31,6 +32,7 @@ from gpcert.numerics.arrays import (
     Backend,
     Inputs,
     PerCell,
+    PerCellAndFeature,
     PerFeature,
     PerVector,
     Vectors,
@@ -42,8 +44,8 @@ from gpcert.numerics.rounding import TINY, U, down, gamma, nonnegative, root, up
 from gpcert.numerics.spectral import largest_eigenvalue
 from gpcert.regions import intersection
 from gpcert.regions.base import Region
-from gpcert.regions.cells import Cells
-from gpcert.regions.frame import widths_as_units
+from gpcert.regions.cells import Cells, widths_as_units
+from gpcert.regions.one_hot import OneHot
 from gpcert.regions.shapes import Box
 
 Block = tuple[int, tuple[Any, ...], np.ndarray]
@@ -195,21 +197,35 @@ class LinearMap:
                 )
         return np.concatenate(parts, axis=1) if self.levels else X
 
-    def extended(self, region: Region) -> Region:
-        """The region with its indicators: those of one category, which must not change in it; where
-        T is defined."""
+    def extended(self, region: Region) -> tuple[Region, list[FreeCategory]]:
+        """The box of the region and of its indicators, where T is defined, and the inputs whose
+        category changes in it: those must be categories everywhere in the region."""
         for j, curve in self.curves.items():
             curve.check(region.lower[j : j + 1], region.upper[j : j + 1], f"region: feature {j}")
-        for j, labels in self.levels.items():
-            if region.lower[j] < region.upper[j]:
-                raise InputError(
-                    f"region: expected feature {j} to stay fixed, as it is one of the categories "
-                    f"{listed(labels)}, got a region that moves it"
-                )
         if not self.levels:
-            return region
-        fixed = self.indicated(region.center[None])[0, self.inputs :]
-        return Box(*(np.concatenate([end, fixed]) for end in (region.lower, region.upper)))
+            return region, []
+        lower, upper, free, first = [region.lower], [region.upper], [], self.inputs
+        for j, labels in self.levels.items():
+            codes, values = codes_of(labels), region.values_of(j)
+            if values is None or not np.all(np.isin(values, codes)):
+                raise InputError(
+                    f"region: expected feature {j} to be one of the categories {listed(labels)} "
+                    "everywhere, got a region that moves it between them; keep it fixed, or free "
+                    "it by radius={feature: 'any'} or a gpcert.regions.Discrete with values="
+                )
+            may = np.isin(codes, values)
+            lower.append(np.where(may.sum() == 1, may, 0.0))
+            upper.append(1.0 * may)
+            if may.sum() > 1:
+                place = int(np.searchsorted(region.free, j))
+                free.append(FreeCategory(j, place, first + np.flatnonzero(may), codes[may]))
+            first += len(codes)
+        ends = np.concatenate(lower), np.concatenate(upper)
+        for category in free:  # only its indicators depend on it
+            j = category.feature
+            if not np.any(self.matrix[:, j]):
+                ends[0][j] = ends[1][j] = region.center[j]
+        return Box(*ends), free
 
     def then(self, after: LinearMap) -> LinearMap:
         """This map and another after it, its numbers rounded: they define the new map."""
@@ -274,6 +290,35 @@ class LinearMap:
         return Y
 
 
+class FreeCategory(NamedTuple):
+    """An input whose category changes in a region: its number, its place among the region's free
+    features, and the numbers (k,) of the indicators behind the inputs of its categories there."""
+
+    feature: int
+    place: int
+    columns: np.ndarray
+    codes: np.ndarray
+
+    def indicators(self, cells: Cells) -> Iterator[tuple[int, tuple[PerCell, ...]]]:
+        """Of each column: lower and upper ends, centre, half-width and offset (B,) over the cells.
+
+        The centre is that of the cells' own centre where that is a category, else the mean of those
+        in the cell.
+        """
+        xp = namespace(cells.lower)
+        low, high, middle = (end[:, self.place] for end in (cells.lower, cells.upper, cells.center))
+        one = xp.ones_like(low)
+        may = [xp.where((low <= code) & (code <= high), one, 0.0 * one) for code in self.codes]
+        at = [xp.where(middle == code, one, 0.0 * one) for code in self.codes]
+        count, chosen = sum(may), sum(at)
+        mean = 1.0 / xp.maximum(count, one)
+        for j, allowed, here in zip(self.columns.tolist(), may, at, strict=True):
+            lower = xp.where(count == 1.0, allowed, 0.0 * one)
+            center = xp.where(chosen > 0.0, here, allowed * mean)
+            half = xp.maximum(allowed - center, center - lower) * (1.0 + 4.0 * U)
+            yield j, (lower, allowed, center, half, 0.0 * one)
+
+
 class _Form(NamedTuple):
     """Of `|V y|^2`, V (q, f): bounds of |V^T V| (f, f); pairs of weights (f,) and the factor with
     which their sum of squares bounds it; and a bound of |V r|."""
@@ -290,9 +335,10 @@ class Image:
     `unit` (f,) are powers of two near the region's widths, and `scaled` (q, f) is W in them,
     d = unit y; `base` (q,) is what the fixed features and b add up to; `offset` (q,) bounds
     `|W x + b - c^|` for the computed c^ of every x of the region, and what underflows in `scaled`.
-    `region` is a box that holds all images and all c^. `curves` are those of the free features, by
-    their places among these; with them d is a displacement of what T makes of a cell, and `between`
-    holds what it makes of the region (Statement 18.5).
+    `region` is a box that holds all images and all c^. With functions of single inputs (`curves`)
+    or categories that change (`freed`) d is a displacement of what they make of a cell, and
+    `between` holds what they make of the region (Statements 18.5, 18.6): its free feature i is that
+    of the region at `places[i]`, through `curves[i]` if there is one; an indicator where it is -1.
     """
 
     region: Box
@@ -303,7 +349,9 @@ class Image:
     offset: Array
     backend: Backend
     inverse: np.ndarray
-    curves: tuple[tuple[int, Curve], ...]
+    curves: Mapping[int, Curve]
+    freed: tuple[FreeCategory, ...]
+    places: np.ndarray
     between: Region
     forms: dict[bytes, _Form | None] = field(default_factory=dict)
 
@@ -312,12 +360,16 @@ class Image:
         features: LinearMap, region: Region, unit: Annotated[np.ndarray, "f"], backend: Backend
     ) -> Image:
         """Bind a map to a region whose widths are about `unit` (f,), powers of two."""
-        region = features.extended(region)
-        free, fixed = region.free, region.fixed
+        own_place = {int(j): i for i, j in enumerate(region.free)}
+        region, freed = features.extended(region)
         W, lost = features.matrix, np.zeros(region.dim)
         if features.curves:
             region, lost = _through(features.curves, region)
+        if freed:
+            region = OneHot(region, [category.columns for category in freed])
+        if features.curves or freed:
             unit = widths_as_units(region)
+        free, fixed = region.free, region.fixed
         farthest = np.maximum(np.abs(region.lower), np.abs(region.upper))
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             base = W[:, fixed] @ region.center[fixed] + features.shift
@@ -340,23 +392,26 @@ class Image:
             )
         arrays = (W[:, free], scaled, unit, base, offset)
         matrix, scaled, unit, base, offset = (backend.asarray(array) for array in arrays)
-        inverse, places = features.inverse[free], {int(j): i for i, j in enumerate(free)}
-        curves = tuple((places[j], curve) for j, curve in features.curves.items() if j in places)
-        parts = (Box(*ends), matrix, scaled, unit, base, offset, backend, inverse, curves, region)
-        return Image(*parts)
+        inverse, place = features.inverse[free], {int(j): i for i, j in enumerate(free)}
+        curves = {place[j]: curve for j, curve in features.curves.items() if j in place}
+        places = np.array([own_place.get(int(j), -1) for j in free], dtype=int)
+        columns = [
+            category._replace(columns=np.searchsorted(free, category.columns)) for category in freed
+        ]
+        about = (backend, inverse, curves, tuple(columns), places, region)
+        return Image(Box(*ends), matrix, scaled, unit, base, offset, *about)
 
     def curved(self, source: Cells) -> Cells:
-        """What the increasing functions make of cells of the region (Statement 18.5)."""
-        if not self.curves:
+        """What the functions of single inputs make of cells of the region, and the indicators of
+        the categories in them (Statements 18.5, 18.6)."""
+        if not self.curves and not self.freed:
             return source
         xp = namespace(source.lower)
-        columns = [
-            [part[:, j] for j in range(source.lower.shape[1])]
-            for part in (source.lower, source.upper, source.center, source.half, 0.0 * source.half)
-        ]
+        parts = (source.lower, source.upper, source.center, source.half, 0.0 * source.half)
+        columns = [[part[:, j] for j in self.places.tolist()] for part in parts]
         ends = (self.between.lower, self.between.upper)
         low, high = (end[self.between.free].tolist() for end in ends)
-        for j, curve in self.curves:
+        for j, curve in self.curves.items():
             lower, upper = curve.ends(columns[0][j], columns[1][j])
             below, above = curve.ends(columns[2][j], columns[2][j])
             center = (0.5 * below + 0.5 * above).clip(low[j], high[j])
@@ -364,6 +419,10 @@ class Image:
             offset = up(xp.maximum(above - center, center - below), 1)
             for column, part in zip(columns, (lower, upper, center, half, offset), strict=True):
                 column[j] = part
+        for category in self.freed:
+            for j, part in category.indicators(source):
+                for column, values in zip(columns, part, strict=True):
+                    column[j] = values
         lower, upper, center, half, offset = (xp.stack(column, axis=1) for column in columns)
         cells = CurvedCells(self.between, lower, upper, self, source, offset)
         vars(cells).update(center=center, half=nonnegative(half))
@@ -471,17 +530,36 @@ class CurvedCells(Cells):
         return some
 
     def displacement(self, d: Annotated[Array, "B f"]) -> Annotated[Array, "B s"]:
-        """A displacement of the source that T takes to about d: where to look."""
-        moved = to_numpy(self.source.center + d)
+        """A displacement of the source that is taken to about d: where to look."""
         place, there = to_numpy(self.source.center), to_numpy(self.center + d)
+        moved, plain = np.array(place), self.image.places >= 0
+        moved[:, self.image.places[plain]] += to_numpy(d)[:, plain]
         with np.errstate(all="ignore"):
-            for j, curve in self.image.curves:
-                moved[:, j] = curve.inverse(there[:, j])
+            for j, curve in self.image.curves.items():
+                moved[:, self.image.places[j]] = curve.inverse(there[:, j])
+        for category in self.image.freed:  # the likeliest
+            likeliest = np.argmax(there[:, category.columns], axis=1)
+            moved[:, category.place] = category.codes[likeliest]
         moved = np.where(np.isfinite(moved), moved, place)
         step = self.placed(moved - place)
         return namespace(step).minimum(
             namespace(step).maximum(step, -self.source.half), self.source.half
         )
+
+    def by_source(self, scores: PerCellAndFeature) -> Annotated[Array, "B s"]:
+        """Scores (B, f) of the axes as those of the source's: of a category the sum of those of its
+        indicators."""
+        if not self.image.freed:
+            return scores
+        xp = namespace(scores)
+        columns = [xp.zeros_like(scores[:, 0]) for _ in range(self.source.lower.shape[1])]
+        for j, place in enumerate(self.image.places.tolist()):
+            if place >= 0:
+                columns[place] = columns[place] + scores[:, j]
+        for category in self.image.freed:
+            for j in category.columns.tolist():
+                columns[category.place] = columns[category.place] + scores[:, j]
+        return xp.stack(columns, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -545,7 +623,8 @@ class ImageCells(Cells):
         """(B, f): what halving each axis of the cell takes off |e|^2, about."""
         xp = namespace(self.lower)
         scaled = inverse_length[:, None] * self.image.scaled
-        return (self.source.half / self.image.unit) ** 2 * xp.sum(scaled**2, axis=0)
+        scores = (self.source.half / self.image.unit) ** 2 * xp.sum(scaled**2, axis=0)
+        return self.source.by_source(scores) if isinstance(self.source, CurvedCells) else scores
 
     def displacement(self, e: Annotated[Array, "B f"]) -> Annotated[Array, "B s"]:
         """A displacement d (B, f) of the cell with W d about e; any is valid, where to look."""

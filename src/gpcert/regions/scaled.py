@@ -24,8 +24,7 @@ from gpcert.numerics.arrays import (
     namespace,
 )
 from gpcert.numerics.rounding import gamma, given, leading_power, nonnegative, up
-from gpcert.regions.cells import Cells
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Cells, Frame
 from gpcert.regions.image import CurvedCells, ImageCells
 
 UNITS = ("inverse_length", "squared_lengths", "unit")
@@ -171,7 +170,8 @@ class ScaledCells:
         """
         if isinstance(self.cells, ImageCells):
             return self.cells.split_scores(self.inverse_length)
-        return self.half**2
+        scores = self.half**2
+        return self.cells.by_source(scores) if isinstance(self.cells, CurvedCells) else scores
 
     def unscaled(self, d: PerCellAndFeature) -> Annotated[Array, "B s"]:
         """Displacements in the user's units from scaled ones, in plain floating point."""

@@ -78,6 +78,11 @@ class Union(Region):
         """The same region with the features in this order."""
         return Union(*(part.renamed(names) for part in self.parts))
 
+    def values_of(self, feature: int) -> Annotated[np.ndarray, "k"] | None:
+        each = [part.values_of(feature) for part in self.parts]
+        few = [values for values in each if values is not None]
+        return np.unique(np.concatenate(few)) if len(few) == len(each) else None
+
     # ---- points
 
     def contains(self, X: Any) -> Annotated[Array, "..."]:

@@ -52,6 +52,10 @@ class Within(Region):
     def inner_upper(self) -> Annotated[np.ndarray, "d"]:
         return np.minimum(self.upper, self.region.inner_upper)
 
+    def values_of(self, feature: int) -> Annotated[np.ndarray, "k"] | None:
+        of_itself = super().values_of(feature)
+        return self.region.values_of(feature) if of_itself is None else of_itself
+
     @abstractmethod
     def settled(self, X: Inputs) -> Inputs:
         """Points of the region near X (n, d), which need not be in the other one."""

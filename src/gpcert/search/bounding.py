@@ -15,12 +15,10 @@ import numpy as np
 
 from gpcert.enclosures import Evaluation, Portfolio
 from gpcert.errors import SoundnessError
-from gpcert.numerics.arrays import Index, Rows, to_numpy
-from gpcert.numerics.compilation import running_on
-from gpcert.numerics.deadline import checkpoint
-from gpcert.search.problem import bound_of
+from gpcert.numerics.arrays import Index, Rows, running_on, to_numpy
+from gpcert.search.problem import Resolution, bound_of
 from gpcert.search.questions import BatchProblem
-from gpcert.search.slices import Part
+from gpcert.search.region_evaluator import Part
 from gpcert.search.state import (
     Boxes,
     Frontier,
@@ -29,7 +27,7 @@ from gpcert.search.state import (
     least_of_each,
     split_order,
 )
-from gpcert.search.tolerance import Resolution
+from gpcert.utils.processes import checkpoint
 
 Places = list[tuple[np.ndarray, np.ndarray]]
 """Questions (n,) and points of them (n, f), goal by goal."""
@@ -118,8 +116,8 @@ class Bounding:
         goals: Sequence[int],
         how: tuple[bool, bool],
     ) -> tuple[Index, Boxes, Places, Portfolio]:
-        """`_bounds` of all boxes, by their evaluation or part by part (`search.slices`), and values
-        at their centres; in which order they come back, and what was learnt."""
+        """`_bounds` of all boxes, by their evaluation or part by part (`SliceEvaluator`), and
+        values at their centres; in which order they come back, and what was learnt."""
         slices, (optional, every) = self.problem.slices, how
         parts, portfolio = [Part(np.arange(len(boxes)), evaluation)], evaluation.portfolio
         if slices is not None:

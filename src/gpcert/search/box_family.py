@@ -20,14 +20,12 @@ from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.local_posterior import LocalModel
 from gpcert.errors import SoundnessError
 from gpcert.model.committee import Model
-from gpcert.numerics.arrays import Backend, Inputs, PerCellAndFeature, Rows, to_numpy
-from gpcert.numerics.compilation import running_on
-from gpcert.numerics.deadline import OutOfTime, checkpoint
+from gpcert.numerics.arrays import Backend, Inputs, PerCellAndFeature, Rows, running_on, to_numpy
 from gpcert.regions import Box, Cells, Region
 from gpcert.regions.base import NormConstraint
 from gpcert.search.branch_and_bound import solve_batch
 from gpcert.search.local_search import Jumps
-from gpcert.search.problem import Budget, StopReason, bound_of, stop_if_interrupted
+from gpcert.search.problem import Budget, StopReason, Tolerance, bound_of, stop_if_interrupted
 from gpcert.search.questions import (
     BatchProblem,
     FirstPoints,
@@ -36,7 +34,7 @@ from gpcert.search.questions import (
     WithinTolerance,
 )
 from gpcert.search.region_evaluator import GPU_SHARE, batch_size, bytes_per_cell
-from gpcert.search.tolerance import Tolerance
+from gpcert.utils.processes import OutOfTime, checkpoint
 
 BATCH_BYTES = 5.0e8
 """Most memory of one batch on a CPU."""

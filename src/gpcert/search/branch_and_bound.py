@@ -14,9 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpcert.numerics.deadline import OutOfTime, until
 from gpcert.search.bounding import Bounding
-from gpcert.search.branching import Branch, Steps, first_shrink
 from gpcert.search.checkpoints import JOURNAL, Kept
 from gpcert.search.local_search import Descent
 from gpcert.search.problem import (
@@ -28,6 +26,7 @@ from gpcert.search.problem import (
     SearchResult,
     SearchState,
     StopReason,
+    Tolerance,
     check_bounds,
 )
 from gpcert.search.questions import (
@@ -38,13 +37,10 @@ from gpcert.search.questions import (
     OneRegion,
     WithinTolerance,
 )
-from gpcert.search.region_evaluator import RegionEvaluator
-from gpcert.search.shares import Shares
-from gpcert.search.slices import SliceEvaluator
-from gpcert.search.state import State
-from gpcert.search.tolerance import Tolerance
-from gpcert.search.workers import Workers
-from gpcert.utils.processes import effective_jobs
+from gpcert.search.region_evaluator import RegionEvaluator, SliceEvaluator
+from gpcert.search.state import Branch, State, Steps, first_shrink
+from gpcert.search.workers import Shares, Workers
+from gpcert.utils.processes import OutOfTime, effective_jobs, until
 
 FIRST_BOX_SECONDS = 0.5
 """Time that the first box of a region gets even where the budget has less left."""

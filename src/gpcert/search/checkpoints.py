@@ -25,10 +25,9 @@ import numpy as np
 from gpcert.enclosures import Portfolio
 from gpcert.enclosures.evaluation import BoundHistory
 from gpcert.errors import CheckpointWarning, InputError
+from gpcert.search.problem import Resolution
 from gpcert.search.state import Boxes, Frontier, Incumbents, State
-from gpcert.search.tolerance import Resolution
-from gpcert.utils.archive import open_archive
-from gpcert.utils.packing import Kind, packed, unpacked
+from gpcert.utils.archive import Kind, open_archive, packed, unpacked
 
 FORMAT = "gpcert-checkpoint-1"
 
@@ -65,15 +64,15 @@ class Checkpoint:
 
 @dataclass(eq=False)
 class Kept:
-    """One search of a call: its last `state`, the `seconds` that it had taken, and the name of the
-    reason for which it ended, empty while it goes on."""
+    """One search of a call, or another piece of it: its last `state`, the `seconds` that it had
+    taken, and the name of the reason for which it ended, empty while it goes on."""
 
     journal: Journal
-    state: State | None = None
+    state: Any = None
     seconds: float = 0.0
     ended: str = ""
 
-    def put(self, state: State, seconds: float, ended: str = "") -> None:
+    def put(self, state: Any, seconds: float, ended: str = "") -> None:
         """What is known now; written when it is time."""
         self.state, self.seconds, self.ended = state, seconds, ended
         self.journal.write_if_due()
@@ -148,7 +147,7 @@ class Content:
 
     call: dict[str, Any]
     model: bytes
-    searches: dict[str, tuple[State, float, str]]
+    searches: dict[str, tuple[Any, float, str]]
 
     @staticmethod
     def of(path: str | Path) -> Content:

@@ -22,12 +22,11 @@ from gpcert.enclosures.expected import (
     variance_polynomial,
 )
 from gpcert.enclosures.goals import Goal
-from gpcert.enclosures.goals.scalar import least_mean
+from gpcert.enclosures.goals.goal import least_mean
 from gpcert.integrals.families import product
 from gpcert.integrals.input_law import InputLaw, Moments
 from gpcert.model.committee import Model
-from gpcert.numerics.arrays import Backend, Rows, to_numpy
-from gpcert.numerics.compilation import running_on
+from gpcert.numerics.arrays import Backend, Rows, running_on, to_numpy
 from gpcert.numerics.rounding import down, up
 from gpcert.quantities import Mean, OutputQuantity
 from gpcert.quantities.improvement import ProbabilityOfImprovement

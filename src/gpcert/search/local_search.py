@@ -13,7 +13,7 @@ import numpy as np
 from gpcert.attacks import descend
 from gpcert.attacks.functions import PlainFunction
 from gpcert.numerics.arrays import Index, Rows
-from gpcert.numerics.deadline import checkpoint
+from gpcert.utils.processes import checkpoint
 
 if TYPE_CHECKING:
     from gpcert.search.questions import ManyBoxes, OneRegion

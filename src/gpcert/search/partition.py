@@ -14,7 +14,6 @@ from typing import Annotated
 import numpy as np
 
 from gpcert.numerics.arrays import Rows
-from gpcert.numerics.deadline import OutOfTime, checkpoint, until
 from gpcert.numerics.rounding import gamma, up_float
 from gpcert.search.problem import (
     Budget,
@@ -25,6 +24,7 @@ from gpcert.search.problem import (
     check_bounds,
 )
 from gpcert.search.state import HALVINGS, Boxes, split_order
+from gpcert.utils.processes import OutOfTime, checkpoint, until
 
 FEW_CELLS = 64
 """Cells are halved more than once at a time while a batch has fewer parts: small batches cost about

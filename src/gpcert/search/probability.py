@@ -16,8 +16,7 @@ from gpcert.enclosures.crossing import affine_polynomial, mean_polynomial, negat
 from gpcert.enclosures.goals import Goal
 from gpcert.integrals.input_law import InputLaw
 from gpcert.model.committee import Model
-from gpcert.numerics.arrays import Backend, PerRow, Rows, to_numpy
-from gpcert.numerics.compilation import running_on
+from gpcert.numerics.arrays import Backend, PerRow, Rows, running_on, to_numpy
 from gpcert.numerics.rounding import down, up
 from gpcert.quantities import Mean, OutputQuantity
 from gpcert.regions import Box

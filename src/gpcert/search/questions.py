@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -27,14 +27,12 @@ from gpcert.numerics.arrays import (
 )
 from gpcert.regions import Region
 from gpcert.regions.base import NormConstraint
-from gpcert.search.branching import STEPS, Steps
 from gpcert.search.local_search import LocalSearch
-from gpcert.search.problem import Budget, Progress, StopReason
-from gpcert.search.slices import SliceEvaluator
-from gpcert.search.state import Halve, Leaves, QuestionsAndFeatures
-from gpcert.search.tolerance import Tolerance
+from gpcert.search.problem import Budget, Progress, StopReason, Tolerance
+from gpcert.search.region_evaluator import SliceEvaluator
+from gpcert.search.state import STEPS, Halve, Leaves, QuestionsAndFeatures, Steps
 from gpcert.search.workers import Workers
-from gpcert.utils.packing import digest
+from gpcert.utils.archive import digest
 
 
 class BatchEvaluator(Protocol):
@@ -257,12 +255,14 @@ class BatchProblem:
     """Processes that search shares of the open boxes, if there are some."""
     model: Model | None = None
     """Of which all that is asked speaks; without one a checkpoint does not hold the search."""
+    about: Any = None
+    """What tells the questions from others with the same ends, for a checkpoint."""
 
     @property
     def key(self) -> str:
         """The same for the same question about the same model, whatever it may cost."""
         asked = (self.goals, self.questions, self.stop, self.first_points, self.passes, self.split)
-        return digest(self.model, asked, self.record, self.random_state)
+        return digest(self.model, asked, self.record, self.random_state, self.about)
 
     @property
     def known(self) -> Annotated[np.ndarray, "G 2"]:

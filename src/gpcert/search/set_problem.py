@@ -19,8 +19,7 @@ from gpcert.enclosures.affine import has_affine, least_affine, through_origin
 from gpcert.enclosures.goals import Goal
 from gpcert.errors import SoundnessError
 from gpcert.model.committee import Model
-from gpcert.numerics.arrays import Backend, PerRow, Rows, namespace, to_numpy
-from gpcert.numerics.compilation import running_on
+from gpcert.numerics.arrays import Backend, PerRow, Rows, namespace, running_on, to_numpy
 from gpcert.numerics.rounding import down, up
 from gpcert.quantities import OutputQuantity
 from gpcert.regions import Ball, Box, Cells, Polytope, Region
@@ -90,6 +89,8 @@ class SetProblem:
     conditions: Sequence[Condition]
     classes: bool = False
     tol: float = 0.01
+    planes: bool = True
+    """Whether cells are cut, where planes are known; else they are in or out as wholes."""
     budget: Budget = field(default_factory=Budget)
     backend: Backend = field(default_factory=Backend)
     progress: Progress = field(default_factory=Progress)
@@ -230,7 +231,8 @@ class _Group:
             goals += [each.above] if self.classes else [each.above, each.below]
         self.evaluator = RegionEvaluator(model, work.hull, goals, problem.backend)
         self.portfolio = Portfolio()
-        self.mapped = any(member.features is not None for member in model.members)
+        mapped = any(member.features is not None for member in model.members)
+        self.planes = problem.planes and not mapped
 
     def left(self, cells: CutCells, classes: bool) -> PerRow:
         """(n,) whether some condition of the group is open in a cell."""
@@ -264,7 +266,7 @@ class _Group:
         it settles hardly any cell that they do not: both hold, so any choice is valid.
         """
         n, f = len(evaluation.cells), evaluation.cells.lower.shape[1]
-        plane, cut = nowhere(n, 1, f)[:, 0, 0], has_affine(goal.quantity) and not self.mapped
+        plane, cut = nowhere(n, 1, f)[:, 0, 0], self.planes and has_affine(goal.quantity)
         lower, scores = None, None
         if not cut or evaluation.wants(name):
             bound = bound_of(goal, evaluation, level)

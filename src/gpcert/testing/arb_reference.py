@@ -18,8 +18,15 @@ from flint import acb, arb, arb_series, ctx
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.model.posterior import Posterior
-from gpcert.testing.balls import BITS, dot, exact, flint, series_length, total
-from gpcert.testing.kernel_references import reference_of
+from gpcert.testing.kernel_references import (
+    BITS,
+    dot,
+    exact,
+    flint,
+    reference_of,
+    series_length,
+    total,
+)
 
 LARGEST_RADIUS = 1e-18
 """A reference wider than this (relative, or absolute below 1) would prove nothing."""

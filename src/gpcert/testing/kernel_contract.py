@@ -21,16 +21,17 @@ from hypothesis import strategies as st
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel, kernel_from_config
 from gpcert.model.posterior import Posterior
-from gpcert.testing.balls import (
+from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import (
+    Formula,
     coefficients,
     diagonal_coefficients,
     exact,
     flint,
     line_surface,
+    reference_of,
     remainder_length,
 )
-from gpcert.testing.effort import examples
-from gpcert.testing.kernel_references import Formula, reference_of
 
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.sampled_from([0.0, 1e-12, 1e-4, 0.1, 0.9, 1.1, 3.0, 40.0, 1e6])

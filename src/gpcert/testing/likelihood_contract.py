@@ -20,8 +20,8 @@ from gpcert.errors import InputError
 from gpcert.likelihoods.base import BinaryLikelihood, ScalarLikelihood, mean_lower, monotone_minimum
 from gpcert.numerics.arrays import Array, Backend, to_numpy
 from gpcert.testing.arb_reference import assert_encloses
-from gpcert.testing.balls import BITS
 from gpcert.testing.effort import backend_or_skip, examples
+from gpcert.testing.kernel_references import BITS
 
 means = st.one_of(
     st.floats(-12.0, 12.0),

@@ -12,10 +12,9 @@ import numpy as np
 from gpcert.kernels import Kernel
 from gpcert.numerics.arrays import Array, Backend, to_numpy
 from gpcert.regions import Ball, Box, Cells, Region
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
-from gpcert.testing.balls import coefficients, exact, flint, series_length
-from gpcert.testing.kernel_references import reference_of
+from gpcert.testing.kernel_references import coefficients, exact, flint, reference_of, series_length
 
 
 @dataclass(eq=False)

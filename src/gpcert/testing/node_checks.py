@@ -18,7 +18,7 @@ from gpcert.numerics.rounding import TINY, gamma
 from gpcert.paper.lines import affine_lower_bound, affine_relaxation, has_lines
 from gpcert.regions import Cells
 from gpcert.regions.scaled import ScaledCells
-from gpcert.testing.balls import (
+from gpcert.testing.kernel_references import (
     coefficients,
     diagonal_coefficients,
     dot,

@@ -23,7 +23,7 @@ from gpcert.kernels import kernel_from_config
 from gpcert.numerics.arrays import Backend
 from gpcert.paper.lines import affine_relaxation, has_lines
 from gpcert.regions import Box, Cells
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.testing.effort import backend_or_skip, variants
 from gpcert.testing.kernel_contract import KernelContract, drawn, seeds
 from gpcert.testing.kernel_references import REFERENCES, partner_configs

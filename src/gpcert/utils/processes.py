@@ -1,18 +1,76 @@
-"""Calls in joblib's processes: what they have in common is sent once, and Ctrl-C is this process's
-alone."""
+"""Calls in joblib's processes, to which what they have in common is sent once, with Ctrl-C this
+process's alone; one thread at a time; and when a computation must end: a moment that every slow
+loop looks at.
+
+The moment is kept in a context variable (one value a thread, restored on the way out), not handed
+from function to function: whatever is slow, at whatever depth, calls `checkpoint` between two
+pieces of its work, and only whoever set the deadline knows what an early end means. Nothing is
+computed from the time: a run that meets no deadline repeats exactly.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from multiprocessing import resource_tracker
 from typing import Any
 
 import joblib
+
+_END: ContextVar[float] = ContextVar("gpcert deadline", default=math.inf)
+
+
+class OutOfTime(Exception):
+    """The deadline has passed; what was being computed is dropped."""
+
+
+def deadline() -> float:
+    """The moment (of `time.perf_counter`) at which the work must end; infinite if there is none."""
+    return _END.get()
+
+
+def remaining() -> float:
+    """Seconds until the deadline; negative after it, infinite if there is none."""
+    return _END.get() - time.perf_counter()
+
+
+def checkpoint() -> None:
+    """Raise `OutOfTime` once the deadline has passed. Costs about 100 ns.
+
+    >>> checkpoint()
+    >>> with until(time.perf_counter() - 1.0):
+    ...     checkpoint()
+    Traceback (most recent call last):
+    ...
+    gpcert.utils.processes.OutOfTime: the deadline has passed
+    """
+    if time.perf_counter() > _END.get():
+        raise OutOfTime("the deadline has passed")
+
+
+@contextmanager
+def until(end: float, *, exactly: bool = False) -> Iterator[None]:
+    """Set the deadline for what runs inside; an earlier one that is already set stays, unless it is
+    to be `exactly` this: for what must be done even if it is late.
+
+    >>> with until(5.0), until(7.0):
+    ...     deadline()
+    5.0
+    >>> deadline()
+    inf
+    """
+    token = _END.set(end if exactly else min(end, _END.get()))
+    try:
+        yield
+    finally:
+        _END.reset(token)
 
 
 def effective_jobs(n_jobs: int | None) -> int:
@@ -115,3 +173,20 @@ def _deaf() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+LOCK = threading.RLock()
+"""Whoever changes such a setting for a moment holds it: two threads that restored each other's
+would leave it changed."""
+
+
+@contextmanager
+def quiet(category: type[Warning] = Warning) -> Iterator[None]:
+    """Warnings of a category are not shown.
+
+    >>> with quiet():
+    ...     warnings.warn("never seen", stacklevel=1)
+    """
+    with LOCK, warnings.catch_warnings():
+        warnings.simplefilter("ignore", category)
+        yield

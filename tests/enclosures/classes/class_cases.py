@@ -15,7 +15,7 @@ from gpcert.model.multi_output import SeparateOutputs
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.regions import Ball, Box, Region
-from gpcert.testing.arb_reference import exact
+from gpcert.testing.kernel_references import exact
 from gpcert.testing.node_case import cell_points
 from tests.strategies import random_cells
 

@@ -19,8 +19,9 @@ from gpcert.model.class_layout import ClassLayout
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import backend_from_name, to_numpy
 from gpcert.regions import Box
-from gpcert.testing.arb_reference import ArbPosterior, exact, flint
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples, variants
+from gpcert.testing.kernel_references import exact, flint
 from tests.enclosures.classes.class_cases import (
     ClassCase,
     class_cases,

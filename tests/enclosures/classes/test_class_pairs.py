@@ -17,8 +17,8 @@ from gpcert.model.class_layout import ClassLayout
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import to_numpy
 from gpcert.regions import Box
-from gpcert.testing.arb_reference import flint
 from gpcert.testing.effort import THOROUGH, examples
+from gpcert.testing.kernel_references import flint
 from tests.enclosures.classes.class_cases import (
     LATENT_ERROR,
     class_cases,

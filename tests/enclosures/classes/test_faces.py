@@ -4,14 +4,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.enclosures.classes.faces import face_of, has_faces
-from gpcert.enclosures.classes.leading import Leader
+from gpcert.enclosures.classes.leading import Leader, face_of, has_faces
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
 from gpcert.model.posterior import Posterior
 from gpcert.regions import Ball
-from gpcert.testing.arb_reference import ArbPosterior, flint
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import flint
 from tests.enclosures.classes.class_cases import evaluation_of, true_sums
 
 

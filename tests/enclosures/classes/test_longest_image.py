@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gpcert.enclosures.classes.joint_change import longest_image
 from gpcert.numerics.arrays import to_numpy
-from gpcert.testing.arb_reference import exact, flint
 from gpcert.testing.effort import examples
+from gpcert.testing.kernel_references import exact, flint
 
 arb = flint().arb
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpcert.study.experiments.lime_fits import lime_of_scripts, lime_tabular
+from gpcert.study.experiments.fits import lime_of_scripts, lime_tabular
 
 SLOPES = np.array([[1.0, -2.0], [0.5, 0.0], [-3.0, 1.0]])
 

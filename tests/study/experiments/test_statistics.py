@@ -5,7 +5,7 @@ import pytest
 
 from gpcert.errors import InputError
 from gpcert.study.experiments.fits import image_shape, key_patch, ratio_of
-from gpcert.study.experiments.statistics import Estimate, bootstrap, exceeds, share
+from gpcert.study.experiments.results import Estimate, bootstrap, exceeds, share
 
 
 def test_bootstrap_intervals_cover_the_mean_about_as_often_as_they_say():

@@ -15,7 +15,7 @@ from gpcert.enclosures.mean import TwoSided, Units
 from gpcert.enclosures.polynomials import smallest_eigenvalue
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import reach
-from gpcert.kernels.exponentials import growth_chord
+from gpcert.kernels.expansions.exponentials import growth_chord
 from gpcert.model.class_layout import ClassLayout
 from gpcert.numerics.arrays import Array, PerCell, namespace
 from gpcert.numerics.rounding import gamma, given, nonnegative, up

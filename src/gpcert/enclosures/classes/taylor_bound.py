@@ -32,10 +32,10 @@ from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.polynomials import Minimum, smallest_eigenvalue
 from gpcert.integrals.moments import UNIMODAL_BOUNDS
 from gpcert.kernels.expansions.base import reach
-from gpcert.kernels.exponentials import growth_chord
+from gpcert.kernels.expansions.exponentials import growth_chord
 from gpcert.numerics.arrays import Array, PerCell, namespace
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import down, gamma, given, nonnegative, root, up
+from gpcert.utils.processes import checkpoint
 
 
 def taylor_bound(latent: LatentOutputs, place: Reference, jet: ClassJet) -> Minimum:

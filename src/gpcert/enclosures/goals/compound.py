@@ -14,8 +14,16 @@ import numpy as np
 
 from gpcert.enclosures.classes.bounds import ClassBounds
 from gpcert.enclosures.evaluation import Evaluation, evaluation_at
-from gpcert.enclosures.goals.base import GoalBound, chosen, lower_bound, upper_at_center, worst_of
-from gpcert.enclosures.goals.scalar import least_mean, output_at_center, output_bound
+from gpcert.enclosures.goals.goal import (
+    GoalBound,
+    chosen,
+    least_mean,
+    lower_bound,
+    output_at_center,
+    output_bound,
+    upper_at_center,
+    worst_of,
+)
 from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, latent_range

@@ -4,15 +4,19 @@ Coordinates are displacements `d = (x - c) * inverse_length` in the free feature
 and functions are multiplied by a weight `omega(d) = exp(weight_rate |d|^2)` (rate 1/2 for the
 squared exponential, whose weighted features Psi = omega phi are orthogonal; rate 0, plain Taylor,
 for all others).
+
+What some kernels know besides what every `LocalKernel` does is one small interface each. A class
+that can do it derives from the interface; whoever needs it asks by `isinstance`, and does without
+where the kernel has it not.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -20,17 +24,22 @@ from gpcert.errors import InputError
 from gpcert.kernels.nodes.base import CubicPart
 from gpcert.numerics.arrays import (
     Array,
+    Inputs,
     PerCell,
     PerCellAndFeature,
     PerCellMatrix,
+    Points,
     Reals,
+    fused,
     namespace,
 )
-from gpcert.numerics.compilation import fused
 from gpcert.numerics.rounding import up
 from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
 from gpcert.regions.scaled import ScaledCells
+
+if TYPE_CHECKING:
+    from gpcert.kernels.expansions.squared_exponential_sections import Sections
 
 
 def inverse_lengths(lengths: Annotated[Array, "#"]) -> Annotated[Array, "#"]:
@@ -285,3 +294,79 @@ def finite_product(size: Reals, tail: Reals) -> Reals:
     xp = namespace(size)
     product = size * xp.where(xp.isfinite(tail), tail, xp.zeros_like(tail))
     return xp.where(xp.isfinite(tail), up(product, 6), tail)
+
+
+class FirstOrderModels(ABC):
+    """Models of first order that are much cheaper than `LocalKernel.model`."""
+
+    @abstractmethod
+    def linear_models(
+        self, expansion: Any, functions: Sequence[Combination]
+    ) -> list[LinearModel] | None:
+        """The first order alone of functions with weights (N,); None for cells on which it is not
+        cheaper."""
+
+
+class OrthogonalDegrees(ABC):
+    """Features whose degrees are orthogonal at the centre."""
+
+    @abstractmethod
+    def second_degree(self, expansion: Any, pairs: tuple[int, ...] | None = None) -> SecondDegree:
+        """The parts of degree one and two of Psi at the centres; of degree two only some `pairs` of
+        features, if these are given."""
+
+
+class QuadraticForms(ABC):
+    """Quadratic forms of the kernel's values as polynomials."""
+
+    @abstractmethod
+    def form_polynomial(
+        self, expansion: Any, W: Annotated[Array, "N N"], norm: float
+    ) -> tuple[tuple[PerCell, PerCellAndFeature, PerCellMatrix], PerCell]:
+        """Value, gradient and Hessian (at d = 0) of a polynomial of degree 2, and by how much it
+        may differ (B,) from `omega^2 k(x, Z) W k(Z, x)` on the cells, rounding included.
+
+        W (N, N) is symmetric and meant as it is stored; `norm` bounds `sqrt(trace(W K W K))`, K the
+        kernel at the points.
+        """
+
+    @abstractmethod
+    def monotone_signs(self, expansion: Any, function: FormFunction) -> Annotated[Array, "f"]:
+        """(f,): 1 where the function, weighted, rises on the one cell of the expansion, -1 where it
+        falls, 0 where that is not known or the cell has no width."""
+
+
+class Restrictable(ABC):
+    """Kernels that may be bound to some of their points, for functions that use no others."""
+
+    @abstractmethod
+    def restricted_to(self, index: Annotated[Array, "i"]) -> LocalKernel[Any]:
+        """The kernel with some of its points."""
+
+    @abstractmethod
+    def restricted_expansion(self, expansion: Any, index: Annotated[Array, "i"]) -> Expansion:
+        """The expansion of all points as one of `restricted_to(index)`, this kernel."""
+
+
+class SliceNorms(ABC):
+    """Norms of functions on a region that fixes some features."""
+
+    @abstractmethod
+    def slice_norm(self, weights: Annotated[np.ndarray, "N"]) -> float | None:
+        """Upper bound of the RKHS norm of `x -> sum_i t_i k(x, z_i)` on the free coordinates; None
+        where nothing better than the norm over all coordinates is known."""
+
+
+class SectionKernel(ABC):
+    """Kernels (not local ones) that are known on many sections `x + t e_j` at once."""
+
+    @abstractmethod
+    def sections(
+        self,
+        points: Points,
+        X: Inputs,
+        sections: tuple[np.ndarray, np.ndarray],
+        extent: np.ndarray,
+    ) -> Sections:
+        """On the sections `x + t e_j`, (rows of X, features j) = `sections`, for `|t| <= extent`
+        (Q,)."""

@@ -27,40 +27,38 @@ import numpy as np
 from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
+    FirstOrderModels,
     FunctionModel,
     LinearModel,
     LocalKernel,
-    QuadraticForm,
-    SecondDegree,
-    finite_product,
-)
-from gpcert.kernels.expansions.capabilities import (
-    FirstOrderModels,
     OrthogonalDegrees,
+    QuadraticForm,
     QuadraticForms,
     Restrictable,
+    SecondDegree,
     SliceNorms,
+    finite_product,
 )
-from gpcert.kernels.expansions.higher_degrees import (
+from gpcert.kernels.expansions.exponentials import (
     HigherTerms,
     exponential_remainder,
+    growth_chord,
+    length_below,
 )
 from gpcert.kernels.expansions.squared_exponential_forms import form_polynomial, monotone_signs
 from gpcert.kernels.expansions.squared_exponential_table import (
     MAX_CUBIC_FEATURES,
     SquaredExponentialTable,
 )
-from gpcert.kernels.expansions.squared_exponential_values import length_below
-from gpcert.kernels.exponentials import growth_chord
 from gpcert.numerics.arrays import (
     Array,
     Derivatives,
     PerCell,
     PerOrder,
+    fused,
     namespace,
     row_products,
 )
-from gpcert.numerics.compilation import fused
 from gpcert.numerics.rounding import gamma, nonnegative, root, up
 from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
@@ -173,7 +171,7 @@ class LocalSquaredExponential(
     ) -> LinearModel | None:
         """`omega f = f(c) + grad.d + e`, for few cells of many features, without a Hessian.
 
-        Degrees 2 to 6 from the points' Gram matrix (`higher_degrees`), or, if that is less,
+        Degrees 2 to 6 from the points' Gram matrix (`gram_terms`), or, if that is less,
         Cauchy-Schwarz for all of them: N^2 + N f operations per cell instead of N f^2.
         """
         if expansion.scaled.shape[1] <= MAX_CUBIC_FEATURES:

@@ -21,12 +21,12 @@ from typing import Annotated
 import numpy as np
 
 from gpcert.kernels.expansions.base import inverse_lengths
+from gpcert.kernels.expansions.exponentials import kernel_errors, subtraction_error
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.kernels.expansions.squared_exponential_table import Cubes
-from gpcert.kernels.expansions.squared_exponential_values import kernel_errors, subtraction_error
 from gpcert.numerics.arrays import Array, Backend, PerCellAndPoint, Points, namespace
 from gpcert.numerics.rounding import up
-from gpcert.regions.frame import power_of_two
+from gpcert.regions.cells import power_of_two
 
 
 @dataclass(frozen=True, eq=False)

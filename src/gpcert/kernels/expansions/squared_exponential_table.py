@@ -16,22 +16,20 @@ from typing import Annotated, Self
 import numpy as np
 
 from gpcert.kernels.expansions.base import inverse_lengths
-from gpcert.kernels.expansions.higher_degrees import (
+from gpcert.kernels.expansions.exponentials import (
+    FARTHEST,
     HIGHEST_DEGREE,
     Box,
     HigherTerms,
     Triples,
     box_metric,
     cubic_terms,
-    gram_terms,
-)
-from gpcert.kernels.expansions.squared_exponential_values import (
-    FARTHEST,
     expanded_values,
+    exponential_tail,
+    gram_terms,
     kernel_errors,
     subtraction_error,
 )
-from gpcert.kernels.exponentials import exponential_tail
 from gpcert.kernels.nodes.moments import MomentTable
 from gpcert.numerics.arrays import (
     Array,
@@ -41,10 +39,10 @@ from gpcert.numerics.arrays import (
     PerOrder,
     Reals,
     Rows,
+    dot,
+    fused,
     namespace,
 )
-from gpcert.numerics.compilation import dot, fused
-from gpcert.numerics.deadline import checkpoint
 from gpcert.numerics.rounding import (
     EXP_ULPS,
     POW_ULPS,
@@ -60,8 +58,9 @@ from gpcert.numerics.rounding import (
     up_float,
 )
 from gpcert.regions import Region
-from gpcert.regions.frame import power_of_two
+from gpcert.regions.cells import power_of_two
 from gpcert.regions.held import HeldDistances
+from gpcert.utils.processes import checkpoint
 
 Cubes = tuple[Array, Array]
 """Third moments (B, n) over sorted triples, and the centres (B, f) they are to be shifted to."""

@@ -23,18 +23,19 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import (
     Combination,
+    FirstOrderModels,
     FunctionModel,
     LinearModel,
     LocalKernel,
     QuadraticForm,
     finite_product,
 )
-from gpcert.kernels.expansions.blocks import TaylorExpansion, joined
-from gpcert.kernels.expansions.capabilities import FirstOrderModels
 from gpcert.kernels.expansions.taylor_terms import (
     CenterTerm,
+    TaylorExpansion,
     binned_errors,
     coefficient_errors,
+    joined,
     pointwise_remainder,
     step_form,
     weighted_sizes,
@@ -55,7 +56,7 @@ from gpcert.numerics.arrays import (
 )
 from gpcert.numerics.rounding import down, gamma, nonnegative, up, up_float
 from gpcert.regions import Cells, Region
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.image import ImageCells
 from gpcert.regions.scaled import ScaledCells
 

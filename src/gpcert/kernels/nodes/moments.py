@@ -21,10 +21,10 @@ from gpcert.numerics.arrays import (
     PerCell,
     PerCellAndPoint,
     PerCellMatrix,
+    fused,
     namespace,
     to_numpy,
 )
-from gpcert.numerics.compilation import fused
 from gpcert.numerics.rounding import root, up
 
 

@@ -27,7 +27,7 @@ from gpcert.numerics.arrays import (
     namespace,
 )
 from gpcert.numerics.rounding import POW_ULPS, SIN_COS_ULPS, gamma, nonnegative, root, up
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 
 LARGEST_CLOSED = 100.0

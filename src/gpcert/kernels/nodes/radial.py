@@ -46,7 +46,7 @@ from gpcert.numerics.arrays import (
     namespace,
 )
 from gpcert.numerics.rounding import POW_ULPS, TINY, U, gamma, nonnegative, root, up, up_float
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.held import HeldDistances
 from gpcert.regions.scaled import ScaledCells
 

@@ -28,6 +28,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from gpcert.numerics.arrays import PerCell, Reals, namespace
+from gpcert.numerics.pairs import Pair
 from gpcert.numerics.rounding import EXP_ULPS, U, gamma, nonnegative, up
 
 PEAK_SLACK = 1e-10
@@ -115,6 +116,12 @@ class RadialProfile(ABC):
         be infinite. The root carries one more, of its own (Statement 16.7)."""
         r = np.sqrt(r2)
         return self.relative_errors(0, (r, r), gamma(roundings + 1) * r)
+
+    def pair_at_squares(self, r2: Pair) -> tuple[Pair, float] | None:
+        """F_0 as pairs and their relative error, not a number where that is too small; None where
+        nobody has said how."""
+        del r2
+        return None
 
     def growth(self, n: int, r: Reals) -> Reals:
         """`w_n(r)`, n <= 5, for 0 <= r <= 1e140; relative rounding like that of `terms`."""

@@ -49,8 +49,7 @@ from gpcert.numerics.arrays import (
     namespace,
 )
 from gpcert.numerics.rounding import POW_ULPS, TINY, U, gamma, nonnegative, root, up, up_float
-from gpcert.regions.cells import Cells
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Cells, Frame
 from gpcert.regions.scaled import ScaledCells
 
 FURTHER_ROUNDINGS = 70.0

@@ -16,7 +16,7 @@ from gpcert.kernels.nodes.base import NodeBatch
 from gpcert.numerics.arrays import Array, Backend, PerCell, Points
 from gpcert.paper.lines.carriers import AffineRelaxation
 from gpcert.regions import Box
-from gpcert.regions.frame import Frame
+from gpcert.regions.cells import Frame
 from gpcert.regions.scaled import ScaledCells
 
 

@@ -8,8 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.study.datasets.files import download, first_file, read_idx, read_npz, read_table
-from gpcert.study.datasets.record import Dataset, checked_classes, shuffled_split
+from gpcert.study.datasets.files import (
+    Dataset,
+    checked_classes,
+    download,
+    first_file,
+    read_idx,
+    read_npz,
+    read_table,
+    shuffled_split,
+)
 
 GREY_LEVELS = 16
 """Pixels of the embedded digits are whole numbers from 0 to 16."""

@@ -11,13 +11,15 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import finite_array, whole_number
 from gpcert.study.datasets.files import (
+    Dataset,
     download,
     first_file,
     read_named_columns,
     read_npz,
     read_table,
+    shuffled_split,
+    standardised,
 )
-from gpcert.study.datasets.record import Dataset, shuffled_split, standardised
 
 
 def synthetic2d(

@@ -12,8 +12,14 @@ import gpcert
 from gpcert.study.experiments.base import Piece, Rows, Sources, Tables, labelled, one_per, subset
 from gpcert.study.experiments.fits import ball_options, fitted
 from gpcert.study.experiments.pictures import logarithmic, panels, shared_legend
-from gpcert.study.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.study.experiments.statistics import bootstrap, exceeds, share
+from gpcert.study.experiments.results import (
+    Finding,
+    ResultFigure,
+    ResultTable,
+    bootstrap,
+    exceeds,
+    share,
+)
 from gpcert.utils.optional_imports import Figure
 
 METHODS: dict[str, dict[str, Any]] = {

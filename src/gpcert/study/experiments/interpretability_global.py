@@ -13,11 +13,9 @@ import gpcert
 from gpcert.explain import effects
 from gpcert.numerics.rounding import down, up
 from gpcert.study.experiments.base import Rows, Sources, Tables, labelled
-from gpcert.study.experiments.fits import trained
-from gpcert.study.experiments.lime_fits import LIMES, limes
+from gpcert.study.experiments.fits import LIMES, limes, trained
 from gpcert.study.experiments.pictures import panels, shared_legend
-from gpcert.study.experiments.results import Finding, ResultFigure
-from gpcert.study.experiments.statistics import bootstrap, opposite
+from gpcert.study.experiments.results import Finding, ResultFigure, bootstrap, opposite
 from gpcert.utils.optional_imports import Figure
 
 SMALL, LARGE = "small step", "large step"

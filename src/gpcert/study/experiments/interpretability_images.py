@@ -16,11 +16,9 @@ from gpcert.plots.curves import plot_gaps
 from gpcert.plots.explanations import plot_heat_map
 from gpcert.study.datasets import Dataset
 from gpcert.study.experiments.base import Piece, Rows, Sources, Tables, class_label, labelled
-from gpcert.study.experiments.fits import Case, image_shape, trained
-from gpcert.study.experiments.lime_fits import LIMES, limes
+from gpcert.study.experiments.fits import LIMES, Case, image_shape, limes, trained
 from gpcert.study.experiments.pictures import shared_legend
-from gpcert.study.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.study.experiments.statistics import answer, bootstrap
+from gpcert.study.experiments.results import Finding, ResultFigure, ResultTable, answer, bootstrap
 from gpcert.utils.optional_imports import Axes, Figure
 
 OURS, EVERY = "effects", "effects, constant pixels too"
@@ -82,7 +80,7 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> Rows:
     limits = gpcert.Budget(seconds=None, boxes=settings.gap_boxes)
     flipped = None
     for name, v in values.items():
-        how: Any = {"ranking": _order(v), "tol": settings.tol, "budget": limits}
+        how: Any = {"ranking": by_size(v), "tol": settings.tol, "budget": limits}
         curve = pixel_budget(model, x, betas, **how, **around)
         flipped = curve.adversarial if name == OURS else flipped
         known = {"proved up to": curve.safe_beta, "flips at": curve.least_beta}
@@ -98,7 +96,7 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> Rows:
         yield "pixels", {**row, "adversarial": None if flipped is None else float(flipped[j])}
 
 
-def _order(values: np.ndarray) -> list[int]:
+def by_size(values: np.ndarray) -> list[int]:
     """Pixels, the largest value in size first."""
     return np.argsort(-np.abs(values), kind="stable").tolist()
 

@@ -13,8 +13,7 @@ from gpcert.study.experiments import fits
 from gpcert.study.experiments.base import Rows, Sources, Tables, labelled
 from gpcert.study.experiments.fits import accuracy_finding, ball_options, trained
 from gpcert.study.experiments.pictures import panels, shared_legend
-from gpcert.study.experiments.results import Finding, ResultFigure, fields
-from gpcert.study.experiments.statistics import share
+from gpcert.study.experiments.results import Finding, ResultFigure, fields, share
 from gpcert.utils.optional_imports import Figure
 
 LOOKS = {

@@ -12,8 +12,14 @@ from gpcert.plots.curves import plot_boxes
 from gpcert.study.experiments.base import Piece, Rows, Sources, Tables, labelled, one_per
 from gpcert.study.experiments.fits import MIDDLES, PAPER_POINTS, delta_study, fall_of, ratio_of
 from gpcert.study.experiments.pictures import panels, shared_legend, spread_near_zero
-from gpcert.study.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.study.experiments.statistics import Estimate, answer, exceeds
+from gpcert.study.experiments.results import (
+    Estimate,
+    Finding,
+    ResultFigure,
+    ResultTable,
+    answer,
+    exceeds,
+)
 from gpcert.utils.optional_imports import Figure
 
 INFERENCE = {"laplace": "Laplace", "ep": "EP"}

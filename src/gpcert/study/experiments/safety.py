@@ -22,8 +22,16 @@ from gpcert.study.experiments.fits import (
     trained,
 )
 from gpcert.study.experiments.pictures import shared_legend
-from gpcert.study.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.study.experiments.statistics import answer, bootstrap, exceeds, opposite, share
+from gpcert.study.experiments.results import (
+    Finding,
+    ResultFigure,
+    ResultTable,
+    answer,
+    bootstrap,
+    exceeds,
+    opposite,
+    share,
+)
 from gpcert.utils.optional_imports import Axes, Figure
 
 

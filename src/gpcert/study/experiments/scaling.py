@@ -13,8 +13,15 @@ import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.study.experiments.base import Piece, Rows, Sources, Tables
 from gpcert.study.experiments.pictures import logarithmic, panels
-from gpcert.study.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.study.experiments.statistics import Estimate, bootstrap, exceeds, opposite
+from gpcert.study.experiments.results import (
+    Estimate,
+    Finding,
+    ResultFigure,
+    ResultTable,
+    bootstrap,
+    exceeds,
+    opposite,
+)
 from gpcert.utils.optional_imports import Figure
 
 CLAIMED = {

@@ -13,8 +13,15 @@ from gpcert.plots.curves import plot_boxes
 from gpcert.study.experiments.base import Piece, Rows, Sources, Tables, labelled, one_per
 from gpcert.study.experiments.fits import MIDDLES, PAPER_POINTS, delta_study, fall_of
 from gpcert.study.experiments.pictures import panels, shared_legend, spread_near_zero
-from gpcert.study.experiments.results import Finding, ResultFigure
-from gpcert.study.experiments.statistics import Estimate, answer, bootstrap, exceeds, opposite
+from gpcert.study.experiments.results import (
+    Estimate,
+    Finding,
+    ResultFigure,
+    answer,
+    bootstrap,
+    exceeds,
+    opposite,
+)
 from gpcert.utils.optional_imports import Axes, Figure
 
 METHODS = ("fic", "dtc", "var")

@@ -14,8 +14,7 @@ from gpcert.plots.explanations import plot_kept_pixels
 from gpcert.study.experiments.base import Piece, Rows, Sources, Tables, labelled
 from gpcert.study.experiments.fits import Case, image_shape, trained
 from gpcert.study.experiments.pictures import panels
-from gpcert.study.experiments.results import ResultFigure
-from gpcert.study.experiments.statistics import median_cells
+from gpcert.study.experiments.results import ResultFigure, median_cells
 from gpcert.utils.optional_imports import Figure
 
 QUESTIONS = {"sufficient": sufficient, "contrastive": contrastive}

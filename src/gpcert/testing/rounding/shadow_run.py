@@ -32,10 +32,20 @@ from gpcert.kernels import sizes
 from gpcert.numerics import arrays, rounding
 from gpcert.testing.rounding import rules
 from gpcert.testing.rounding.arrays import Allowance, Shadow, shadow
-from gpcert.testing.rounding.given import GIVEN, STATED, STATED_ARGUMENTS, Given
-from gpcert.testing.rounding.ledger import Ledger
+from gpcert.testing.rounding.ledger import (
+    GIVEN,
+    SKIPPED,
+    STATED,
+    STATED_ARGUMENTS,
+    STEPS,
+    Count,
+    Given,
+    Ledger,
+    count_at,
+    counts_of,
+    syntax_of,
+)
 from gpcert.testing.rounding.rules import plain
-from gpcert.testing.rounding.sources import SKIPPED, STEPS, Count, count_at, counts_of, syntax_of
 
 OUTSIDE = (
     *(*SKIPPED, "gpcert.numerics.arrays", "gpcert.attacks", "gpcert.models", "gpcert.adapters"),
