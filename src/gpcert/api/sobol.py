@@ -143,7 +143,7 @@ def sobol_indices(
 
 def _regression(model: Any, output: Any) -> tuple[Posterior, int, Any]:
     """The posterior that has the output, its number there, and how it is called."""
-    if model.classes is not None:
+    if model.classifies:
         raise InputError(
             "model: expected a regression, whose mean has a variance that inputs share, got a "
             "classifier"

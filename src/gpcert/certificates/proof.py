@@ -291,9 +291,9 @@ def model_parts(
         return _posterior_parts(model, "model_", by_means)
     members, arrays = [], {}
     for k, member in enumerate(model.members):
-        described, own = _posterior_parts(member, f"model{k}_", by_means)
+        described, member_arrays = _posterior_parts(member, f"model{k}_", by_means)
         members.append(described)
-        arrays |= own
+        arrays |= member_arrays
     classes = described_labels(model.classes, written=True)
     return {"members": members, "scheme": model.scheme, "classes": classes}, arrays
 
@@ -312,7 +312,7 @@ def model_sha256(described: dict[str, Any], arrays: Arrays) -> str:
     if "members" not in described:
         return _posterior_sha256(described, arrays, "model_")
     members = described["members"]
-    each = [_posterior_sha256(own, arrays, f"model{k}_") for k, own in enumerate(members)]
+    each = [_posterior_sha256(member, arrays, f"model{k}_") for k, member in enumerate(members)]
     whole = {"classes": described["classes"], "members": each, "scheme": described["scheme"]}
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 

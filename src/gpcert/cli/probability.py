@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 
 LAW = re.compile(r"(?:(?P<feature>[^=(]+)=)?\s*(?P<name>[a-z_]+)\((?P<numbers>[^()]*)\)")
 
-Progress = Annotated[
-    bool | None, option("show progress; by default on a terminal", "--progress/--no-progress")
-]
-
 
 @dataclass(frozen=True)
 class RandomInputs:
@@ -107,7 +103,8 @@ class Asked:
     boxes: Annotated[int | None, option("largest number of boxes")] = None
     memory: Annotated[float, option("gigabytes that boxes may hold")] = 2.0
     backend: options.BackendName = "numpy"
-    progress: Progress = None
+    progress: options.ShowProgress = None
+    checkpoint: options.CheckpointFile = None
     output: Annotated[Path | None, option("a JSON file for the answer; gpcert.load reads it")] = (
         None
     )
@@ -131,6 +128,7 @@ class Asked:
             "budget": gpcert.Budget(self.seconds, self.boxes, 1e9 * self.memory),
             "backend": self.backend,
             "progress": self.progress,
+            "checkpoint": self.checkpoint,
         }
 
     def end(self, answer: FailureProbability | Expectation) -> None:
@@ -205,7 +203,7 @@ def sobol(
         int | None, option("largest number of sums of Gaussians that stand for the kernel")
     ] = None,
     memory: Annotated[float, option("gigabytes that these may take")] = 2.0,
-    progress: Progress = None,
+    progress: options.ShowProgress = None,
     output: Annotated[Path | None, option("a JSON file for the answer; gpcert.load reads it")] = (
         None
     ),

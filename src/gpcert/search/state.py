@@ -431,3 +431,25 @@ class Branch:
             return None
         ratio = np.maximum(new[seen] / old[seen], 1e-3) ** (1.0 / times[origin[seen]])
         return min(float(np.median(ratio)), SLOWEST)
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionState:
+    """All that a partition knows: open cells, whose `lower` (n, 2) holds the lower bound of the
+    contribution and minus the upper one; their data (n, k); how many of them, in front, are
+    `unevaluated`; sums of the decided cells, and they themselves, in batches with their data."""
+
+    open: Boxes
+    data: np.ndarray
+    unevaluated: int
+    settled: tuple[float, float] = (0.0, 0.0)
+    best: tuple[float, float] = (-math.inf, math.inf)
+    """The best bounds of the sum so far."""
+    decided: tuple[tuple[Boxes, np.ndarray], ...] = ()
+    boxes: int = 0
+
+    @property
+    def bytes(self) -> float:
+        """Memory that the cells hold."""
+        pairs = ((self.open, self.data), *self.decided)
+        return float(sum(boxes.bytes + data.nbytes for boxes, data in pairs))
