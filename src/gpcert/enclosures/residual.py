@@ -322,13 +322,13 @@ class ResidualPrecision(Precision):
     def _center(
         self,
         rows: Annotated[Array, "B N"],
-        sizes: tuple[PerRow, PerRow],
+        row_sizes: tuple[PerRow, PerRow],
         points: np.ndarray | None,
         exact: bool,
         wide: bool,
     ) -> CenterVariance:
         """Of a block of cells; kernel values are asked for anew where there are points."""
-        xp, N, (length, error) = namespace(rows), rows.shape[1], sizes
+        xp, N, (length, error) = namespace(rows), rows.shape[1], row_sizes
         errors, low = None, None
         if points is not None:
             if self.pairs and not (wide and self.pair_gain <= WIDE_COST * PAIRS):
@@ -494,8 +494,8 @@ def _joined(blocks: list[CenterVariance]) -> CenterVariance:
     own = [(*block[:6], block.rest) for block in blocks]
     *parts, rest = (xp.concat(each, axis=0) for each in zip(*own, strict=True))
     residuals, sizes = zip(*(block.residual for block in blocks), strict=True)
-    joined = Sizes(*(xp.concat(each, axis=0) for each in zip(*sizes, strict=True)))
-    return CenterVariance(*parts, (xp.concat(residuals, axis=0), joined), rest)
+    joined = Sizes._make(xp.concat(each, axis=0) for each in zip(*sizes, strict=True))
+    return CenterVariance._make((*parts, (xp.concat(residuals, axis=0), joined), rest))
 
 
 def _lengths(rows: Array) -> Array:

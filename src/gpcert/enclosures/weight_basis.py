@@ -15,12 +15,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg import get_lapack_funcs
 
 from gpcert.enclosures.precision import Degree, ExplainedForms
 from gpcert.enclosures.split_gram import SplitGram
 from gpcert.numerics.arrays import Array, Backend, PerRow, namespace, row_products, to_numpy
 from gpcert.numerics.rounding import gamma, root, up
+
+(pstrf,) = get_lapack_funcs(("pstrf",), dtype=np.float64)
+"""Cholesky's factorisation with pivots."""
 
 FEW = 0.25
 """Part of the points that the columns may be: beyond, products with K cost little more."""
@@ -68,14 +71,16 @@ class WeightBasis:
     largest_root: float
 
     @staticmethod
-    def directions_of(K: np.ndarray, roots: np.ndarray) -> np.ndarray | None:
+    def directions_of(
+        K: Annotated[np.ndarray, "N N"], roots: Annotated[np.ndarray, "N"]
+    ) -> Annotated[np.ndarray, "N m"] | None:
         """Of the largest eigenvalues of `Sigma^-1/2 K Sigma^-1/2`, from a Cholesky factorisation
         with pivots; None where they are too many."""
         N, most = len(K), int(FEW * len(K))
         scaled = roots[:, None] * K * roots
         if roots.max() > LARGEST_ROOT or not np.all(np.isfinite(scaled)):
             return None
-        lower, pivots, rank, info = dpstrf(scaled, tol=PIVOTS, lower=1)
+        lower, pivots, rank, info = pstrf(scaled, tol=PIVOTS, lower=1)
         if info < 0 or not 0 < rank <= most:
             return None
         factor = np.zeros((N, rank))
@@ -89,11 +94,11 @@ class WeightBasis:
 
     @staticmethod
     def of(
-        directions: np.ndarray,
+        directions: Annotated[np.ndarray, "N m"],
         gram: SplitGram,
         gram_error: float,
-        noise: np.ndarray,
-        roots: np.ndarray,
+        noise: Annotated[np.ndarray, "N"],
+        roots: Annotated[np.ndarray, "N"],
         backend: Backend,
     ) -> WeightBasis:
         """Of any directions, zero where there is no observation, as is the noise; `gram_error` is
@@ -128,7 +133,8 @@ class WeightBasis:
             form_errors,
             roots,
         )
-        return WeightBasis(*map(place, numbers), float(roots.max()))
+        placed: Any = [*map(place, numbers), float(roots.max())]
+        return WeightBasis(*placed)
 
     def forms(
         self, rows: Annotated[Array, "B c N"], degrees: Sequence[Degree], center: Met
