@@ -49,7 +49,7 @@ LARGEST_NOISE = 2.0**200
 
 REFINED = 1e11
 """`|| |A| ||^2`, about 1 / noise, from which the weights are refined once: below, their error is
-far below the rounding of the result already."""
+far below the rounding of the result already, unless kernel values are sums of two floats."""
 
 EXPECTED_SUM = 32.0
 """About |w|_1^2: says only when sums are to be exact."""
@@ -198,7 +198,7 @@ class ResidualPrecision(Precision):
             backend.asarray(noise),
             backend.asarray(roots),
             backend.asarray(seen.astype(np.float64)),
-            1 if size * size > REFINED else 0,
+            1 if pairs or size * size > REFINED else 0,
             (plain, allowed),
             unit.kernel,
             unit.points,
@@ -366,7 +366,12 @@ class ResidualPrecision(Precision):
         error = up(lost + rounding + gamma(2) * xp.abs(rest), 8)
         noisy = sizes.noisy * (1.0 - gamma(16 * N + 256))  # `up` adds four for one
         missed = up(miss * miss, 1)
-        parts = (weights.value, 0.5 * miss, first[:, 0, 0], error, missed, noisy * noisy)
+        first = first[:, 0, 0]
+        # weights may leave float64 where the factor belongs to another model
+        finite = xp.isfinite(first - rest) & xp.isfinite(error)
+        first, rest = (xp.where(finite, part, xp.zeros_like(part)) for part in (first, rest))
+        error = xp.where(finite, error, xp.full_like(error, math.inf))
+        parts = (weights.value, 0.5 * miss, first, error, missed, noisy * noisy)
         return CenterVariance(*parts, (weights.residual, sizes), rest)
 
     def derivative_covariance(
