@@ -113,7 +113,7 @@ def grid_check(family: Family, models: list[Any], seconds: float) -> dict[str, A
         wrong = np.zeros(len(inside), dtype=bool)
         for _ in range(PROBES):
             points = inside + (rng.random(inside.shape) - 0.5) / count
-            wrong |= found.contains(np.clip(points, 0.0, 1.0)) == False  # noqa: E712
+            wrong |= found.contains(np.clip(points, 0.0, 1.0)) == np.False_
         safe, false = safe + len(inside), false + int(wrong.sum())
     return {"cells": count**family.dim * len(models), "called safe": safe, "false": false}
 

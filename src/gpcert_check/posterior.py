@@ -48,6 +48,8 @@ class Posterior:
             raise NotCovered("categories (one-hot columns) in front of the model")
         if header.get("curves"):
             raise NotCovered("functions of inputs (logarithms, quantiles) in front of the model")
+        if header.get("mean_function"):
+            raise NotCovered("a mean that is not linear")
         if header.get("coupled"):
             raise NotCovered("a model of coupled outputs")
         self.points = arrays["points"].rows()
@@ -103,9 +105,11 @@ class Posterior:
 
     def sharpen(self) -> bool:
         """Take the better norms from now on; whether these are new."""
-        was = vars(self).pop("norms", None) is None or self.sharp
+        if vars(self).get("sharp"):
+            return False
+        known = vars(self).pop("norms", None) is not None
         _ = self.gram, self.norms
-        return not was
+        return known
 
     def difference(self, first: int, second: int) -> int:
         """The number of a new output, whose mean is that of one output less that of another."""
@@ -118,29 +122,44 @@ class Posterior:
         self.scale.append(arb(1))
         return len(self.weights) - 1
 
-    def float64_error(self, output: int) -> arb:
-        """At most how far a mean in float64, summed in any order, lies from the real one at the
-        floats of the region (statement 13)."""
+    def float64_error(self, goal: Any) -> arb:
+        """At most how far a goal in float64, summed in any order, lies from the real one at the
+        floats of the region (statements 13 and 16)."""
+        if goal.kind == "probability":
+            raise NotCovered("claims of kind B about probabilities")
+        c = goal.output
         region, d, q = self.frame.region, self.frame.region.dim, len(self.points[0])
         ends = zip(region.low, region.high, strict=True)
         reach = [rational(max(abs(a), abs(b))) for a, b in ends]
         if self.map is not None:
             rows = zip(*self.map, strict=True)
             reach = [dot(map(abs, map(arb, row)), reach) + abs(arb(b)) for row, b in rows]
-        size, errors = self.kernel.computed(
-            reach, [list(map(arb, z)) for z in self.points], 2 * (d + 8)
-        )
-        count, weights = len(errors), list(map(abs, self.weights[output]))
+        points = [*(list(map(arb, z)) for z in self.points), reach]  # the last one: of k(x, x)
+        size, (*errors, at_x) = self.kernel.computed(reach, points, 2 * (d + 8))
+        count, weights = len(errors), list(map(abs, self.weights[c]))
         most = [size + e for e in errors]
-        sums, whole = (
-            dot(weights, errors) + gamma(count + 2) * dot(weights, most),
-            dot(weights, most),
-        )
+        sums = dot(weights, errors) + gamma(count + 2) * dot(weights, most)
+        whole = dot(weights, most)
         if self.has_trend:
-            along = dot(map(abs, self.slope[output]), reach)
+            along = dot(map(abs, self.slope[c]), reach)
             sums, whole = sums + gamma(d + q + 11) * along, whole + 2 * along
-        scale, offset = self.scale[output], abs(self.offset[output])
-        return scale * sums + gamma(4) * (scale * whole + offset) + TINY * (1 + scale) * (count + 1)
+        scale, offset, tiny = self.scale[c], abs(self.offset[c]), TINY * (count + 1)
+        whole = scale * whole + offset
+        mean = scale * sums + gamma(4) * whole + tiny * (1 + scale)
+        if not goal.by_variance:
+            return mean
+        error, top = self.precision(c).float64_error(size, errors, at_x)
+        noise, by = self.noise[c], square(scale)
+        error = by * error + gamma(6) * (by * (top + error) + noise) + tiny * (1 + by)
+        if goal.kind == "variance":
+            return error
+        change, top = root(error), root(by * top + noise)
+        change = change.min(error / root(noise)) if noise > 0 else change
+        change += gamma(4) * (top + change)
+        if goal.kind == "std":
+            return change
+        change, top = abs(goal.beta) * change, abs(goal.beta) * top
+        return mean + change + gamma(4) * (whole + mean + top + change)
 
     @property
     def of_one_variance(self) -> bool:
@@ -188,6 +207,41 @@ class Precision:
             largest = largest_eigenvalue(self.factor * self.gram * self.factor.transpose())
             self.least = (largest - 1).nonnegative_part()
 
+    def float64_error(self, size: arb, errors: Column, at_x: arb) -> tuple[arb, arb]:
+        """At most how far v in float64, by its factors, lies from the real one, and a bound of v:
+        of kernel values within `errors`, k(x, x) within `at_x`, all at most `size`."""
+        error, parts, most = at_x, size + at_x, size
+        for factor in (self.factor, self.negative):
+            if factor is None:
+                continue
+            rows = factor.tolist()
+            more = [e + gamma(len(errors) + 2) * (size + e) for e in errors]
+            lost = root(total(square(dot(map(abs, row), more)) for row in rows))
+            longest = size * largest_eigenvalue(factor * self.gram * factor.transpose())
+            whole = square(root(longest) + lost)
+            error += whole - longest + gamma(len(rows) + 4) * whole
+            parts += whole
+            if factor is self.factor:
+                error += longest * self.distance()
+            else:
+                most += whole
+        return error + gamma(4) * parts, most
+
+    def distance(self) -> arb:
+        """How far `|A k|^2` can be from `k^T (K + Sigma)^-1 k`, as a part of it."""
+        if self.noise is None:
+            return arb(0)
+        rows = range(len(self.noise))
+        if math.inf in self.noise or self.negative or self.factor.nrows() != len(rows):
+            raise NotCovered("claims of kind B about a variance whose factor is not square")
+        noise = arb_mat([[self.noise[i] if i == j else 0 for j in rows] for i in rows])
+        one = arb_mat([[int(i == j) for j in rows] for i in rows])
+        gap = self.factor * (self.gram + noise) * self.factor.transpose() - one
+        length = root(total(map(square, gap.entries())))
+        if not length < 1:
+            raise NotCovered("claims of kind B about a variance whose factor is another one")
+        return length / (1 - length)
+
     def forms(self, columns: arb_mat, prior: arb_mat) -> tuple[arb_mat, arb_mat, arb_mat]:
         """For vectors e_a of the kernel's space with inner products `prior` and values `columns`
         at the data points: matrices Q, R, L with `Q <= <e_a, P e_b> <= R` as quadratic forms, and
@@ -225,10 +279,10 @@ def largest_eigenvalue(matrix: arb_mat) -> arb:
     Frobenius norm of a power of it, and its root."""
     for _ in range(SQUARINGS):
         matrix = matrix * matrix
-    found = total(map(square, matrix.entries())).upper().nonnegative_part()
+    bound = total(map(square, matrix.entries())).upper().nonnegative_part()
     for _ in range(SQUARINGS + 1):
-        found = found.sqrt()
-    return found
+        bound = bound.sqrt()
+    return bound
 
 
 def column_rows(values: Column, gradients: arb_mat) -> arb_mat:

@@ -17,6 +17,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import gpcert
 from gpcert.adapters import registry
 from gpcert.adapters.conversion_cache import ConversionCache, fingerprint
+from gpcert.adapters.measure import measured
 from gpcert.models import GPClassifier, GPRegressor
 from gpcert.testing.effort import examples
 
@@ -39,15 +40,19 @@ def pipeline():
 def conversions(monkeypatch):
     """Counts the conversions that are made."""
     made = []
-    compared = registry._compared
     monkeypatch.setattr(registry, "CONVERSIONS", ConversionCache())
-    monkeypatch.setattr(registry, "_compared", lambda m: made.append(m) or compared(m))
+    monkeypatch.setattr(registry, "measured", lambda c: made.append(c) or measured(c))
     return made
+
+
+def converted(model):
+    """The posterior of a conversion that is not cached."""
+    return registry.convert(model).posterior
 
 
 def fresh(model):
     """What a conversion that nothing was kept of predicts."""
-    return registry.convert(model).posterior.predict(X[:3] + 0.1)
+    return converted(model).predict(X[:3] + 0.1)
 
 
 def kept(model):
@@ -195,7 +200,7 @@ def test_a_new_model_at_an_old_address_is_converted():
     scales = np.arange(1, examples(30, quick=9))
     for scale in scales:
         model = regressor().fit(X, scale * y)
-        posterior = keep.posterior(model, registry._compared)
+        posterior = keep.posterior(model, converted)
         answers.append(float(posterior.predict(X[:1])[0][0, 0]))
         del model, posterior
         gc.collect()
@@ -210,7 +215,7 @@ def test_a_model_goes_with_its_last_reference():
     gc.collect()
     gc.disable()
     try:
-        keep.posterior(model, registry._compared)
+        keep.posterior(model, converted)
         del model
         assert alive() is None
     finally:
@@ -220,18 +225,18 @@ def test_a_model_goes_with_its_last_reference():
 
 def test_an_entry_of_another_object_is_never_used():
     keep, model = ConversionCache(), regressor().fit(X, y)
-    keep.posterior(model, registry._compared)
+    keep.posterior(model, converted)
     (entry,) = keep._entries.values()
     other = regressor().fit(X, -y)
     keep._entries[id(other)] = entry  # as if the address had been reused before the callback
-    found = keep.posterior(other, registry._compared)
-    np.testing.assert_array_equal(found.predict(X)[0], registry._compared(other).predict(X)[0])
+    found = keep.posterior(other, converted)
+    np.testing.assert_array_equal(found.predict(X)[0], converted(other).predict(X)[0])
 
 
 def test_few_models_are_kept():
     keep, models = ConversionCache(most=3), [regressor().fit(X, k * y) for k in range(1, 6)]
     for model in models:
-        keep.posterior(model, registry._compared)
+        keep.posterior(model, converted)
     assert len(keep) == 3
 
 
@@ -239,7 +244,7 @@ def test_a_model_that_changes_during_its_conversion_is_not_kept():
     keep, model = ConversionCache(), regressor().fit(X, y)
 
     def convert(each):
-        found = registry._compared(each)
+        found = converted(each)
         each.alpha_[0] += 1.0
         return found
 
@@ -256,7 +261,7 @@ def test_what_cannot_be_described_is_not_kept():
         model.optimizer, given = None, model.optimizer
         model.fit(X, y)
         model.optimizer = given
-        keep.posterior(model, registry._compared)
+        keep.posterior(model, converted)
         assert fingerprint(model) is None
     assert len(keep) == 0
 

@@ -33,6 +33,11 @@ def linear(outputs=1):
     return gpflow.functions.Linear(A, 0.3 * np.ones(outputs)) + gpflow.functions.Constant(2.0)
 
 
+def polynomial(degree):
+    count = len(gpflow.functions.Polynomial.compute_powers(degree, 2))
+    return gpflow.functions.Polynomial(degree, 2, w=np.linspace(-0.6, 0.8, count))
+
+
 def sgpr(mean=None):
     mean = mean or gpflow.functions.Constant(9.0)
     return gpflow.models.SGPR((X, Y), KERNEL(), Z, noise_variance=0.1, mean_function=mean)
@@ -108,6 +113,8 @@ class TestGPflow(AdapterContract):
         "gpr": lambda: gpr(mean=gpflow.functions.Constant(8.0)),
         "linear mean": lambda: gpr(mean=gpflow.functions.Linear(np.array([[0.7], [-0.4]]))),
         "sum of means": lambda: svgp(mean_function=linear()),
+        "polynomial mean": lambda: gpr(mean=polynomial(2)),
+        "polynomial and constant": lambda: sgpr(polynomial(3) + gpflow.functions.Constant(8.0)),
         "sgpr": sgpr,
         "vgp": vgp,
         "svgp": svgp,
@@ -131,8 +138,8 @@ class TestGPflow(AdapterContract):
         "kernel": (lambda: gpr(k.ArcCosine()), "ArcCosine is not supported.*Matern12"),
         "periodic": (lambda: gpr(k.Periodic(k.Matern12())), "Periodic of a Matern12"),
         "mean": (
-            lambda: gpr(mean=gpflow.functions.Polynomial(2, 2)),
-            "mean_function: Polynomial.*Linear and sums.*less the mean",
+            lambda: gpr(mean=gpflow.functions.Identity(2)),
+            "mean_function: Identity.*Polynomial and sums.*less the mean",
         ),
         "link": (lambda: svgp(gl.Bernoulli(invlink=abs)), "invlink than inv_probit"),
         "likelihood": (lambda: svgp(gl.Poisson()), "Poisson is not supported.*Bernoulli"),

@@ -13,7 +13,7 @@ import gpcert
 from gpcert import explain
 from gpcert.analyses.robustness import difference
 from gpcert.certificates import Interval, PredictionRange
-from gpcert.explain.effects import _differences
+from gpcert.explain.effects import differences
 from gpcert.explain.sides import Sides
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
@@ -56,7 +56,7 @@ def test_effects_hold_every_extreme_that_the_bounds_allow(ends):
         np.array([side[which][end] for side in sides]).reshape(1, 1, 2, 1)
         for which, end in product((0, 1), (0, 1))
     ]
-    lower, upper = _differences(Sides(*arrays, StopReason.CONVERGED, 1), "mean")
+    lower, upper = differences(Sides(*arrays, StopReason.CONVERGED, 1), "mean")
     (low_up, high_up), (low_down, high_down) = sides
     for hu, hd, lu, ld in product(high_up, high_down, low_up, low_down):
         exact = Fraction(hu) - Fraction(hd) + Fraction(lu) - Fraction(ld)

@@ -1,6 +1,7 @@
 """Outputs go by their labels: classes of two and of several, targets by number."""
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -64,18 +65,13 @@ def test_both_classes_of_two_come_from_one_search_and_add_up_to_one():
 
 
 def test_the_complement_is_rounded_outwards():
-    from fractions import Fraction
-
-    from gpcert.api.ranges import _complement
-    from gpcert.search import GoalResult
-
-    point = np.zeros(1)
-    side = {1: GoalResult(0.1, 1e-20, point), -1: GoalResult(-1.0 + 2**-53, -1e-20, point)}
-    found = _complement(side)
-    for sign in (1, -1):
-        assert Fraction(found[sign].lower) <= sign + Fraction(side[-sign].lower)
-        assert Fraction(found[sign].upper) >= sign + Fraction(side[-sign].upper)
-    assert found[1].upper == 1.0  # 1 - 1e-20 is below 1
+    hill = gpcert.Posterior(SquaredExponential(1.0), [[0.0]], [-14.0], likelihood=Probit())
+    first, second = gpcert.prediction_ranges(hill, gpcert.Box([-0.1], [0.1]), tol=1e-3)
+    for one, other in ((first.minimum, second.maximum), (first.maximum, second.minimum)):
+        assert Fraction(one.lower) <= 1 - Fraction(other.upper)
+        assert Fraction(one.upper) >= 1 - Fraction(other.lower)
+    assert 0 < second.minimum.lower < 1e-18
+    assert first.maximum.upper == 1.0  # 1 less that is below 1
 
 
 @pytest.mark.parametrize(("side", "other"), [("minimum", "maximum"), ("maximum", "minimum")])

@@ -39,6 +39,7 @@ def test_a_bump_of_a_normal_input(distance):
 LAWS = [
     [norm(0.2, 0.8), uniform(-1.0, 3.0)],
     [stats.lognorm(0.5), stats.expon(-1.0, 0.7)],
+    [stats.beta(2.0, 3.5, -1.0, 2.0), stats.gamma(1.7, -0.5, 0.4)],
     [stats.triang(0.3, -1, 2), stats.logistic(0, 0.4)],
     [stats.gumbel_r(0, 0.5), stats.gumbel_l(0.3, 0.5)],
     [stats.weibull_min(2, -1, 1.5), stats.weibull_max(1.5)],

@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
-from gpcert.certificates.split_tree import split_tree
+from gpcert.certificates.proof import split_tree
 from gpcert_check.container import Numbers
 from gpcert_check.region import read_region
 from gpcert_check.tree import leaves

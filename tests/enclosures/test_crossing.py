@@ -17,8 +17,7 @@ from gpcert.integrals.families import (
     Triangular,
     Uniform,
 )
-from gpcert.integrals.input_law import InputLaw
-from gpcert.integrals.marginals import Marginal
+from gpcert.integrals.input_law import InputLaw, Marginal
 from gpcert.testing.effort import examples
 
 NORMAL = Marginal(Normal(), 0.3, 1.7)

@@ -10,8 +10,7 @@ from scipy.special import ndtr
 from gpcert.enclosures.crossing import Polynomial
 from gpcert.enclosures.expected import Cell, mean_over_cells, predicted_shares
 from gpcert.integrals.families import Exponential, Normal
-from gpcert.integrals.input_law import InputLaw
-from gpcert.integrals.marginals import Marginal
+from gpcert.integrals.input_law import InputLaw, Marginal
 from gpcert.testing.effort import examples
 
 LAW = InputLaw((Marginal(Normal(), 0.3, 1.7), Marginal(Exponential(), -2.0, 1.0)))

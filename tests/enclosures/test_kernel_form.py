@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpcert.enclosures.classes.leading import form_enclosures, form_norm
 from gpcert.kernels import SquaredExponential
-from gpcert.kernels.expansions.squared_exponential_forms import _higher_degrees
+from gpcert.kernels.expansions.squared_exponential_forms import higher_degrees
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import to_numpy
 from gpcert.regions import Box
@@ -108,7 +108,7 @@ def test_bounds_of_a_degree(degree, count):
     points = np.eye(8)[:count]
     B = np.diag(rng.uniform(0.5, 1.0, count))
     lengths = np.sqrt(np.sum(points**2, axis=1))
-    bound = _higher_degrees(B, points, lengths, np.asarray(1e-14))[degree - 3]
+    bound = higher_degrees(B, points, lengths, np.asarray(1e-14))[degree - 3]
     for d in [*np.eye(8), *rng.normal(size=(20, 8))]:
         y = [sum((a * b for a, b in zip(exact(u), exact(d), strict=True)), arb(0)) for u in points]
         length = squared(exact(d)).sqrt()

@@ -5,6 +5,7 @@ import pytest
 from flint import acb, arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special
 
 from gpcert.integrals.families import (
     Exponential,
@@ -17,8 +18,8 @@ from gpcert.integrals.families import (
     Uniform,
     Weibull,
 )
-from gpcert.integrals.input_law import InputLaw
-from gpcert.integrals.marginals import Marginal, Truncated
+from gpcert.integrals.incomplete import LGAMMA_ULPS, Beta, Gamma
+from gpcert.integrals.input_law import InputLaw, Marginal, Truncated
 from gpcert.testing.effort import examples
 
 BITS = 150
@@ -30,6 +31,15 @@ def phi(y):
 
 def normal(y):
     return (-y / arb(2).sqrt()).erfc() / 2
+
+
+def beta(y, a, b):
+    a, b = arb(a), arb(b)
+    return y ** (a - 1) * (1 - y) ** (b - 1) * (a + b).gamma() / (a.gamma() * b.gamma())
+
+
+def beta_share(y, a, b):
+    return y.beta_lower(arb(a), arb(b), regularized=1)
 
 
 CASES = {
@@ -57,15 +67,33 @@ CASES = {
         lambda y: normal(y.log() / arb(0.8)),
         lambda y: phi(y.log() / arb(0.8)) / (y * arb(0.8)),
     ),
+    "gamma": (
+        Gamma(3.7),
+        lambda y: y.gamma_lower(arb(3.7), regularized=1),
+        lambda y: y ** (arb(3.7) - 1) * (-y).exp() * arb(3.7).rgamma(),
+    ),
+    "steep gamma": (
+        Gamma(0.3),
+        lambda y: y.gamma_lower(arb(0.3), regularized=1),
+        lambda y: y ** (arb(0.3) - 1) * (-y).exp() * arb(0.3).rgamma(),
+    ),
+    "beta": (Beta(2.3, 5.1), lambda y: beta_share(y, 2.3, 5.1), lambda y: beta(y, 2.3, 5.1)),
+    "high beta": (Beta(4.0, 1.5), lambda y: beta_share(y, 4, 1.5), lambda y: beta(y, 4, 1.5)),
+    "beta with two ends": (
+        Beta(0.4, 0.7),
+        lambda y: beta_share(y, 0.4, 0.7),
+        lambda y: beta(y, 0.4, 0.7),
+    ),
+    "falling beta": (Beta(0.8, 3.0), lambda y: beta_share(y, 0.8, 3), lambda y: beta(y, 0.8, 3)),
     "rising": (Triangular(1.0), lambda y: y * y, lambda y: 2 * y),
     "falling": (Triangular(0.0), lambda y: 1 - (1 - y) ** 2, lambda y: 2 * (1 - y)),
 }
 """Family, distribution function and density."""
-POSITIVE = {"exponential", "weibull", "steep weibull", "lognormal"}
+POSITIVE = {"exponential", "weibull", "steep weibull", "lognormal", "gamma", "steep gamma"}
 
 
 def places(name, rng, n):
-    if name in {"uniform", "rising", "falling"}:
+    if name in {"uniform", "rising", "falling"} or "beta" in name:
         return rng.uniform(0.01, 0.99, n)
     if name in POSITIVE:
         return 10.0 ** rng.uniform(-2.0, 0.9, n)
@@ -155,3 +183,13 @@ def test_what_lies_outside():
     whole = law.masses(np.array([[-40.0, -0.1]]), np.array([[40.0, -0.1 + 0.3]]))
     assert whole[0][0] <= 1.0 == whole[1][0]
     assert whole[0][0] >= 1.0 - 1e-14
+
+
+def test_the_accuracy_of_lgamma():
+    for x in np.random.default_rng(0).uniform(1e-3, 200.0, 2000).tolist():
+        with ctx.workprec(BITS):
+            real = arb(x).lgamma()
+            assert (
+                abs(real - arb(float(special.gammaln(x))))
+                < (1 + abs(real)) * LGAMMA_ULPS * 2.0**-54
+            )

@@ -96,7 +96,7 @@ def test_trapezoid_error_of_coarse_steps(spread, degree):
     seen = []
     with ctx.workprec(BITS):
         for factor in (2, 3, 5):
-            step = factor * module._step(spread)
+            step = factor * module.rule_step(spread)
             last = math.ceil(14 / step)
             for shift in (-0.7, 0.0, 1.9):
                 total = arb(0)
@@ -149,7 +149,7 @@ def test_shape_of_a_rule(kinds):
 def test_stored_weights():
     """The weights against 200 bits: their errors are within what `WEIGHT_ROUNDINGS` allows."""
     rule = normal_rule((2.0, 1.0))
-    steps = module._steps((2.0, 1.0))
+    steps = module.rule_steps((2.0, 1.0))
     with ctx.workprec(BITS):
         for x, row in list(zip(rule.nodes, rule.weights, strict=True))[::7]:
             balls = [arb(float(c)) for c in x]

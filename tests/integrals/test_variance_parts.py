@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.integrals.families import Normal
-from gpcert.integrals.input_rule import input_rule
-from gpcert.integrals.marginals import Marginal
-from gpcert.integrals.variance_parts import GaussianTerms, variance_parts
+from gpcert.integrals.input_law import Marginal
+from gpcert.integrals.variance_parts import GaussianTerms, input_rule, variance_parts
 from gpcert.testing.effort import examples
 
 BITS = 200

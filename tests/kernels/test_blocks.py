@@ -5,7 +5,7 @@ import pytest
 
 from gpcert.kernels import Linear, Matern, SquaredExponential
 from gpcert.kernels.expansions.base import Combination
-from gpcert.kernels.expansions.blocks import TaylorExpansion
+from gpcert.kernels.expansions.taylor_terms import TaylorExpansion
 from gpcert.numerics.arrays import Backend
 from gpcert.paper.lines import lines_bound
 from gpcert.regions import Ball, Box, Cells

@@ -121,9 +121,9 @@ def test_the_check_bites(monkeypatch):
     rng = np.random.default_rng(5)
     a, L = np.array([[0.3, -0.2]]), np.array([[[3.0, 0.0], [-2.0, 1.0]]])
     fine = Softmax().moments(a, L, ORDER)
-    step = rules._step
+    step = rules.rule_step
     rules.normal_rule.cache_clear()
-    monkeypatch.setattr(rules, "_step", lambda spread: 4.0 * step(spread))
+    monkeypatch.setattr(rules, "rule_step", lambda spread: 4.0 * step(spread))
     try:
         coarse = Softmax().moments(a, L, ORDER)
     finally:

@@ -7,8 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.search.cell_tree import CellTree
-from gpcert.search.cut_cells import INSIDE, CutCells, cell_shares, least_over, set_shares
+from gpcert.search.cut_cells import INSIDE, CellTree, CutCells, cell_shares, least_over, set_shares
 from gpcert.testing.effort import examples
 
 

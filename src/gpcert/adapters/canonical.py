@@ -26,6 +26,7 @@ import numpy as np
 import scipy.linalg
 
 from gpcert.errors import UnsupportedModelError
+from gpcert.functions import PolynomialMean
 from gpcert.kernels import Kernel
 from gpcert.model.multi_output import Outputs, SeparateOutputs
 from gpcert.model.posterior import Posterior
@@ -41,7 +42,7 @@ computed in two ways."""
 
 @dataclass(frozen=True, eq=False)
 class PriorMean:
-    """`constant_c + slope_c.x`: constant (m,), slope (m, d).
+    """`constant_c + slope_c.x`: constant (m,), slope (m, d), and perhaps a polynomial.
 
     >>> both = PriorMean.of(1, 2, constant=3.0) + PriorMean.of(1, 2, slope=[[1.0, 0.5]])
     >>> both.at(np.array([[2.0, 4.0]])).tolist()
@@ -50,6 +51,8 @@ class PriorMean:
 
     constant: np.ndarray
     slope: np.ndarray
+    function: PolynomialMean | None = None
+    """Of m outputs, what is added to that."""
 
     @staticmethod
     def of(m: int, d: int, constant: object = 0.0, slope: object = 0.0) -> PriorMean:
@@ -64,7 +67,23 @@ class PriorMean:
             ) from error
 
     def __add__(self, other: PriorMean) -> PriorMean:
-        return PriorMean(self.constant + other.constant, self.slope + other.slope)
+        functions = [each for each in (self.function, other.function) if each is not None]
+        if len(functions) > 1:
+            raise UnsupportedModelError(
+                "mean: sums of two polynomials are not supported; write them as one"
+            )
+        function = functions[0] if functions else None
+        return PriorMean(self.constant + other.constant, self.slope + other.slope, function)
+
+    def plus_function(self, function: PolynomialMean) -> PriorMean:
+        """With a polynomial added."""
+        return replace(self, function=function)
+
+    def function_of(self, output: int) -> PolynomialMean | None:
+        """The polynomial of one output."""
+        if self.function is None:
+            return None
+        return PolynomialMean(self.function.powers, self.function.coefficients[output])
 
     def without(self, column: int, value: float) -> PriorMean:
         """The mean of the other inputs, where one of them has this value."""
@@ -73,7 +92,8 @@ class PriorMean:
 
     def at(self, X: np.ndarray) -> np.ndarray:
         """(n, m) at inputs (n, d)."""
-        return X @ self.slope.T + self.constant
+        linear = X @ self.slope.T + self.constant
+        return linear if self.function is None else linear + self.function.value(X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +115,8 @@ class Canonical:
             "negative_factor": self.negative_factor,
             "training_noise": self.training_noise,
         }
-        trend = {"offset": mean.constant[output], "slope": mean.slope[output]}
+        trend: dict[str, Any] = {"offset": mean.constant[output], "slope": mean.slope[output]}
+        trend["mean_function"] = mean.function_of(output)
         return Posterior(kernel, points, self.weights, **factors, **trend, **more)
 
 
@@ -171,7 +192,10 @@ def join_outputs(outputs: Sequence[Posterior], **options: Any) -> Outputs:
     """All outputs as one model; `options` replace fields of it, such as its `likelihood`."""
     if len(outputs) == 1:
         return replace(outputs[0], **options) if options else outputs[0]
-    alike = all(output.features is outputs[0].features for output in outputs)
+    alike = all(
+        output.features is outputs[0].features and output.mean_function is None
+        for output in outputs
+    )
     common = _common_kernel([output.kernel for output in outputs]) if alike else None
     if common is None:  # latent functions under one likelihood
         likelihood = options.pop("likelihood", outputs[0].likelihood)

@@ -36,6 +36,7 @@ from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.adapter import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.canonical import Canonical, PriorMean
 from gpcert.errors import UnsupportedModelError
+from gpcert.functions import PolynomialMean
 from gpcert.inputs.tabular import spread_of
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood, Softmax
@@ -83,6 +84,11 @@ def convert(model: Any) -> Conversion:
         for c, solution, process in zip(added, reader(model, latent, mean), latent, strict=True)
     ]
     if W is not None:
+        if mean.function is not None:
+            raise UnsupportedModelError(
+                "mean_function: Polynomial beside a LinearCoregionalization is not supported; fit "
+                "the targets less the mean"
+            )
         each = [PriorMean(mean.constant[p : p + 1], mean.slope[p : p + 1]) for p in range(count)]
         outputs = tasks.mixed(outputs, W, each)
     posterior = canonical.join_outputs(outputs, likelihood=likelihood)
@@ -188,9 +194,9 @@ def _leaves(kernel: Any) -> Iterator[Any]:
 
 def _without_categories(mean: PriorMean, layout: tree.CategoryLayout) -> PriorMean:
     """The mean as a function of what the kernel sees."""
-    if np.any(mean.slope[:, list(layout.levels)]):
+    if np.any(mean.slope[:, list(layout.levels)]) or mean.function is not None:
         raise UnsupportedModelError(
-            "mean_function: expected no slope in the column of a Coregion, got a Linear with one; "
+            "mean_function: expected none of the column of a Coregion, got a Linear or Polynomial; "
             "train with a Constant"
         )
     slope = np.zeros((len(mean.slope), layout.total))
@@ -282,9 +288,13 @@ def _mean(mean: Any, count: int, d: int) -> PriorMean:
     if type(mean) is kinds.Linear:  # A (d, outputs) or (d, 1), b (outputs,) or (1,)
         A, b = finite_array("mean_function.A", mean.A), finite_array("mean_function.b", mean.b)
         return PriorMean.of(count, d, b.reshape(-1), A.T)
+    if type(mean) is kinds.Polynomial:
+        powers = finite_array("mean_function.powers", mean.powers)
+        w = np.broadcast_to(finite_array("mean_function.w", mean.w), (count, len(powers)))
+        return PriorMean.of(count, d).plus_function(PolynomialMean(powers, w))
     if type(mean) is kinds.Additive:
         return _mean(mean.add_1, count, d) + _mean(mean.add_2, count, d)
-    known = "Constant, Zero, Linear and sums of these"
+    known = "Constant, Zero, Linear, Polynomial and sums of these"
     raise unsupported("mean_function", mean, known, "; fit the targets less the mean")
 
 

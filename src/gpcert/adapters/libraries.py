@@ -131,7 +131,8 @@ GPFLOW = LibraryAdapter(
     "SquaredExponential, Matern12, Matern32, Matern52, Exponential, RationalQuadratic, Periodic, "
     "Cosine, Linear, Polynomial, Constant, White, Sum, Product",
     """
-GPR, SGPR | Gaussian | Constant, Linear or Zero mean function, sums of these; several outputs
+GPR, SGPR | Gaussian | Constant, Linear, Polynomial or Zero mean function, sums of these; several
+    outputs
 VGP, SVGP | Gaussian, Bernoulli (inv_probit: 0.998 Phi + 0.001), Softmax | whitened or not, diagonal
     or full q; one kernel for all latent functions, in an SVGP also their own (SeparateIndependent,
     SharedIndependent, LinearCoregionalization, with shared or separate inducing points); Coregion

@@ -255,6 +255,8 @@ def folded(step: AnyMap, model: Any) -> Any:
         raise UnsupportedModelError(
             f"pipeline: expected a model of {len(step.shift)} features, got {model.dim}"
         )
+    if isinstance(step, FeatureMap) and model.mean_function is not None and model.features is None:
+        model = replace(model, features=LinearMap(np.eye(model.dim)))
     if isinstance(step, FeatureMap) and model.features is None:
         return step.fold(model)
     combined = step if model.features is None else joined(step, model.features)

@@ -26,7 +26,7 @@ from gpcert.search import Budget, StopReason
 from gpcert.search.box_family import BoxFamily
 from gpcert.search.checkpoints import JOURNAL
 from gpcert.search.region_evaluator import batch_size
-from gpcert.utils.packing import digest
+from gpcert.utils.archive import digest
 from gpcert.utils.processes import until
 
 BATCH_SECONDS = (0.2, 0.8)

@@ -21,11 +21,11 @@ from gpcert.numerics.arrays import finite_array
 from gpcert.numerics.rounding import ASIN_LOG_ULPS, U, down, gamma, up
 
 RULES = {
-    "fiedler": "Fiedler, Scherer and Trimpe (2021), after Abbasi-Yadkori (2013)",
+    "fiedler": "Abbasi-Yadkori (2013), for the data at hand as in Fiedler et al. (2021, 2024)",
     "chowdhury_gopalan": "Chowdhury and Gopalan (2017), Theorem 2",
 }
 
-BOUNDED = "bounded noise, for certain (as Maddalena, Scharnhorst and Jones 2021)"
+BOUNDED = "bounded noise, for certain (as Lahr et al. 2025, Lemma 1)"
 
 
 @verb
@@ -121,9 +121,9 @@ class _System:
                 "known (`Posterior(..., training_noise=...)`, or a fitted one of any library), "
                 f"got a posterior of {'coupled outputs' if part.coupled else 'a factor alone'}"
             )
-        if np.any(part.slope[c]):
+        if np.any(part.slope[c]) or part.mean_function is not None:
             raise InputError(
-                "model: expected one without a linear trend, whose coefficients the bounds do not "
+                "model: expected one without a trend, whose coefficients the bounds do not "
                 "cover; fit without it, and subtract what is known from y"
             )
         N = len(part.points)

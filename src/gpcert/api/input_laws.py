@@ -1,4 +1,10 @@
-"""Distributions of inputs as SciPy and OpenTURNS have them, read into laws with proved bounds."""
+"""Distributions of inputs as SciPy and OpenTURNS have them, read into laws with proved bounds.
+
+Normal inputs may be turned so that one coordinate points to where failure is most probable: rare
+events of many inputs are then nearly functions of that one.
+
+Proofs: docs/mathematics.md, statement 22.10.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 
 from gpcert.api.regions import as_mapping, held_by, labels_by_number
+from gpcert.enclosures.goals import Goal
 from gpcert.errors import InputError
 from gpcert.integrals.families import (
     Exponential,
@@ -23,12 +31,12 @@ from gpcert.integrals.families import (
     Uniform,
     Weibull,
 )
-from gpcert.integrals.input_law import InputLaw
-from gpcert.integrals.marginals import Marginal, Truncated
+from gpcert.integrals.incomplete import Beta, Gamma
+from gpcert.integrals.input_law import InputLaw, Marginal, Truncated
 from gpcert.model.committee import Model
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import finite_array
-from gpcert.numerics.rounding import up_float
+from gpcert.numerics.rounding import gamma, up_float
 from gpcert.regions import Box, LinearMap
 
 TAIL = 1e-20
@@ -47,6 +55,8 @@ SCIPY: dict[str, Callable[..., Family]] = {
     "weibull_min": Weibull,
     "weibull_max": lambda c: Reflected(Weibull(c)),
     "truncnorm": lambda a, b: Truncated(Normal(), a, b),
+    "gamma": Gamma,
+    "beta": Beta,
     "halfnorm": lambda: Truncated(Normal(), 0.0, math.inf),
 }
 """Families by SciPy's names, from their shapes."""
@@ -65,6 +75,8 @@ OPENTURNS: dict[str, Callable[..., Marginal]] = {
     "Logistic": lambda mu, beta: Marginal(Logistic(), mu, beta),
     "WeibullMin": lambda beta, alpha, gamma: Marginal(Weibull(alpha), gamma, beta),
     "Gumbel": lambda beta, gamma: Marginal(Gumbel(), gamma, beta),
+    "Gamma": lambda k, rate, gamma: Marginal(Gamma(k), gamma, 1.0 / rate),
+    "Beta": lambda alpha, beta, a, b: Marginal(Beta(alpha, beta), a, b - a),
     "TruncatedNormal": lambda mu, sigma, a, b: Marginal(
         Truncated(Normal(), (a - mu) / sigma, (b - mu) / sigma), mu, sigma
     ),
@@ -252,16 +264,16 @@ def _marginal(name: str, one: Any) -> tuple[Marginal, str]:
 
 
 def _openturns(name: str, one: Any) -> tuple[Marginal, str]:
-    own = _implementation(one)
-    kind = own.getClassName()
+    law = _implementation(one)
+    kind = law.getClassName()
     if kind == "ParametrizedDistribution":  # by other parameters than its own
-        own = _implementation(own.getDistributionParameters().getDistribution())
-        kind = own.getClassName()
-    if own.getDimension() != 1:
+        law = _implementation(law.getDistributionParameters().getDistribution())
+        kind = law.getClassName()
+    if law.getDimension() != 1:
         raise InputError(f"inputs, {name}: expected a distribution of one input, got {one}")
     if kind not in OPENTURNS:
         raise InputError(_unknown(name, kind, OPENTURNS))
-    numbers = list(map(float, own.getParameter()))
+    numbers = list(map(float, law.getParameter()))
     text = ", ".join(f"{number:g}" for number in numbers)
     return OPENTURNS[kind](*numbers), f"{kind}({text})"
 
@@ -303,3 +315,66 @@ def _quantile(marginal: Marginal, left: bool) -> float:
         middle = 0.5 * (near + far)
         near, far = (middle, far) if beyond(inner + sign * middle) > TAIL else (near, middle)
     return marginal.loc + marginal.scale * (inner + sign * far)
+
+
+FEATURES = 6
+"""From so many inputs on."""
+
+STARTS = 5
+"""Of the local search for the most probable place: any direction would be valid."""
+
+
+def turned(model: Model, given: ReadInputs, goal: Goal, level: float) -> ReadInputs | None:
+    """The inputs in turned coordinates, where that can help: `x = m + A z`, A about the deviations
+    times a reflection. What rounding makes of the law counts as probability that is lost."""
+    marginals, d = given.law.marginals, model.dim
+    normal = all(type(marginal.family) is Normal for marginal in marginals)
+    plain = isinstance(model, Posterior) and model.features is None and given.behind is None
+    if not (normal and plain and len(marginals) == d >= FEATURES):
+        return None
+    mean = np.array([marginal.loc for marginal in marginals])
+    deviations = np.array([marginal.scale for marginal in marginals])
+    place = _most_probable(model, goal, level, (mean, deviations))
+    if place is None:
+        return None
+    matrix = deviations[:, None] * _reflection(place / np.linalg.norm(place))
+    share = matrix / deviations[:, None]
+    # the covariance in standard deviations, less the identity
+    change = share @ share.T - np.eye(d)
+    size = float(np.linalg.norm(change)) + gamma(4 * d + 32) * d
+    return standard_normals(LinearMap(matrix, mean), given.told, up_float(1.5 * size, 8))
+
+
+def _reflection(direction: np.ndarray) -> np.ndarray:
+    """An orthogonal matrix, about, whose first column is a unit vector."""
+    v = direction - np.eye(len(direction))[0]
+    square = float(v @ v)
+    return np.eye(len(v)) - (2.0 / square) * np.outer(v, v) if square > 0 else np.eye(len(v))
+
+
+def _most_probable(
+    model: Model, goal: Goal, level: float, scaling: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray | None:
+    """About the point nearest to 0, in standard deviations, where the goal has a value."""
+    function, (mean, deviations) = goal.function(model), scaling
+    rng, best = np.random.default_rng(0), None
+
+    def value(u: np.ndarray) -> float:
+        return float(function((mean + deviations * u)[None])[0][0]) - level
+
+    def slope(u: np.ndarray) -> np.ndarray:
+        return function((mean + deviations * u)[None])[1][0] * deviations
+
+    surface = {"type": "eq", "fun": value, "jac": slope}
+    for _ in range(STARTS):
+        optimum = minimize(
+            lambda u: float(u @ u),
+            rng.normal(size=len(mean)),
+            jac=lambda u: 2.0 * u,
+            method="SLSQP",
+            constraints=surface,
+        )
+        usable = optimum.success and np.isfinite(optimum.x).all() and 0.1 < optimum.fun < 80.0
+        if usable and (best is None or optimum.fun < best.fun):
+            best = optimum
+    return None if best is None else best.x

@@ -12,18 +12,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.accuracy import Accuracy, value_spreads
-from gpcert.api.input_laws import ReadInputs, read_inputs
+from gpcert.api.input_laws import ReadInputs, read_inputs, turned
 from gpcert.api.options import BudgetLike, QuantityLike, QuantityRequest, one_of, read_budget, verb
 from gpcert.api.questions import range_question
 from gpcert.api.range_questions import RangeQuestion
 from gpcert.api.running import Method, progress_line, ranges_text, read_flag
-from gpcert.api.turned_inputs import turned
 from gpcert.certificates.probability import POSITIVE, Expectation, FailureProbability
 from gpcert.errors import InputError
 from gpcert.model.changes import stationary
@@ -32,6 +32,7 @@ from gpcert.numerics.arrays import Backend, backend_from_name, finite_array
 from gpcert.numerics.rounding import U, add_down, add_up, down, up
 from gpcert.quantities import OutputQuantity
 from gpcert.search import Budget, Progress, StopReason
+from gpcert.search.checkpoints import Checkpoint
 from gpcert.search.expectation import Expected
 from gpcert.search.partition import PartitionProblem, PartitionResult, partition
 from gpcert.search.probability import BelowThreshold, cell_masses, cell_status
@@ -63,6 +64,7 @@ def failure_probability(
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     progress: bool | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> FailureProbability:
     """Proved bounds of the probability that a quantity of the model lies below a threshold when the
     inputs are random and independent.
@@ -72,9 +74,10 @@ def failure_probability(
     model : a `Posterior`, or a fitted model that an adapter converts.
     inputs : a distribution for each feature, in order or `{name: distribution}`: frozen ones of
         `scipy.stats` (norm, uniform, lognorm, expon, triang, logistic, gumbel_r, gumbel_l,
-        weibull_min, weibull_max, truncnorm, halfnorm) or of OpenTURNS, whose joint distributions
-        of independent inputs are taken whole; a number keeps a feature fixed. Correlated normal
-        inputs: `scipy.stats.multivariate_normal(mean, cov)`, or a joint normal law of OpenTURNS.
+        weibull_min, weibull_max, truncnorm, halfnorm, gamma, beta) or of OpenTURNS, whose joint
+        distributions of independent inputs are taken whole; a number keeps a feature fixed. Normal
+        inputs that are correlated: `scipy.stats.multivariate_normal(mean, cov)`, or a joint normal
+        law of OpenTURNS.
     threshold : a number in the quantity's units.
     side : "below" asks for P[quantity < threshold], "above" for P[quantity > threshold].
     quantity, beta, output : as in `prediction_range`; "mean" by default, which converges fastest.
@@ -87,6 +90,7 @@ def failure_probability(
     budget : seconds, or a `Budget`; 60 seconds by default.
     backend : "numpy", "torch", "torch:cuda" or, for long work, "torch:cuda:compiled".
     progress : show the bounds so far; by default only on a terminal.
+    checkpoint : a file that saves the search, and from which the same call, or `resume`, goes on.
 
     Ctrl-C ends the search and returns the bounds so far.
 
@@ -170,13 +174,14 @@ def expectation(
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     progress: bool | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> Expectation:
     """Proved bounds of the mean of a quantity of the model when the inputs are random and
     independent.
 
     Parameters
     ----------
-    model, inputs, budget, backend, progress : as in `failure_probability`.
+    model, inputs, budget, backend, progress, checkpoint : as in `failure_probability`.
     quantity, beta, best_f, maximize, output : as in `prediction_range`; the mean converges fastest
         (the gap falls with the third power of the cells' width), "pi", "std", "variance", "lcb" and
         "ucb" next, others slowly.
@@ -333,7 +338,7 @@ class _How:
 
         with progress_line(self.progress) as line:
             watch = Progress(start, lambda state: line.show(ranges_text(state)))
-            result = partition(problem(enough, self.budget, watch))
+            result = partition(problem(enough, self.budget, watch, about=(self.accuracy, rest)))
         lower, upper = ends(result.lower, result.upper)
         return replace(result, lower=lower, upper=upper)
 

@@ -197,7 +197,7 @@ def ranges_over(
 
 
 def _float64(result: SearchResult, goals: RangeGoals, region: Region) -> SearchResult:
-    """The ends of what float64 gives of the same means, too (Statement 23.3)."""
+    """The ends of what float64 gives of the same, too (Statements 23.3 and 23.4)."""
     wider = []
     for goal, quantity in zip(result.goals, goals.quantities, strict=True):
         error = Fraction(claim_error("B", goals.question.model, region, quantity))

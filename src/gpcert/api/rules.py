@@ -221,6 +221,8 @@ def _near_level(posterior: Posterior, X: np.ndarray, level: Fraction) -> np.ndar
     """(n,) whether the mean of any output is within some thousand roundings of the level."""
     terms = np.abs(posterior.cross(X)) @ np.abs(posterior.weights).T
     terms = posterior.scale * (terms + np.abs(posterior.seen(X)) @ np.abs(posterior.slope).T)
+    if posterior.mean_function is not None:
+        terms = terms + posterior.scale * np.abs(posterior.mean_function.value(posterior.seen(X)))
     sizes = np.abs(posterior.offset) + terms + abs(float(level))
     apart = np.abs(posterior.mean(X) - float(level))
     return np.any(apart <= NEAR_ROUNDING * sizes, axis=1)

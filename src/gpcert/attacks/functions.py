@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from gpcert.attacks.class_means import class_means
+from gpcert.attacks.slopes import slope_function
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ResponseLikelihood, ScalarLikelihood
 from gpcert.model.class_layout import ClassLayout, class_layout
@@ -22,6 +23,8 @@ from gpcert.quantities import (
     ClassSums,
     Compound,
     OutputQuantity,
+    PredictionSlope,
+    PredictionSteepness,
     Probability,
     Quantity,
     Response,
@@ -95,7 +98,11 @@ class _PosteriorLatent:
         self.posterior, self.X, self.means, self.variances = posterior, X, means, variances
         self.K, self.product = posterior.cross_with_gradient(X)
         t, slope = posterior.weights[means], posterior.slope[means]
-        trend = posterior.seen(X) @ slope.T if posterior.has_trend else 0.0
+        trend, self.bent = posterior.seen(X) @ slope.T if posterior.has_trend else 0.0, None
+        if posterior.mean_function is not None:
+            seen = posterior.seen(X)
+            trend = trend + posterior.mean_function.value(seen)[:, means]
+            self.bent = posterior.mean_function.gradient(seen)[:, means]
         self.mean = posterior.offset[means] + posterior.scale[means] * (self.K @ t.T + trend)
         v = np.zeros((len(X), 0))
         if variances:
@@ -113,6 +120,8 @@ class _PosteriorLatent:
         factors = posterior.scale[self.means] * by_mean
         weights = factors @ posterior.weights[self.means]
         slopes = factors @ posterior.slope[self.means]
+        if self.bent is not None:
+            slopes = slopes + np.einsum("nk,nkd->nd", factors, self.bent)
         if not self.variances:
             return through_features(posterior, self.X, self.product(weights) + slopes)
         scale = posterior.scale[self.variances]
@@ -202,7 +211,9 @@ def lazy_function(model: Model | ModelCollection, quantity: Quantity) -> LazyFun
             return sums.value(probabilities), lambda: gradient_of(slopes)
 
         return of_classes
-    assert isinstance(quantity, OutputQuantity | Compound), "a quantity is one of three kinds"
+    if isinstance(quantity, PredictionSlope | PredictionSteepness):
+        return slope_function(ModelCollection(model.members), quantity)
+    assert isinstance(quantity, OutputQuantity | Compound), "a quantity is one of four kinds"
     parts, compound = quantity.parts, quantity if isinstance(quantity, Compound) else None
     means = list(dict.fromkeys(part.output for part in parts if part.by_mean))
     variances = list(dict.fromkeys(part.output for part in parts if part.by_variance))

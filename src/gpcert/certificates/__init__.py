@@ -7,7 +7,7 @@ from gpcert.certificates.invariant_sets import InvariantSet
 from gpcert.certificates.io import Record, load
 from gpcert.certificates.level_sets import LevelSet
 from gpcert.certificates.optimum import Optimum, RegretBound
-from gpcert.certificates.probability import Expectation, FailureProbability, Quantile
+from gpcert.certificates.probability import Expectation, FailureProbability, Quantile, SobolIndices
 from gpcert.certificates.record import (
     Certificate,
     CertificateTable,
@@ -23,7 +23,6 @@ from gpcert.certificates.slopes import (
     MonotonicityTable,
     SlopeTable,
 )
-from gpcert.certificates.sobol import SobolIndices
 from gpcert.certificates.text import Interval, Status, Unit
 
 __all__ = [

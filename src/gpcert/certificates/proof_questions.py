@@ -11,7 +11,7 @@ import numpy as np
 from gpcert.certificates.proof import Proof, Together
 from gpcert.errors import InputError
 from gpcert.model.committee import Committee
-from gpcert.model.float64 import evaluation_error
+from gpcert.model.float64 import band_error, evaluation_error, variance_error
 from gpcert.model.multi_output import SeparateOutputs
 from gpcert.model.posterior import Posterior
 from gpcert.quantities import Band, ClassSums, Mean, Probability, Quantity, Std, Variance
@@ -21,6 +21,9 @@ from gpcert.search.state import Leaves
 from gpcert.utils.archive import plain_label
 
 KINDS = {Mean: "mean", Variance: "variance", Std: "std", Band: "band", Probability: "probability"}
+FLOAT64 = (Mean, Variance, Std, Band)
+"""Those of which claims of kind B are made."""
+
 LINKS = ("probit", "logistic", "sklearn-logistic")
 """Likelihoods whose probabilities the checker knows."""
 
@@ -175,16 +178,22 @@ def check_covered(model: Any, region: Region, quantities: Sequence[Quantity]) ->
 
 def claim_error(claim: str, model: Any, region: Region, quantity: Quantity) -> float:
     """How much further than in real arithmetic a quantity must lie for a claim of this kind: of
-    kind B as far as a mean in float64 can be off in the region (Statement 23.3)."""
+    kind B as far as it can be off in float64 in the region (Statements 23.3 and 23.4)."""
     if claim == "A":
         return 0.0
-    if _of_classes(model, quantity) or type(quantity) is not Mean:
+    if _of_classes(model, quantity) or type(quantity) not in FLOAT64:
         raise InputError(
-            "proof='B': claims about float64 are those about a mean of one output (regression, or "
-            f"the sign of a latent mean), got {type(quantity).__name__}; use proof=True"
+            "proof='B': claims about float64 are those about a mean (regression, or the sign of a "
+            "latent mean), std, variance or confidence bound of one output, got "
+            f"{type(quantity).__name__}; use proof=True"
         )
     posterior, (goal,) = _goals(model, [quantity])
-    return evaluation_error(posterior, goal["output"], region.lower, region.upper)
+    about = (posterior, goal["output"], region.lower, region.upper)
+    if goal["quantity"] == "variance":
+        return variance_error(*about)
+    if goal["quantity"] == "mean":
+        return evaluation_error(*about)
+    return band_error(*about, goal.get("beta", 1.0), goal["quantity"] == "band")
 
 
 def _known(region: dict[str, Any]) -> bool:
@@ -228,7 +237,7 @@ def _decision(
 def _of_classes(model: Any, quantity: Quantity) -> bool:
     """Whether it is a decision between several classes that the checker knows."""
     members = model.members
-    if any(member.coupled or member.levels for member in members):
+    if any(map(_not_covered, members)):
         return False
     if isinstance(model, Committee):
         if isinstance(quantity, LeastSum):
@@ -250,6 +259,18 @@ def _of_one_variance(model: Posterior) -> bool:
     return alike and all(len(arrays[name]) == 1 for name in shared if name in arrays)
 
 
+def _not_covered(posterior: Posterior) -> str | None:
+    """What a posterior has that the checker does not know."""
+    curves = posterior.features is not None and posterior.features.curves
+    known = {
+        "a model of coupled classes": posterior.coupled,
+        "a model behind categories": posterior.levels,
+        "a model behind functions of its inputs": curves,
+        "a model whose mean is not linear": posterior.mean_function is not None,
+    }
+    return next((what for what, there in known.items() if there), None)
+
+
 def _goals(model: Any, quantities: Sequence[Quantity]) -> tuple[Posterior, list[dict[str, Any]]]:
     """The posterior that quantities of one output are about, and each as data; an `InputError`
     says what the checker does not cover."""
@@ -265,10 +286,7 @@ def _goals(model: Any, quantities: Sequence[Quantity]) -> tuple[Posterior, list[
             output: int = quantity.output  # pyright: ignore[reportAttributeAccessIssue]
             if isinstance(model, SeparateOutputs):
                 posterior, output = model.output(output)
-            if posterior.coupled:
-                what = "a model of coupled classes"
-            elif posterior.levels:
-                what = "a model behind categories"
+            what = _not_covered(posterior)
             sign = quantity.sign  # pyright: ignore[reportAttributeAccessIssue]
             kind = KINDS[type(quantity)]  # pyright: ignore[reportArgumentType]
             goal = {"quantity": kind, "output": output, "sign": sign}

@@ -26,8 +26,7 @@ from gpcert.enclosures.lower_model import plain_geometry
 from gpcert.enclosures.mean import TwoSided
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.integrals.families import Normal
-from gpcert.integrals.input_law import InputLaw, Moments
-from gpcert.integrals.marginals import Marginal
+from gpcert.integrals.input_law import InputLaw, Marginal, Moments
 from gpcert.integrals.special import normal_cdf_bounds, score
 from gpcert.numerics.arrays import PerCell, PerCellAndFeature, to_numpy
 from gpcert.numerics.rounding import down, gamma, up

@@ -34,6 +34,7 @@ from gpcert.kernels.expansions.base import (
     Restrictable,
     SliceNorms,
 )
+from gpcert.kernels.slope import SlopeKernel
 from gpcert.model.committee import Model
 from gpcert.model.differences import PairUnits
 from gpcert.model.posterior import Posterior
@@ -273,7 +274,7 @@ class LocalPosterior:
 
     def variance_center(self, expansion: Expansion, output: int) -> tuple[PerCell, PerCell]:
         """(B,): about max(v_c, 0) at the centres, in unit form, and its error."""
-        precision = self._precision(output, expansion)
+        precision = self.precision_on(output, expansion)
         center = precision.center(self.kernel, expansion, self._center_points(expansion))
         explained = (center.explained, center.rest, up(center.error + center.missed, 1))
         return self._variance_center(expansion, explained, precision.distance)
@@ -312,7 +313,7 @@ class LocalPosterior:
         self, expansion: Expansion, output: int, options: VarianceOptions
     ) -> VarianceEnclosure:
         """Enclosures of v_c in unit form."""
-        precision, units = self._precision(output, expansion), self.variance_units(output)
+        precision, units = self.precision_on(output, expansion), self.variance_units(output)
         how = (precision, self.operator, options, units)
         return variance_enclosure(self.kernel, expansion, *how, self._center_points(expansion))
 
@@ -371,13 +372,14 @@ class LocalPosterior:
         derivatives = optional and (work <= CHEAP_WORK or wants("derivatives"))
         # the weights S k have no small sum of sizes where the kernel is smooth: seldom a gain there
         pointwise = wants("pointwise variance")
-        precision = self._precision(output, expansion)
+        precision = self.precision_on(output, expansion)
         second = optional and precision.has_forms and 0 < features <= MAX_SECOND_FEATURES
         few = work * (features + 3) // 2 <= CHEAP_WORK
         pairs = second and not few and derivatives
         return VarianceOptions(derivatives, second and few, pointwise, pairs)
 
-    def _precision(self, output: int, expansion: Expansion) -> Precision:
+    def precision_on(self, output: int, expansion: Expansion) -> Precision:
+        """S of an output, on these cells."""
         assert self.precisions is not None, "built with variance=False"
         if isinstance(self.precisions, ClassPrecisions):
             return self.precisions.on(expansion, [output])
@@ -401,13 +403,18 @@ def by_residuals(unit: UnitForm) -> bool:
     return any(isinf(distance) or error + distance > most for error, distance, most in both)
 
 
+def _has_variance(member: Posterior) -> bool:
+    return not isinstance(member.kernel, SlopeKernel)
+
+
 LocalModel = LocalPosterior | tuple[LocalPosterior, ...]
 """One, or several over the same region (`gpcert.model.committee`)."""
 
 
 def local_model(model: Model, region: Region, backend: Backend, variance: bool) -> LocalModel:
-    """The model bound to a region, member by member."""
+    """The model bound to a region, member by member; means by themselves have no variance."""
     parts = tuple(
-        LocalPosterior.build(member, region, backend, variance) for member in model.members
+        LocalPosterior.build(member, region, backend, variance and _has_variance(member))
+        for member in model.members
     )
     return parts[0] if isinstance(model, Posterior) else parts

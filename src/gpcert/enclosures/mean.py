@@ -14,18 +14,19 @@ import math
 import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 
 from gpcert.enclosures.lower_model import QuadraticLowerModel
 from gpcert.enclosures.polynomials import CubicTerm
 from gpcert.errors import InputError
+from gpcert.functions import MeanFunction
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
 from gpcert.model.posterior import Posterior
-from gpcert.numerics.arrays import Array, Backend, Index, PerCell, Reals, namespace
-from gpcert.numerics.rounding import TINY, U, down, exact_dot, gamma, up, up_float
-from gpcert.regions import Region
+from gpcert.numerics.arrays import Array, Backend, Index, PerCell, Reals, namespace, to_numpy
+from gpcert.numerics.rounding import TINY, U, down, exact_dot, gamma, up
+from gpcert.regions import Cells, Region
 from gpcert.regions.image import ImageCells
 from gpcert.regions.scaled import ScaledCells
 
@@ -170,6 +171,55 @@ class CellTrend:
         return up(namespace(self.error).maximum(-self.fall, self.rise) + self.error, 1)
 
 
+class _Bent(NamedTuple):
+    """A mean function on cells: `value` (B,) in output units and `gradient` (B, f) in unit form at
+    the centres, what it may differ from that, and at the points that the centres stand for."""
+
+    value: Array
+    gradient: Array
+    error: Array
+    center_error: Array
+
+
+@dataclass(frozen=True, eq=False)
+class LocalMean:
+    """A mean function on a region `seen`, in the features that the kernel sees; `scale` (m,)."""
+
+    function: MeanFunction
+    seen: Region
+    scale: np.ndarray
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def on(self, cells: Cells, output: int, mean_scale: float) -> _Bent:
+        """`m(c) + g.d`, g the middle of the gradient's interval (Statement 18.7). Ends of boxes are
+        rounded outwards; where a bound is not finite nothing is known."""
+        free, center = self.seen.free, to_numpy(cells.center)
+        half, place = to_numpy(cells.half), cells.points_full(cells.center)
+        lower, upper = place.copy(), place.copy()
+        lower[:, free] = np.nextafter(center - half, -np.inf)
+        upper[:, free] = np.nextafter(center + half, np.inf)
+        low, high = (end[:, output] for end in self.function.value_range(place))
+        ends = self.function.gradient_range(lower, upper)
+        least, most = (end[:, output][:, free] for end in ends)
+        value, slope = 0.5 * low + 0.5 * high, 0.5 * least + 0.5 * most
+        fine = np.isfinite(value) & np.all(np.isfinite(slope), axis=1)
+        value, slope = np.where(fine, value, 0.0), np.where(fine[:, None], slope, 0.0)
+        factor = float(self.scale[output])
+        apart = up(np.maximum(high - value, value - low), 1)
+        spread = up(np.maximum(most - slope, slope - least), 1)
+        center_error = up(factor * apart / mean_scale, 4)
+        bent = np.sum(factor * spread / mean_scale * half, axis=1)
+        error = up(center_error + bent, len(free) + 8)
+        if isinstance(cells, ImageCells):
+            steepest = np.maximum(np.abs(least), np.abs(most)) * to_numpy(cells.offset)
+            more = np.sum(factor * steepest / mean_scale, axis=1)
+            center_error = up(center_error + more, len(free) + 8)
+        infinite = np.where(fine, 0.0, np.inf)
+        parts = (factor * value, factor * slope / mean_scale)
+        both = np.where(fine, error, infinite), np.where(fine, center_error, infinite)
+        return _Bent(*(cells.placed(each) for each in (*parts, *both)))
+
+
 @dataclass(frozen=True, eq=False)
 class LocalTrend:
     """The trends of all outputs on a region, `mu = offset' + mean_scale (k' t' + slope'.(z - o))`,
@@ -180,6 +230,7 @@ class LocalTrend:
     origin: Array
     offsets: tuple[float, ...]
     scales: tuple[float, ...]
+    function: LocalMean | None = None
 
     @staticmethod
     def of(posterior: Posterior, seen: Region, backend: Backend) -> LocalTrend | None:
@@ -202,7 +253,9 @@ class LocalTrend:
                 ) from error
         slopes = backend.asarray(unit.slope[:, seen.free])
         place = backend.asarray(origin[seen.free])
-        return LocalTrend(slopes, place, tuple(offsets), unit.mean_scale)
+        mean = posterior.mean_function
+        local = None if mean is None else LocalMean(mean, seen, posterior.scale)
+        return LocalTrend(slopes, place, tuple(offsets), unit.mean_scale, local)
 
     @np.errstate(over="ignore", invalid="ignore")  # huge boxes: bounds become trivial
     def on(self, geometry: ScaledCells, output: int) -> CellTrend:
@@ -226,6 +279,19 @@ class LocalTrend:
         error = center_error = xp.where(known, error, zero + math.inf)
         if isinstance(cells, ImageCells):
             center_error = up(error + xp.sum(xp.abs(slope) * cells.offset), f + 8)
+        if self.function is not None:
+            moved = self.function.on(cells, output, scale)
+            shift, rows = xp.where(known, shift, zero) + moved.value, rows + moved.gradient
+            rounding = gamma(8) * (xp.abs(shift) + abs(moved.value)) / scale
+            reach = gamma(8) * xp.sum(xp.abs(rows) * cells.half, axis=1)
+            error = up(error + moved.error + rounding + reach, f + 8)
+            center_error = up(center_error + moved.center_error + rounding, f + 8)
+            known = xp.isfinite(shift)
+            error = xp.where(known, error, zero + math.inf)
+            size = up(xp.sum(xp.abs(rows) * cells.half, axis=1), f + 16)
+            ends = down(cells.linear_minimum(rows), 1), up(cells.linear_maximum(rows), 1)
+            parts = (rows / geometry.inverse_length, error, center_error, size, *ends)
+            return CellTrend(xp.where(known, shift, zero), *parts)
         return CellTrend(
             xp.where(known, shift, zero),
             rows / geometry.inverse_length,
@@ -273,18 +339,19 @@ class MeanEnclosure(TwoSided):
 def mean_enclosure(
     local: LocalKernel,
     expansion: Expansion,
-    weights: Annotated[Array, "N"],
-    norm: float,
+    weights: Annotated[Array, "... N"],
+    norm: Reals,
     pointwise: bool,
     units: Units | None = None,
 ) -> MeanEnclosure:
-    """The kernel's model of g, a function of norm at most `norm`, with its rounding on the cell.
+    """The kernel's model of g, a function of norm at most `norm`, with its rounding on the cell;
+    weights (B, N) and norms (B,) may differ from cell to cell.
 
     The coefficients' errors meet 1, |d| and |d|^2 / 2, with |d| <= rho.
     """
     geometry = expansion.geometry
     # up: the square of a norm below 1e-154 would vanish
-    model = local.model(expansion, Combination(weights, up_float(norm * norm, 1)), pointwise)
+    model = local.model(expansion, Combination(weights, up(norm * norm, 1)), pointwise)
     rounding = up(model.errors[:, 0] + model.slope_rounding(geometry), 4)
     rate, shift = local.weight_rate, local.center_shift(expansion)
 

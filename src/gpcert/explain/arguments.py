@@ -207,6 +207,7 @@ def features_seen(model: Model) -> np.ndarray:
         member_mask = member.kernel.features_seen(member.points.shape[1]) | np.any(
             member.slope, axis=0
         )
+        member_mask = member_mask | (member.mean_function is not None)
         mask |= member_mask if member.features is None else member.features.sees(member_mask)
     return mask
 

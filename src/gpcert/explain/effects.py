@@ -301,7 +301,7 @@ def _within_tolerance(
     A relative tolerance needs repeated searches: the size of the effects is known only afterwards.
     """
     sides = one_sided_ranges(question, model, intervals, effort, line)
-    tried, used, bounds = widths.first, sides.boxes, _differences(sides, question.quantity)
+    tried, used, bounds = widths.first, sides.boxes, differences(sides, question.quantity)
     for _ in range(MAX_SEARCHES):
         narrower = widths.narrower(tried, *bounds)
         if narrower is None or sides.reason is not StopReason.CONVERGED:
@@ -309,7 +309,7 @@ def _within_tolerance(
         tried, effort = narrower, effort.again(narrower / 4.0, used)
         repeated = one_sided_ranges(question, model, intervals, effort, line)
         used, sides = repeated.boxes, replace(repeated, boxes=sides.boxes + repeated.boxes)
-        lower, upper = _differences(sides, question.quantity)  # both searches are valid
+        lower, upper = differences(sides, question.quantity)  # both searches are valid
         bounds = np.maximum(lower, bounds[0]), np.minimum(upper, bounds[1])
     return replace(sides, reason=StopReason.RESOLUTION), bounds
 
@@ -334,7 +334,7 @@ def _sizes(question: RangeQuestion, model: Model) -> np.ndarray:
     return np.clip(spread, limits.tiny / DEFAULT_TOLERANCE, limits.max)
 
 
-def _differences(sides: Sides, quantity: str) -> tuple[np.ndarray, np.ndarray]:
+def differences(sides: Sides, quantity: str) -> tuple[np.ndarray, np.ndarray]:
     """(P, F, C) bounds of Delta, rounded outward by the size of what cancels."""
     bottom, top = (0.0, 1.0) if quantity == "probability" else (-np.inf, np.inf)
     low, high = (np.maximum(a, bottom) for a in (sides.minimum_lower, sides.maximum_lower))

@@ -1,6 +1,7 @@
 """Functions of one number that do not decrease, with certified values: what stands between a user's
 units and a model's, for inputs and for targets.
 
+>>> import numpy as np
 >>> curve = Curve((Log(), Affine(0.0, 2.0)))
 >>> float(curve(np.array([np.e]))[0])
 0.5
@@ -12,8 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np  # noqa: F401  (of the example)
 
 from gpcert.errors import InputError
 from gpcert.functions.base import Curve, Increasing
@@ -32,6 +31,7 @@ from gpcert.functions.elementary import (
     PowerBend,
     Round,
 )
+from gpcert.functions.means import MeanFunction, PolynomialMean, register_mean
 from gpcert.functions.quantiles import NormalCdf, NormalQuantile, Piecewise
 from gpcert.utils.registry import Registry
 
@@ -49,13 +49,16 @@ __all__ = [
     "Kumaraswamy",
     "Log",
     "Log1p",
+    "MeanFunction",
     "NormalCdf",
     "NormalQuantile",
     "Piecewise",
+    "PolynomialMean",
     "Power",
     "PowerBend",
     "Round",
     "curve_from_config",
+    "register_mean",
 ]
 
 FUNCTIONS: Registry[type[Increasing]] = Registry(

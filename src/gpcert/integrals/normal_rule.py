@@ -114,16 +114,16 @@ def strip_factor(degree: int, y: float) -> float:
     return math.exp(0.5 * y * y) * sum(terms)
 
 
-def _step(spread: float) -> float:
+def rule_step(spread: float) -> float:
     """With which a coordinate meets the targets."""
     y = min(_DESIGN_ANGLE / spread, _LARGEST_SHIFT)
     demand = max(strip_factor(0, y) / _VALUE_TARGET, strip_factor(4, y) / _FOURTH_TARGET)
     return 2.0 * math.pi * y / math.log(1.0 + 2.0 / math.sin(_DESIGN_ANGLE) * demand)
 
 
-def _steps(spreads: Sequence[float]) -> list[float]:
+def rule_steps(spreads: Sequence[float]) -> list[float]:
     """Steps of the coordinates, of few binary digits: nodes are exact."""
-    steps = [min(_step(spread), 1.0) for spread in spreads]
+    steps = [min(rule_step(spread), 1.0) for spread in spreads]
     dimension = len(steps)
     volume = {0: 1.0, 1: 2.0 * REACH, 2: math.pi * REACH**2}[dimension]
     fewest = volume / (0.97 * MAX_NODES[dimension])
@@ -193,7 +193,7 @@ def normal_rule(spreads: tuple[float, ...]) -> NormalRule:
     The class: `|f| <= 1` for real arguments, and for every coordinate j, the others real, f
     satisfies what `trapezoid_error` demands of g with `spread = spreads[j]`.
     """
-    axes = [axis_of(h, spread) for h, spread in zip(_steps(spreads), spreads, strict=True)]
+    axes = [axis_of(h, spread) for h, spread in zip(rule_steps(spreads), spreads, strict=True)]
     indices = graded_indices(len(axes), HIGHEST_ORDER)
     squares = np.zeros(())
     for axis in axes:

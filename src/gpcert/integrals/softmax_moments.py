@@ -191,11 +191,13 @@ def _groups(a: Array, L: Array, order: int) -> Iterator[_Group]:
         rows = np.flatnonzero((kinds == kind).all(axis=1))
         within = all(i < len(SPREADS) for i in kind)
         rule = normal_rule(tuple(SPREADS[min(i, len(SPREADS) - 1)] for i in kind))
-        fixed, factors = _frobenius(rule, order)
+        fixed, factors = frobenius_norms(rule, order)
         yield _Group(rows, rule, fixed if within else fixed + math.inf, factors)
 
 
-def _frobenius(rule: NormalRule, order: int) -> tuple[np.ndarray, np.ndarray]:
+def frobenius_norms(
+    rule: NormalRule, order: int
+) -> tuple[Annotated[np.ndarray, "orders"], Annotated[np.ndarray, "orders"]]:
     """Frobenius norms over the entries of each order of `sqrt(r!) errors` and `sqrt(r!) sizes`.
 
     r is the degree in the last coordinate, whose mean of `softmax He_r` is at most `E|He_r| <=

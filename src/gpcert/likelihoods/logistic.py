@@ -95,11 +95,16 @@ class SmoothedLink(BinaryLikelihood):
         xp = namespace(v)
         mean = mean_lower(alpha[:, None], beta[:, None], v)
         ends, _ = self.enclose(mean, v)
-        half_bend = self._half_bend(beta[:, None], v, mean)
+        half_bend = self.half_bend(beta[:, None], v, mean)
         pieces = least_on_chords(ends, half_bend)
         return xp.min(pieces, axis=-1), xp.max(half_bend, axis=-1)
 
-    def _half_bend(self, beta: Array, v: Array, mean: Array) -> Array:
+    def half_bend(
+        self,
+        beta: Annotated[Array, "B 1"],
+        v: Annotated[Array, "B k"],
+        mean: Annotated[Array, "B k"],
+    ) -> Annotated[Array, "B pieces"]:
         """Upper bound of `P = K h^2 / 2` on every piece between neighbours along the last axis."""
         xp = namespace(v)
         start = xp.minimum(v[..., :-1], v[..., 1:])

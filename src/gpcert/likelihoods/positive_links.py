@@ -189,7 +189,7 @@ class SoftplusLink(ResponseLikelihood):
         )
 
         def chords(alpha: Array, beta: Array, v: Array) -> tuple[Array, Array]:
-            bend = self._half_bend(beta[:, None], v)
+            bend = self.half_bend(beta[:, None], v)
             least = least_on_chords(lower(alpha[:, None], beta[:, None], v), bend)
             return xp.min(least, axis=-1), xp.max(bend, axis=-1)
 
@@ -200,7 +200,9 @@ class SoftplusLink(ResponseLikelihood):
             least[bent] = chords(alpha[bent], beta[bent], v)[0]
         return xp.reshape(least, shape)
 
-    def _half_bend(self, beta: Array, v: Array) -> Annotated[Array, "B pieces"]:
+    def half_bend(
+        self, beta: Annotated[Array, "B 1"], v: Annotated[Array, "B k"]
+    ) -> Annotated[Array, "B pieces"]:
         """Upper bound of `|G''| h^2 / 2` on every piece, `G'' = beta^2 F_2 + beta F_3 + F_4 / 4`;
         F_n is the derivative of order n - 1 of the logistic likelihood's prediction."""
         xp, bound = namespace(v), Logistic().derivative_bound

@@ -26,6 +26,7 @@ from gpcert.kernels.composite import Expressed, Product, Scale, Sum
 from gpcert.likelihoods.gaussian import MeanOnly
 from gpcert.model.multi_output import Outputs, SeparateOutputs
 from gpcert.model.posterior import Posterior
+from gpcert.model.posterior_parts import check_linear_mean
 from gpcert.numerics.arrays import PerFeature, Points
 from gpcert.numerics.rounding import add_down, add_up, up
 from gpcert.regions import LinearMap
@@ -43,6 +44,7 @@ _KNOWN: WeakKeyDictionary[Posterior, dict[Hashable, Any]] = WeakKeyDictionary()
 
 def _once(posterior: Posterior, key: Hashable, compute: Callable[[], T]) -> T:
     """What was found of a model before, with the norms that are known of it since."""
+    check_linear_mean(posterior)
     known = _KNOWN.setdefault(posterior, {})
     if key not in known:
         if len(known) >= MOST_KNOWN:
@@ -129,6 +131,7 @@ def _change_by_moves(
 
 def change_by_maps(posterior: Posterior, output: int, maps: Sequence[LinearMap]) -> Change:
     """The same for affine maps T and T' of the inputs."""
+    check_linear_mean(posterior)
     if posterior.features is not None:
         raise InputError(
             "change: behind linear features (PCA, one-hot columns) expected values or steps of "

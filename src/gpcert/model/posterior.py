@@ -24,6 +24,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from gpcert.errors import InputError
+from gpcert.functions.means import MeanFunction, mean_from_config
 from gpcert.inputs.tabular import NO_LEVELS, Levels, checked_names, read_points
 from gpcert.kernels import Kernel
 from gpcert.kernels.base import GradientProduct
@@ -58,7 +59,8 @@ class Posterior(parts.Factored):
     the unit of `scale="std"` in the verbs; None where it is not known. `features`, a `LinearMap`
     z = W x + b or None, stands before the kernel: inputs x then have its d features, the points and
     the kernel have its q ones. `slope` (q,) or (m, q) is a linear trend added
-    to k(x, Z) t_c: `slope_c.z`, z the q features that the kernel sees; None for none. A `factor`
+    to k(x, Z) t_c: `slope_c.z`, z the q features that the kernel sees; None for none; and so is
+    a `mean_function` m_c(z) (`gpcert.functions.MeanFunction`). A `factor`
     that is a `gpcert.numerics.triangular.Inverse` brings what is proved of it: `inverse`, which
     spares half a set-up, is not saved, and is let go once it was used. `training_noise` Sigma, a
     number, (N,) or (m, N), is the noise of the observations, jitter included: S is then
@@ -95,6 +97,7 @@ class Posterior(parts.Factored):
     features: LinearMap | None = None
     slope: Any = None
     training_noise: Any = None
+    mean_function: MeanFunction | None = None
     inverse: Inverse | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -127,6 +130,7 @@ class Posterior(parts.Factored):
         if np.any(self.scale <= 0) or np.any(self.noise < 0):
             raise InputError("expected scale > 0 and noise >= 0 for every output")
         parts.check_coupled(self)
+        parts.check_mean_function(self, m)
         if self.coupled:
             joint = "negative_factor" if self.negative_factor.size else "factor"
             for name in ("weights", joint, "offset", "noise"):
@@ -216,8 +220,8 @@ class Posterior(parts.Factored):
 
     @cached_property
     def has_trend(self) -> bool:
-        """Whether any output has a slope."""
-        return bool(np.any(self.slope))
+        """Whether any output has a slope or a mean function."""
+        return self.mean_function is not None or bool(np.any(self.slope))
 
     def seen(self, X: Inputs) -> np.ndarray:
         """What the kernel sees of inputs X (n, d): themselves, or their linear features (n, q)."""
@@ -260,8 +264,15 @@ class Posterior(parts.Factored):
 
     def mean_from(self, X: Inputs, K: np.ndarray) -> Annotated[np.ndarray, "n m"]:
         """Latent mean (n, m) at X (n, d) from `cross(X)`, in plain floating point."""
-        trend = self.seen(X) @ self.slope.T if self.has_trend else 0.0
-        return self.offset + self.scale * (K @ self.weights.T + trend)
+        return self.offset + self.scale * (K @ self.weights.T + self.trend_at(X))
+
+    def trend_at(self, X: Inputs) -> Annotated[np.ndarray, "n m"] | float:
+        """`slope_c.z + m_c(z)` at X (n, d), in plain floating point."""
+        if not self.has_trend:
+            return 0.0
+        seen = self.seen(X)
+        trend = seen @ self.slope.T
+        return trend if self.mean_function is None else trend + self.mean_function.value(seen)
 
     def covariances(self, X: Any) -> Annotated[np.ndarray, "n m m"]:
         """Latent covariances of the outputs at X, (n, m, m), in plain floating point.
@@ -399,6 +410,9 @@ class Posterior(parts.Factored):
                 parts_of_map = fields.pop("matrix"), fields.pop("shift")
                 levels, curves = file.header_levels(header), file.header_curves(header)
                 fields["features"] = LinearMap(*parts_of_map, levels, curves)
+            described = header.get("mean_function")
+            if described is not None:
+                fields["mean_function"] = mean_from_config(*described)
             return Posterior(**fields)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error

@@ -68,12 +68,13 @@ def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
 def described(posterior: Any) -> dict[str, Any]:
     """What tells a posterior from others besides its numbers and its likelihood."""
     levels = {str(j): list(labels) for j, labels in posterior.levels.items()}
-    names = posterior.feature_names
+    names, mean = posterior.feature_names, posterior.mean_function
     curves = {} if posterior.features is None else posterior.features.curves
     described = {str(j): curve.config() for j, curve in curves.items()}
     return {
         **({"levels": levels} if levels else {}),
         **({"curves": described} if described else {}),
+        **({} if mean is None else {"mean_function": [mean.name, mean.config()]}),
         "kernel": [posterior.kernel.name, posterior.kernel.config()],
         "classes": posterior.classes and [plain_label(label) for label in posterior.classes],
         "coupled": posterior.coupled,

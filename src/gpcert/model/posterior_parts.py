@@ -18,6 +18,7 @@ import numpy as np
 import scipy.linalg
 
 from gpcert.errors import InputError
+from gpcert.functions.means import MeanFunction
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import ClassLikelihood, Likelihood
 from gpcert.numerics.arrays import finite_array, number_array
@@ -27,6 +28,31 @@ from gpcert.regions import LinearMap
 
 MAX_ROWS = 100
 """Rows of a factor for each number it multiplies: m N rows express every S there is."""
+
+
+def check_mean_function(posterior: Any, m: int) -> None:
+    """That a mean function is one, of so many outputs."""
+    mean = posterior.mean_function
+    if mean is None:
+        return
+    if not isinstance(mean, MeanFunction) or mean.outputs != m:
+        raise InputError(
+            f"mean_function: expected a gpcert.functions.MeanFunction of {m} outputs, got {mean!r}"
+        )
+    if posterior.coupled or (posterior.likelihood.classifies and m > 1):
+        raise InputError(
+            "mean_function: belongs to regressions and to two classes, got one of several classes"
+        )
+
+
+def check_linear_mean(posterior: Any) -> None:
+    """An `InputError` for a mean function, whose changes are not known."""
+    if posterior.mean_function is not None:
+        raise InputError(
+            "model: slopes and differences are bounded of posteriors without a mean_function, got "
+            f"one with {type(posterior.mean_function).__name__}; ask about the rest, "
+            "dataclasses.replace(posterior, mean_function=None), and add what the mean changes"
+        )
 
 
 def check_coupled(posterior: Any) -> None:

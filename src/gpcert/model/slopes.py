@@ -14,17 +14,22 @@ from typing import Any
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.kernels.slope import SlopeKernel
-from gpcert.likelihoods.gaussian import MeanOnly
+from gpcert.kernels.slope import SlopeKernel, check_smooth
+from gpcert.likelihoods.gaussian import Gaussian, MeanOnly
+from gpcert.model.changes import stationary
 from gpcert.model.multi_output import Outputs, SeparateOutputs
 from gpcert.model.posterior import Posterior
+from gpcert.model.posterior_parts import check_linear_mean
 from gpcert.numerics.arrays import PerFeature
 
 
-def slope_model(model: Outputs, directions: Sequence[PerFeature], output: int) -> Outputs:
-    """The slopes of one output's mean, one output of the new model for each direction (d,)."""
+def slope_model(
+    model: Outputs, directions: Sequence[PerFeature], output: int, order: int = 1
+) -> Outputs:
+    """The slopes of one output's mean, or its second derivatives for `order` 2, one output of the
+    new model for each direction (d,)."""
     posterior, c = model.output(output)
-    return _together([slope_of(posterior, direction, c) for direction in directions])
+    return _together([slope_of(posterior, direction, c, order) for direction in directions])
 
 
 def joined_slopes(
@@ -41,12 +46,55 @@ def slopes_of_outputs(model: Outputs, direction: PerFeature) -> Outputs:
     return _together([slope_of(posterior, direction, c) for posterior, c in owners])
 
 
+def slopes_beside(model: Outputs, directions: Sequence[PerFeature], output: int) -> SeparateOutputs:
+    """One latent function with its variance, and the slopes of its mean along each direction: what
+    slopes of its variance are made of, of a stationary kernel (Statement 19.13)."""
+    posterior, c = model.output(output)
+    if not stationary(posterior.kernel):
+        raise InputError(
+            "kernel: slopes of variances, and so of standard deviations and probabilities, are "
+            f"known for stationary kernels, got {type(posterior.kernel).__name__} with a part that "
+            "is not; ask about the latent mean, quantity='mean'"
+        )
+    check_smooth(posterior.kernel)
+    slopes = [slope_of(posterior, direction, c) for direction in directions]
+    return SeparateOutputs((_alone(posterior, c), *slopes))
+
+
+def joined_beside(
+    model: Outputs, directions: Sequence[PerFeature], outputs: Sequence[int]
+) -> SeparateOutputs:
+    """`slopes_beside` of several outputs, one after the other."""
+    each = (slopes_beside(model, directions, c).members for c in outputs)
+    return SeparateOutputs(tuple(member for members in each for member in members))
+
+
+def _alone(posterior: Posterior, c: int) -> Posterior:
+    """One output as a latent function of its own."""
+    each = {"weights": posterior.weights, "offset": posterior.offset, "scale": posterior.scale}
+    each |= {"noise": posterior.noise, "slope": posterior.slope}
+    fields: dict[str, Any] = {name: part[[c]] for name, part in each.items()}
+    for name in ("factor", "negative_factor", "training_noise"):
+        part = getattr(posterior, name)
+        if part is not None:
+            fields[name] = part[[c]] if len(part) > 1 else part
+    if posterior.outputs > 1:
+        fields["inverse"] = None
+    alone = replace(posterior, likelihood=Gaussian(), classes=None, coupled=False, **fields)
+    if posterior.outputs == 1:
+        vars(alone)["unit"] = posterior.unit  # of the same functions
+    return alone
+
+
 def _together(slopes: Sequence[Posterior]) -> Outputs:
     return slopes[0] if len(slopes) == 1 else SeparateOutputs(tuple(slopes))
 
 
-def slope_of(posterior: Posterior, direction: PerFeature, output: int = 0) -> Posterior:
-    """`D_u mu_c` as the mean of a posterior without a variance, in the units of the inputs.
+def slope_of(
+    posterior: Posterior, direction: PerFeature, output: int = 0, order: int = 1
+) -> Posterior:
+    """`D_u mu_c`, or `D_u^2 mu_c` for `order` 2, as the mean of a posterior without a variance,
+    in the units of the inputs.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> bump = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[1.0], offset=3.0)
@@ -59,7 +107,7 @@ def slope_of(posterior: Posterior, direction: PerFeature, output: int = 0) -> Po
         size = float(np.max(np.abs(seen) / lengths, initial=0.0))
     exponent = math.frexp(size)[1] if 0.0 < size < math.inf else 0
     unit = np.ldexp(seen, -exponent)
-    scale = np.ldexp(posterior.scale[output], exponent)
+    scale = np.ldexp(posterior.scale[output], order * exponent)
     if not (np.isfinite(scale) and scale > 0 and np.array_equal(np.ldexp(unit, exponent), seen)):
         raise InputError(
             "direction: its size in length-scales of the kernel leaves float64; express the inputs "
@@ -67,13 +115,13 @@ def slope_of(posterior: Posterior, direction: PerFeature, output: int = 0) -> Po
         )
     slopes = replace(
         posterior,
-        kernel=SlopeKernel(posterior.kernel, unit),
+        kernel=SlopeKernel(posterior.kernel, unit, float(order)),
         weights=posterior.weights[output],
         factor=None,
         negative_factor=None,
         training_noise=None,
         inverse=None,
-        offset=_constant(posterior, seen, output),
+        offset=_constant(posterior, seen, output) if order == 1 else 0.0,
         scale=scale,
         noise=0.0,
         slope=None,
@@ -90,6 +138,7 @@ def slope_of(posterior: Posterior, direction: PerFeature, output: int = 0) -> Po
 
 def seen_direction(posterior: Posterior, direction: PerFeature) -> PerFeature:
     """The direction as the kernel sees it: exactly `W u` behind linear features."""
+    check_linear_mean(posterior)
     moved = np.flatnonzero(direction)
     held = [int(j) for j in moved if int(j) in posterior.levels]
     if held:

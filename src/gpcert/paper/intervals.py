@@ -15,8 +15,8 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalPosterior, remembered
 from gpcert.enclosures.polynomials import Minimum
 from gpcert.errors import InputError
-from gpcert.kernels.expansions.blocks import TaylorExpansion
 from gpcert.kernels.expansions.taylor import LocalTaylor
+from gpcert.kernels.expansions.taylor_terms import TaylorExpansion
 from gpcert.kernels.nodes.base import LocalNode
 from gpcert.numerics.arrays import Array, Backend, PerCell, namespace
 from gpcert.numerics.rounding import down
@@ -102,6 +102,8 @@ class CellIntervals:
         weights = sign * self.local.weights[output][None, :]
         slope, trend = None, self.local.cell_trend(self.evaluation.expansion, output)
         relaxations = [program.relaxation for program in self.programs]
+        if self.local.posterior.mean_function is not None:
+            raise InputError("method='paper': not available with a mean_function; use 'taylor'")
         if self.local.trend is not None:  # exact: frame units are powers of two
             slope = sign * self.local.trend.slopes[output] * relaxations[0].lifted.unit
         minima = [best_linear(ClosedForms(part), weights, slope) for part in relaxations]

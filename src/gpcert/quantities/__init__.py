@@ -2,7 +2,7 @@
 
 from gpcert.quantities.committee import LeastSum, PairVotes, Share, Votes
 from gpcert.quantities.compound import ClassSums, Compound, Deviation
-from gpcert.quantities.contrast import LeastMeans, SameSide, Slope, WeightedMeans
+from gpcert.quantities.contrast import LeastMeans, SameDecision, SameSide, WeightedMeans
 from gpcert.quantities.improvement import (
     ExpectedImprovement,
     Improvement,
@@ -22,6 +22,7 @@ from gpcert.quantities.output import (
     Variance,
 )
 from gpcert.quantities.quantile import Quantile
+from gpcert.quantities.slope import PredictionSlope, PredictionSteepness, Slope
 
 __all__ = [
     "Band",
@@ -38,11 +39,14 @@ __all__ = [
     "MixtureMoment",
     "OutputQuantity",
     "PairVotes",
+    "PredictionSlope",
+    "PredictionSteepness",
     "Probability",
     "ProbabilityOfImprovement",
     "Quantile",
     "Quantity",
     "Response",
+    "SameDecision",
     "SameSide",
     "Share",
     "Slope",

@@ -36,8 +36,14 @@ from gpcert.numerics.rounding import (
 )
 from gpcert.regions.base import Region
 from gpcert.regions.cells import Cells
-from gpcert.regions.linear_constraints import LinearConstraints
-from gpcert.regions.polytope_points import chord, directions, minimizer, point_inside, refined
+from gpcert.regions.linear_constraints import (
+    LinearConstraints,
+    chord,
+    directions,
+    minimizer,
+    point_inside,
+    refined,
+)
 from gpcert.regions.shapes import Box, number_or_text
 
 RELATIONS = ("<=", ">=", "==", "in")

@@ -12,7 +12,7 @@ from scipy import special
 
 from gpcert.enclosures.classes.jets import ClassJet, weighted_jet
 from gpcert.enclosures.classes.latent import mean_first_order, variance_first_order
-from gpcert.enclosures.classes.metric import _Norms, coordinates_of
+from gpcert.enclosures.classes.metric import Norms, coordinates_of
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import inverse_error
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
@@ -25,7 +25,7 @@ from gpcert.integrals.gumbel_rule import transforms
 from gpcert.integrals.moments import UNIMODAL_BOUNDS
 from gpcert.integrals.normal_rule import normal_rule
 from gpcert.integrals.sectors import Sector, sector_moments
-from gpcert.integrals.softmax_moments import _frobenius
+from gpcert.integrals.softmax_moments import frobenius_norms
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.model.class_layout import ClassLayout
@@ -73,7 +73,7 @@ def test_norms_of_covariances(seed, n):
     W = W + W.T if rng.random() < 0.7 else np.outer(W[0], W[0]) - np.diag(rng.random(n))
     sizes = np.abs(coordinates_of(W[None, None]))[:, :, 0]
     values = np.abs(np.linalg.eigvalsh(W))
-    found = _Norms.of(sizes, n)
+    found = Norms.of(sizes, n)
     assert float(found.nuclear[0]) >= values.sum() * (1.0 - 1e-12)
     assert float(found.spectral[0]) >= values.max() * (1.0 - 1e-12)
 
@@ -167,7 +167,7 @@ def test_errors_of_all_entries_of_a_tensor(spreads, order):
     """Entry by entry: an index that occurs r times in the last coordinate has sqrt(r!)."""
     rule = normal_rule(spreads)
     n = len(spreads) + 1
-    for found, parts in zip(_frobenius(rule, order), (rule.errors, rule.sizes), strict=True):
+    for found, parts in zip(frobenius_norms(rule, order), (rule.errors, rule.sizes), strict=True):
         known = dict(zip(rule.indices, parts, strict=True))
         for degree in range(order + 1):
             total = 0.0

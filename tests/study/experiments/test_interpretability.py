@@ -15,7 +15,7 @@ from gpcert.study.experiments.results import ResultTable
 
 def test_bounds_in_the_tables_are_in_order(smallest):
     result, _ = smallest("full-image")
-    radii, proved, open_ = full_image._steps(result.table("points"), 0.05)
+    radii, proved, open_ = full_image.accuracy_steps(result.table("points"), 0.05)
     assert np.all((proved >= 0) & (proved <= open_) & (open_ <= 1))
     for row in result.table("curves").records():
         assert 0.0 <= row["proved"] <= row["not refuted"] <= 1.0
@@ -117,4 +117,4 @@ def test_what_is_proved_of_pixels_is_rounded_down():
 
 
 def test_pixels_are_ranked_by_size():
-    assert interpretability_images._order(np.array([0.1, -3.0, 0.0, 2.0])) == [1, 3, 0, 2]
+    assert interpretability_images.by_size(np.array([0.1, -3.0, 0.0, 2.0])) == [1, 3, 0, 2]

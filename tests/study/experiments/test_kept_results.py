@@ -9,7 +9,7 @@ import pytest
 from gpcert.study.experiments import experiment_named, is_current
 from gpcert.study.experiments.results import read_all
 from gpcert.study.report import write_report
-from gpcert.study.report.markdown import _text as escaped
+from gpcert.study.report.markdown import escaped
 
 PLACE = Path(__file__).parents[3] / "docs" / "results"
 NAMES = sorted(file.parent.name for file in PLACE.glob("*/result.json"))

@@ -105,7 +105,7 @@ def measure(
 
 def _covariance_sizes(
     change: Change, R: Array, geometry: ScaledCells, count: int
-) -> tuple[_Norms, Array]:
+) -> tuple[Norms, Array]:
     """Norms of `R (V - V_0) R^T`, and the nuclear norm (B,) without its linear part; the inflation
     is left to the caller."""
     xp = namespace(R)
@@ -130,14 +130,14 @@ def _covariance_sizes(
     most = xp.abs(images) + gamma(2 * n + 4) * sizes
     lengths = up(root(xp.sum(most * most, axis=(2, 3))), n * n + 4)
     each = xp.asarray(change.root_ranks, device=R.device) * lengths
-    still, whole = _Norms.of(fixed, n), _Norms.of(swings + bends, n)
+    still, whole = Norms.of(fixed, n), Norms.of(swings + bends, n)
     apart = [
         up(xp.sum(each * part, axis=1) + still.nuclear, count)
         for part in (variances.reach, variances.bend + gamma(count) * moved)
     ]
     length = up(xp.sum(lengths * variances.reach, axis=1) + still.frobenius, count)
     spread, length = xp.minimum(whole.nuclear, apart[0]), xp.minimum(whole.frobenius, length)
-    bend = xp.minimum(_Norms.of(bends, n).nuclear, apart[1])
+    bend = xp.minimum(Norms.of(bends, n).nuclear, apart[1])
     return whole._replace(nuclear=spread, frobenius=length), bend
 
 
@@ -156,7 +156,7 @@ def _fixed_part(change: Change, R: Array, count: int) -> Array:
 def coordinates_of(
     W: Annotated[Array, "B J n n"], absolute: bool = False
 ) -> Annotated[Array, "B K J"]:
-    """(B, K, J): linear coordinates of symmetric matrices W (B, J, n, n) for `_Norms`.
+    """(B, K, J): linear coordinates of symmetric matrices W (B, J, n, n) for `Norms`.
 
     n = 2: the trace t, and `W_11 - W_22`, `2 W_12` of length s: the eigenvalues are (t +- s) / 2.
     Otherwise: all entries. `absolute`: bounds of the coordinates from bounds of the entries.
@@ -170,7 +170,7 @@ def coordinates_of(
     return xp.stack([first + second, difference, 2.0 * mixed], axis=1)
 
 
-class _Norms(NamedTuple):
+class Norms(NamedTuple):
     """Upper bounds (B,) of norms, of the trace's size, and of the eigenvalues' difference."""
 
     nuclear: Array
@@ -180,7 +180,7 @@ class _Norms(NamedTuple):
     skew: Array
 
     @staticmethod
-    def of(coordinates: Annotated[Array, "B K"], n: int) -> _Norms:
+    def of(coordinates: Annotated[Array, "B K"], n: int) -> Norms:
         """From bounds (B, K) of the coordinates' sizes: by the eigenvalues for n = 2, nuclear norm
         `|t + s| / 2 + |t - s| / 2 = max(|t|, s)`; else by the length of all entries."""
         trace, length = coordinates[:, 0], euclidean(coordinates)
@@ -188,10 +188,10 @@ class _Norms(NamedTuple):
             skew = euclidean(coordinates[:, 1:])
             nuclear = namespace(trace).maximum(trace, skew)
             length = up(math.sqrt(0.5) * length, 4)
-            return _Norms(nuclear, up(0.5 * (trace + skew), 4), length, trace, skew)
+            return Norms(nuclear, up(0.5 * (trace + skew), 4), length, trace, skew)
         infinite = namespace(trace).full_like(trace, math.inf)
         whole = (trace, 0.0 * trace) if n == 1 else (infinite, infinite)
-        return _Norms(up(math.sqrt(n) * length, 4), length, length, *whole)
+        return Norms(up(math.sqrt(n) * length, 4), length, length, *whole)
 
 
 def _less(bound: Array, other: Array) -> Array:

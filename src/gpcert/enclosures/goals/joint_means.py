@@ -11,42 +11,69 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.compound import compound_bound, part_bound, ranges
 from gpcert.enclosures.goals.goal import GoalBound, lower_bound, worst_of
-from gpcert.enclosures.mean import MeanEnclosure
+from gpcert.enclosures.lower_model import QuadraticLowerModel
+from gpcert.enclosures.mean import MeanEnclosure, TwoSided
 from gpcert.enclosures.polynomials import Minimum
-from gpcert.numerics.arrays import Array, PerCell, namespace
+from gpcert.kernels.expansions.base import reach
+from gpcert.numerics.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.numerics.rounding import down, gamma, given, nonnegative, norm_upper, up
-from gpcert.quantities import Deviation, LeastMeans, WeightedMeans
+from gpcert.quantities import Deviation, LeastMeans, SameDecision, WeightedMeans
 from gpcert.quantities.compound import row_sum
 from gpcert.regions.scaled import ScaledCells
 
 
-def least_sum(evaluation: Evaluation, weights: Sequence[PerCell | None]) -> Minimum:
-    """Lower bound of `sum_k w_k mu_k` over each cell, w_k (B,) of any sign, in the outputs' units;
-    None leaves a mean out.
+def sum_model(evaluation: Evaluation, weights: Sequence[PerCell | None]) -> QuadraticLowerModel:
+    """A lower model of `sum_k w_k mu_k`, w_k (B,) of any sign, in the outputs' units; None leaves a
+    mean out.
 
     In unit form `w_k factor_k` rounds once, which meets `mu_k - shift_k`.
     """
     geometry: ScaledCells = evaluation.once("geometry", evaluation.shared_geometry)
-    xp, models, constant, lost = namespace(evaluation.cells.lower), [], 0.0, 0.0
-    for output, w in enumerate(weights):
-        if w is None:
-            continue
-        mean, reach = plain_mean(evaluation, output, geometry), _reach(evaluation, output)
-        shift = mean.units.shift + xp.zeros_like(w)
-        models.append(mean.times(given(w * mean.units.factor)))
+    terms = [
+        Term(plain_mean(evaluation, output, geometry), w, _reach(evaluation, output))
+        for output, w in enumerate(weights)
+        if w is not None
+    ]
+    return total_model(terms)
+
+
+class Term(NamedTuple):
+    """A function of `weight` (B,) in a sum, at most `reach` (B,) in size on the cells."""
+
+    enclosure: TwoSided
+    weight: Array
+    reach: Array
+
+
+def total_model(terms: Sequence[Term]) -> QuadraticLowerModel:
+    """A lower model of a weighted sum of functions, in their own units (Statement 19.9)."""
+    models, constant, lost = [], 0.0, 0.0
+    for enclosure, w, reach_of in terms:
+        shift = enclosure.units.shift + 0.0 * w
+        models.append(enclosure.times(given(w * enclosure.units.factor)))
         constant = constant + w * shift
-        lost = lost + xp.abs(w) * (reach + 2.0 * xp.abs(shift))
-    best = sum(models[1:], models[0]).minimum()
-    rounding = up(gamma(len(weights) + 8) * lost, 2 * len(weights) + 8)
-    least = down(down(constant + best.lower, 1) - rounding, 1)
-    least = xp.where(xp.isnan(least), xp.full_like(least, -math.inf), least)
-    return Minimum(least, geometry.unscaled(best.point))
+        lost = lost + abs(w) * (reach_of + 2.0 * abs(shift))
+    rounding = up(gamma(len(terms) + 8) * lost, 2 * len(terms) + 8)
+    return sum(models[1:], models[0]).shifted(given(constant)).lowered(rounding)
+
+
+def least_sum(evaluation: Evaluation, weights: Sequence[PerCell | None]) -> Minimum:
+    """Lower bound of `sum_k w_k mu_k` over each cell; see `sum_model`."""
+    return least_of_model(sum_model(evaluation, weights))
+
+
+def least_of_model(model: QuadraticLowerModel) -> Minimum:
+    """Over each cell, -inf where nothing is known; the point in the inputs' units."""
+    best, xp = model.minimum(), namespace(model.value)
+    least = xp.where(xp.isnan(best.lower), xp.full_like(best.lower, -math.inf), best.lower)
+    return Minimum(least, model.geometry.unscaled(best.point))
 
 
 def plain_mean(evaluation: Evaluation, output: int, geometry: ScaledCells) -> MeanEnclosure:
@@ -96,6 +123,34 @@ def _least_means(quantity: LeastMeans, evaluation: Evaluation, target: float | N
     return worst_of(bounds)
 
 
+@lower_bound.register(SameDecision)
+@np.errstate(over="ignore", invalid="ignore")
+def _same_decision(
+    quantity: SameDecision, evaluation: Evaluation, target: float | None
+) -> GoalBound:
+    """The better of the ranges and, for the class that is best by these on a cell, of one joint
+    model for each of its rows (any class would be valid)."""
+    apart = compound_bound(quantity, evaluation, target)
+    xp = namespace(apart.lower)
+    if target is not None and bool(xp.all(apart.lower > target)):
+        return apart
+    margins = xp.stack(quantity.margins(*ranges(evaluation, quantity)), axis=1)
+    best, lower, point = xp.argmax(margins, axis=1), apart.lower, apart.point
+    for c in range(len(quantity.rows)):
+        mine = best == c
+        if not bool(xp.any(mine)):
+            continue
+        bounds = []
+        for row in quantity.of_class(c):
+            weights = [None if w == 0 else xp.full_like(lower, w) for w in row]
+            joint = least_sum(evaluation, weights)
+            bounds.append(replace(apart, lower=joint.lower, point=joint.point))
+        worst = worst_of(bounds)
+        lower = xp.where(mine, xp.maximum(lower, worst.lower), lower)
+        point = xp.where(mine[:, None], worst.point, point)
+    return replace(apart, lower=lower, point=point)
+
+
 @lower_bound.register(Deviation)
 @np.errstate(over="ignore", invalid="ignore")
 def _deviation(quantity: Deviation, evaluation: Evaluation, target: float | None) -> GoalBound:
@@ -117,50 +172,144 @@ def _deviation(quantity: Deviation, evaluation: Evaluation, target: float | None
         member, c = evaluation.output(k)
         below, above = member.mean_at_center(c)
         centers.append(given(0.5 * (below + above) - at))
-    bound = _euclidean if quantity.norm == 2.0 else _absolute
-    size, point = bound(evaluation, quantity, gaps, centers)
+    if quantity.norm == 1.0:
+        size, point = _absolute(evaluation, quantity, gaps, centers)
+    else:
+        along = shifted_sum(evaluation, quantity, [-v for v in centers])
+        geometry = along.geometry
+        linear = [
+            linear_part(plain_mean(evaluation, k, geometry), at, v)
+            for k, (at, v) in enumerate(zip(quantity.reference, centers, strict=True))
+        ]
+        errors = list(quantity.errors)
+        size, point = euclidean_length(along, gaps, centers, linear, errors)
     lower = xp.maximum(apart.lower, -size)
     finite = xp.isfinite(lower)
     lower = xp.where(finite, lower, apart.lower)
     return replace(apart, lower=lower, point=point)
 
 
+def shifted_sum(
+    evaluation: Evaluation, quantity: Deviation, weights: Sequence[PerCell]
+) -> QuadraticLowerModel:
+    """A lower model of `sum_k w_k (mu_k - reference_k)`."""
+    model, constant, size, lost = sum_model(evaluation, weights), 0.0, 0.0, 0.0
+    for w, at, error in zip(weights, quantity.reference, quantity.errors, strict=True):
+        constant = constant - w * at
+        size = size + abs(w) * abs(at)
+        lost = lost + abs(w) * error
+    rounding = up(gamma(4 * len(weights) + 8) * size + lost, 2 * len(weights) + 8)
+    return model.shifted(given(constant)).lowered(rounding)
+
+
+def finite_norm(sizes: Sequence[Array]) -> PerCell:
+    """Upper bound (B,) of the l_2 norm of numbers >= 0; infinite where one is, or is none."""
+    xp, stacked = namespace(sizes[0]), namespace(sizes[0]).stack(list(sizes), axis=1)
+    finite = xp.all(xp.isfinite(stacked), axis=1)
+    size = norm_upper(xp.where(finite[:, None], stacked, xp.zeros_like(stacked)), 2.0)
+    return xp.where(finite, size, xp.full_like(size, math.inf))
+
+
+class LinearPart(NamedTuple):
+    """`|y - v - gradient.d| <= error` on every cell, v a float that is known elsewhere."""
+
+    gradient: Array
+    error: Array
+
+
+def linear_part(enclosure: TwoSided, reference: float | PerCell, v: PerCell) -> LinearPart:
+    """Of `y - reference`, from both quadratics of y's own units."""
+    below, above, xp = enclosure.below, enclosure.above, namespace(v)
+    f, shift = below.gradient.shape[1], enclosure.units.shift
+    value, turn = enclosure.units.factor * below.value, below.gradient + above.gradient
+    half = below.geometry.half
+    apart = abs(below.value + above.value) + xp.sum(xp.abs(turn) * half, axis=1)
+    bends = xp.maximum(
+        0.5 * reach(below.matrix, below.geometry) + below.error,
+        0.5 * reach(above.matrix, above.geometry) + above.error + apart,
+    )
+    size = abs(shift) + abs(value) + abs(reference) + enclosure.units.factor * below.slopes
+    error = enclosure.units.factor * bends + abs((shift + value - reference) - v)
+    error = up(error + gamma(16) * size, 2 * f * f + 32)
+    return LinearPart(enclosure.units.factor * below.gradient, error)
+
+
 def _most(
     evaluation: Evaluation, quantity: Deviation, weights: Sequence[Array]
 ) -> tuple[Array, Array]:
     """Upper bound (B,) of `sum_k w_k (mu_k - reference_k)` over each cell, and where."""
-    least = least_sum(evaluation, [-w for w in weights])
-    xp, total, size = namespace(least.lower), -least.lower, 0.0 * weights[0]
-    for w, at, error in zip(weights, quantity.reference, quantity.errors, strict=True):
-        total = total - w * at
-        size = size + xp.abs(w) * (abs(at) + error)
-        total = total + xp.abs(w) * error
-    rounding = gamma(4 * len(weights) + 8) * (size + xp.abs(least.lower))
-    return up(total + rounding, 2 * len(weights) + 8), least.point
+    least = least_of_model(shifted_sum(evaluation, quantity, [-w for w in weights]))
+    return -least.lower, least.point
 
 
-def _euclidean(
-    evaluation: Evaluation,
-    quantity: Deviation,
-    gaps: Sequence[tuple[Array, Array]],
-    v: Sequence[Array],
-) -> tuple[Array, Array]:
-    """With y = mu - reference, any v and T >= |y - v|: `|y|^2 <= (v.y / |v|)^2 + T^2`, where
-    `|v.y| / |v| <= max(sup v.y / |v|, T - |v|)`."""
-    xp = namespace(v[0])
-    most, point = _most(evaluation, quantity, v)
+def euclidean_length(
+    along: QuadraticLowerModel,
+    gaps: Sequence[tuple[PerCell, PerCell]],
+    v: Sequence[PerCell],
+    linear: Sequence[LinearPart],
+    errors: Sequence[float | PerCell],
+) -> tuple[PerCell, PerCellAndFeature]:
+    """Upper bound of |y|_2 over each cell, and where it may be large, from a lower model of
+    `-v.y`, the ranges of all `y_k`, about their values v at the centres, and their linear parts
+    (the centres' own errors are `errors`).
+
+    With T >= |y - v|: `|y|^2 <= (v.y / |v|)^2 + T^2`, where `|v.y| / |v| <= max(sup v.y / |v|,
+    T - |v|)`. Where `s = |v| - T > 0`, the part y' of y across v and any eta > 0,
+
+        |y| <= v.y / |v| + |y'|^2 / (2 s),   |y'|^2 <= (1 + eta) |W d|^2 + (1 + 1 / eta) e^2,
+
+    W the gradients' part across v: one quadratic, in which what bends down along v meets what
+    grows across (Statement 19.7).
+    """
+    xp, count, geometry = namespace(v[0]), len(v), along.geometry
+    plain = least_of_model(along)
     spreads = [
         nonnegative(xp.maximum(up(high - at, 2), up(at - low, 2)))
         for (low, high), at in zip(gaps, v, strict=True)
     ]
-    T = norm_upper(xp.stack(spreads, axis=1), 2.0)
+    T = finite_norm(spreads)
     stacked = xp.stack(list(v), axis=1)
-    length = down(xp.sqrt(xp.sum(stacked * stacked, axis=1)), len(v) + 8)
+    squared = xp.sum(stacked * stacked, axis=1)
+    length = down(xp.sqrt(squared), count + 8)
     known = length > 0
-    along = up(most / xp.where(known, length, xp.ones_like(length)), 1)
-    along = nonnegative(xp.maximum(along, up(T - length, 1)))
-    size = norm_upper(xp.stack([along, T], axis=1), 2.0)
-    return xp.where(known, size, xp.full_like(size, math.inf)), point
+    safe = xp.where(known, length, xp.ones_like(length))
+    straight = up(-plain.lower / safe, 1)
+    straight = nonnegative(xp.maximum(straight, up(T - length, 1)))
+    size = finite_norm([straight, T])
+    size = xp.where(known, size, xp.full_like(size, math.inf))
+    least = down(length - T, 2)
+    usable = known & (least > 0) & xp.isfinite(along.error)
+    if not bool(xp.any(usable)):
+        return size, plain.point
+    least = xp.where(usable, least, xp.ones_like(least))
+    J = xp.stack([part.gradient for part in linear], axis=1)
+    share = xp.where(known, squared, xp.ones_like(squared))
+    W = (
+        J
+        - stacked[:, :, None] * (xp.sum(stacked[:, :, None] * J, axis=1) / share[:, None])[:, None]
+    )
+    far = up(xp.sum(xp.sqrt(xp.sum(J * J, axis=1)) * geometry.half, axis=1), count + 32)
+    missed = finite_norm([up(p.error + e, 1) for p, e in zip(linear, errors, strict=True)])
+    missed = up(missed + gamma(8 * count + 64) * far, 4)
+    M = xp.matrix_transpose(W) @ W
+    M = 0.5 * (M + xp.matrix_transpose(M))
+    g = xp.sqrt(reach(M, geometry))
+    eta = given(xp.clip(missed / xp.where(g > 0, g, xp.ones_like(g)), 1e-6, 1.0))
+    factor = given(up((1.0 + eta) / least, 2))
+    turned = QuadraticLowerModel(
+        geometry,
+        xp.zeros_like(g),
+        xp.zeros_like(along.gradient),
+        -factor[:, None, None] * M,
+        up(gamma(4 * count + 32) * factor * far * far, 8),
+    )
+    model = along.scaled(given(up(1.0 / safe, 2))) + turned
+    rest = up(0.5 * (1.0 + 1.0 / eta) * missed * missed / least, 16)
+    best = least_of_model(model)
+    together = up(-best.lower + rest, 1)
+    better = usable & (together < size)
+    size = xp.where(better, nonnegative(together), size)
+    return size, xp.where(better[:, None], best.point, plain.point)
 
 
 def _absolute(

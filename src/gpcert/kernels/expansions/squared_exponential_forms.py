@@ -107,13 +107,18 @@ def _polynomial(
     metric = box_metric(xp.sum(xp.abs(B), axis=1)[None], points[None], half, rho)
     sizes = xp.abs(table.points) + xp.abs(scaled)
     lengths = metric.lengths(sizes[None])[0]
-    higher = _higher_degrees(B, points / metric.delta, lengths, eta)
+    higher = higher_degrees(B, points / metric.delta, lengths, eta)
     power = xp.stack([metric.rho[0] ** n for n in range(3, HIGHEST_DEGREE + 1)])
     lost = up(xp.sum(higher * power), 64) + UNDERFLOW + total
     return 0.5 * zeroth[0], gradient[0], 0.5 * (H + H.T), lost
 
 
-def _higher_degrees(B: Array, points: Array, lengths: Array, eta: Array) -> Array:
+def higher_degrees(
+    B: Annotated[Array, "N N"],
+    points: Annotated[Array, "N f"],
+    lengths: Annotated[Array, "N"],
+    eta: Annotated[Array, "#"],
+) -> Annotated[Array, "orders"]:
     """Bounds of degrees 3 to `HIGHEST_DEGREE` for |d| <= 1, from the points u_i (N, f) of one cell.
 
     `F_a^2 = sum_ij (B P^a B)_ij P_ij^(n-a)`, P the points' products and powers entry by entry; its

@@ -30,11 +30,12 @@ from gpcert.kernels.expansions.base import (
     QuadraticForm,
     finite_product,
 )
-from gpcert.kernels.expansions.blocks import TaylorExpansion, joined
 from gpcert.kernels.expansions.taylor_terms import (
     CenterTerm,
+    TaylorExpansion,
     binned_errors,
     coefficient_errors,
+    joined,
     pointwise_remainder,
     step_form,
     weighted_sizes,

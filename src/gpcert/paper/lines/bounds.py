@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from gpcert.kernels.expansions.blocks import TaylorExpansion
 from gpcert.kernels.expansions.squared_exponential import (
     LocalSquaredExponential,
     WeightedExpansion,
 )
 from gpcert.kernels.expansions.squared_exponential_sections import SquaredExponentialSections
 from gpcert.kernels.expansions.taylor import LocalTaylor
+from gpcert.kernels.expansions.taylor_terms import TaylorExpansion
 from gpcert.numerics.arrays import Array, PerCell, fused, namespace
 from gpcert.numerics.rounding import EXP_ULPS, U, down, gamma, given, nonnegative, root, up
 from gpcert.paper.lines.algebra import affine_lower_bound

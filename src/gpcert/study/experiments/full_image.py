@@ -70,12 +70,12 @@ def draw(tables: Tables) -> Figure:
     figure, each = panels(tables["curves"].groups("data").items(), sharey=True)
     for ax, (data, curves) in each:
         end = max(curves.column("radius"))
-        plot_accuracy(ax, *_steps(tables["points"].where(data=data), end))
+        plot_accuracy(ax, *accuracy_steps(tables["points"].where(data=data), end))
         ax.set_title(labelled(data))
     return figure
 
 
-def _steps(points: ResultTable, end: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def accuracy_steps(points: ResultTable, end: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Radii and both shares, with every step of them."""
     right = np.array(points.column("right"), dtype=bool)[:, None]
     proved, refuted = (points.numbers(c)[:, None] for c in ("proved up to", "refuted at"))

@@ -80,7 +80,7 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> Rows:
     limits = gpcert.Budget(seconds=None, boxes=settings.gap_boxes)
     flipped = None
     for name, v in values.items():
-        how: Any = {"ranking": _order(v), "tol": settings.tol, "budget": limits}
+        how: Any = {"ranking": by_size(v), "tol": settings.tol, "budget": limits}
         curve = pixel_budget(model, x, betas, **how, **around)
         flipped = curve.adversarial if name == OURS else flipped
         known = {"proved up to": curve.safe_beta, "flips at": curve.least_beta}
@@ -96,7 +96,7 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> Rows:
         yield "pixels", {**row, "adversarial": None if flipped is None else float(flipped[j])}
 
 
-def _order(values: np.ndarray) -> list[int]:
+def by_size(values: np.ndarray) -> list[int]:
     """Pixels, the largest value in size first."""
     return np.argsort(-np.abs(values), kind="stable").tolist()
 

@@ -37,17 +37,17 @@ def _claims(result: ExperimentResult, folder: Path, place: Path) -> list[str]:
     figures = [line for figure in result.figures for line in _figure(result, figure, folder, place)]
     counts = wording.agreement_counts([result])
     heads: list[str] = list(wording.CLAIM_HEADS)
-    return [f"### {_text(result.title)}", "", f"{counts}.", "", *figures, *_rows(heads, rows), ""]
+    return [f"### {escaped(result.title)}", "", f"{counts}.", "", *figures, *_rows(heads, rows), ""]
 
 
 def _experiment(result: ExperimentResult, folder: Path, place: Path) -> list[str]:
     lines = [
-        f"## {_text(result.title)}",
+        f"## {escaped(result.title)}",
         "",
         f"Scale {result.scale}, {wording.time_taken(result.seconds)} of computing; made by "
         f"`{result.command}`.",
         "",
-        *(f"- {_text(note)}" for note in result.notes),
+        *(f"- {escaped(note)}" for note in result.notes),
         "",
     ]
     for figure in () if result.findings else result.figures:  # else it stands beside the claims
@@ -55,14 +55,17 @@ def _experiment(result: ExperimentResult, folder: Path, place: Path) -> list[str
     for table in result.tables:
         lines += _table(table, folder, place)
     data = "; ".join(f"{name} `{digest[:12]}`" for name, digest in result.environment.data.items())
-    lines += [_text(wording.where_computed(result)) + (f"; data {data}" if data else "") + ".", ""]
+    lines += [
+        escaped(wording.where_computed(result)) + (f"; data {data}" if data else "") + ".",
+        "",
+    ]
     return lines
 
 
 def _figure(result: ExperimentResult, figure: ResultFigure, folder: Path, place: Path) -> list[str]:
     picture = _link(wording.figure_file(result, figure, folder), place)
     data = ", ".join(dict.fromkeys(_data(name, folder, place) for name in figure.tables))
-    caption = _text(figure.caption)
+    caption = escaped(figure.caption)
     return [
         f"![{caption}]({picture})",
         "",
@@ -76,7 +79,7 @@ def _table(table: ResultTable, folder: Path, place: Path) -> list[str]:
     link = _data(table.name, folder, place)
     if len(table.rows) > MARKDOWN_ROWS:
         link = f"the first {MARKDOWN_ROWS} of {len(table.rows)} rows, all in {link}"
-    caption = _text(table.caption or table.name)
+    caption = escaped(table.caption or table.name)
     return [f"**{caption}** ({link})", "", *_rows(list(table.columns), rows), ""]
 
 
@@ -89,10 +92,10 @@ def _data(table: str, folder: Path, place: Path) -> str:
 
 def _rows(heads: list[str], rows: list[list[str]]) -> list[str]:
     lines = [heads, ["---"] * len(heads), *rows]
-    return ["| " + " | ".join(_text(cell) for cell in line) + " |" for line in lines]
+    return ["| " + " | ".join(escaped(cell) for cell in line) + " |" for line in lines]
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
     """Text that markdown leaves as it is, also within a table."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, "\\" + mark)
