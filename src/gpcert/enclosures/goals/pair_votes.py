@@ -73,9 +73,7 @@ def _proposals(
         inside = np.flatnonzero((kinks > 0.0) & (kinks < 1.0))
         order = inside[np.argsort(kinks[inside])]
         sign = np.where(u != 0.0, np.sign(u), np.sign(v))
-        slope = along - float(sign @ v) - np.concatenate(
-            [[0.0], np.cumsum(2.0 * np.abs(v[order]))]
-        )
+        slope = along - float(sign @ v) - np.concatenate([[0.0], np.cumsum(2.0 * np.abs(v[order]))])
         first = int(np.argmax(slope <= 0.0)) if np.any(slope <= 0.0) else len(slope)
         if first == 0:
             return
