@@ -212,7 +212,8 @@ def _ball_minimum(geometry: ScaledCells, gradient: Array, hessian: PerCellMatrix
     weights = up(geometry.squared_lengths / (e * e), 4)
     rho2 = geometry.cells.squared_norm_maximum(weights, geometry.unit)
     rho = up(xp.sqrt(rho2), 2)
-    g, H = gradient * e, hessian * (e[:, None] * e[None, :])
+    # roundings of g, H, A and of the sums with them are counted in `sizes`
+    g, H = given(gradient * e), given(hessian * (e[:, None] * e[None, :]))
     fine = xp.all(xp.isfinite(H), axis=(1, 2)) & xp.all(xp.isfinite(g), axis=1) & (rho > 0)
     g = xp.where(fine[:, None], g, xp.zeros_like(g))
     H = xp.where(fine[:, None, None], H, xp.zeros_like(H))
@@ -227,7 +228,7 @@ def _ball_minimum(geometry: ScaledCells, gradient: Array, hessian: PerCellMatrix
     shift = xp.maximum(xp.max(xp.abs(along) / reach[:, None] - L, axis=1), least + tiny)
     for _ in range(SECULAR_STEPS):
         stiff = xp.maximum(L + shift[:, None], tiny[:, None])
-        p = -along / stiff
+        p = given(-along / stiff)
         length = euclidean(p)
         bent = xp.sum(p * p / stiff, axis=1)
         step = length**2 * (length - reach) / xp.where(bent > 0, bent * reach, xp.ones_like(bent))
@@ -235,15 +236,14 @@ def _ball_minimum(geometry: ScaledCells, gradient: Array, hessian: PerCellMatrix
         shift = xp.maximum(shift + step, least)
     shift = given(xp.where(fine, shift, xp.zeros_like(shift)))
     p = given(apply(V, -along / xp.maximum(L + shift[:, None], tiny[:, None])))
-    A = add_identity(H, shift)
-    bend = apply(A, p)
+    A = given(add_identity(H, shift))
+    bend = given(apply(A, p))
     size, wide = euclidean(p), frobenius(H) + shift
-    value = xp.sum(p * (g + 0.5 * bend), axis=1)
-    off = up(euclidean(g + bend), f + 4)
+    value = given(xp.sum(p * (g + 0.5 * bend), axis=1))
+    off = up(euclidean(given(g + bend)), f + 4)
     far = up(rho + size, 4)
     curved = nonnegative(-smallest_eigenvalue(A))
     lower = value - 0.5 * shift * rho2 - off * far - 0.5 * curved * far * far
-    # sums of f terms, and two roundings of every entry of g, H and A
     sizes = (euclidean(g) + wide * far) * far + shift * rho2
     lower = down(lower - gamma(4 * f + 64) * 4.0 * sizes - TINY * (1.0 + far) ** 2, 8)
     lower = xp.where(fine & xp.isfinite(lower), lower, xp.full_like(lower, -math.inf))
