@@ -57,34 +57,34 @@ def _law(text: str) -> tuple[str | None, Any]:
     from scipy import stats
 
     name, _, value = text.rpartition("=")
-    found = LAW.fullmatch(text.strip())
-    if found is None:
+    match = LAW.fullmatch(text.strip())
+    if match is None:
         try:
             return name or None, float(value)
         except ValueError as error:
             raise InputError(
                 f"INPUT: expected a distribution, as norm(0,1), or a number, got {text!r}"
             ) from error
-    kind = getattr(stats, found["name"], None)
+    kind = getattr(stats, match["name"], None)
     if not isinstance(kind, stats.rv_continuous):
         raise InputError(
             f"INPUT: expected a distribution with a density of scipy.stats, got {text!r}"
         )
-    places, words = [], {}
-    for part in filter(None, (part.strip() for part in found["numbers"].split(","))):
+    places, options = [], {}
+    for part in filter(None, (part.strip() for part in match["numbers"].split(","))):
         word, _, number = part.rpartition("=")
         try:
             if word:
-                words[word.strip()] = float(number)
+                options[word.strip()] = float(number)
             else:
                 places.append(float(number))
         except ValueError as error:
             raise InputError(f"INPUT: expected numbers in {text!r}, got {part!r}") from error
     try:
-        law = kind(*places, **words)
+        law = kind(*places, **options)
     except (TypeError, ValueError) as error:
         raise InputError(f"INPUT: {text!r}: {error}") from error
-    feature = found["feature"]
+    feature = match["feature"]
     return (feature.strip() if feature else None), law
 
 
