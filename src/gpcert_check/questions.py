@@ -355,6 +355,7 @@ def sha256(header: Record, arrays: dict[str, Numbers]) -> str:
     parts = {
         key: header.get(key) for key in ("kernel", "likelihood", "classes", "coupled", "levels")
     }
+    parts |= {key: header[key] for key in ("curves", "mean_function") if header.get(key)}
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     for key in sorted(arrays):
         shape = ",".join(map(str, arrays[key].shape))

@@ -357,6 +357,19 @@ def test_curvature_along_a_feature(direction):
     assert direction in table[0].summary
 
 
+@pytest.mark.parametrize("of", ["mean", "probability"])
+def test_where_a_sign_is_not_decided(of):
+    """A level set of a slope: proved to rise, proved to fall, and what is left, as a picture."""
+    bump = gpcert.Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0], likelihood=Probit())
+    signs = gpcert.level_set(bump, [(-1.0, 1.0)] * 2, 0.0, quantity=Slope(0, of=of), tol=0.1)
+    assert signs.share.lower <= 0.5 <= signs.share.upper
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (200, 2))
+    states = signs.contains(X).tolist()
+    assert all(x <= 0.0 for x, state in zip(X[:, 0], states, strict=True) if state is True)
+    assert all(x >= 0.0 for x, state in zip(X[:, 0], states, strict=True) if state is False)
+    assert states.count(None) < 40
+
+
 def test_curvature_refuses_what_has_none():
     rough = gpcert.Posterior(Matern(1.0, 1.5), [[0.0]], [1.0])
     with pytest.raises(InputError, match="second derivatives"):

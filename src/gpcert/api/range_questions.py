@@ -198,7 +198,8 @@ def slope_question(model: Model, quantity: Slope) -> RangeQuestion:
         searched = joined_beside(model, [direction], range(len(owners)))
         asked = partial(_prediction_slope, function_of(model, quantity.of))
     meanings = tuple(f"slope of {what} {along}" for what in whats)
-    names = tuple(f"slope {along}{o.whose}" for o in owners)
+    short = "" if quantity.of == "mean" else f" of the {quantity.of}"
+    names = tuple(f"slope{short} {along}{o.whose}" for o in owners)
     default = None if isinstance(model.likelihood, ClassLikelihood) else 0
     labels = tuple(o.label for o in owners)
     return RangeQuestion(searched, "slope", labels, asked, meanings, names, default)

@@ -319,8 +319,9 @@ def model_sha256(described: dict[str, Any], arrays: Arrays) -> str:
 
 def _posterior_sha256(header: dict[str, Any], arrays: Arrays, prefix: str) -> str:
     names = ("kernel", "likelihood", "classes", "coupled", "levels")
-    described = json.dumps({name: header.get(name) for name in names}, sort_keys=True)
-    digest = hashlib.sha256(described.encode())
+    parts = {name: header.get(name) for name in names}
+    parts |= {name: header[name] for name in ("curves", "mean_function") if header.get(name)}
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     for name in sorted(name for name in arrays if name.startswith(prefix)):
         shape = ",".join(map(str, arrays[name].shape))
         digest.update(f"{name[len(prefix) :]}({shape})".encode())
