@@ -36,9 +36,9 @@ class Open:
         """Any number."""
 
     def bound(self, evaluation: Any, target: float | None) -> GoalBound:
-        """Minus the widths."""
+        """One less the widths: nothing is closed, and rounding alone keeps nothing open."""
         widths = evaluation.cells.widths
-        return GoalBound(-widths.sum(axis=1), np.zeros_like(widths), widths)
+        return GoalBound(1.0 - widths.sum(axis=1), np.zeros_like(widths), widths)
 
     def ceiling(self, evaluation: Any) -> np.ndarray:
         """One."""

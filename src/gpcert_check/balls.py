@@ -17,10 +17,10 @@ def square(x: arb) -> arb:
 
 def power(x: arb, n: int) -> arb:
     """x^n, n >= 0."""
-    found = arb(1)
+    product = arb(1)
     for _ in range(n):
-        found *= x
-    return found
+        product *= x
+    return product
 
 
 def root(x: arb) -> arb:
@@ -46,7 +46,7 @@ def dot(a: Iterable[arb], b: Iterable[arb]) -> arb:
 
 def largest(parts: Iterable[arb]) -> arb:
     """The largest of numbers >= 0."""
-    found = arb(0)
+    largest_part = arb(0)
     for part in parts:
-        found = found.max(part)
-    return found
+        largest_part = largest_part.max(part)
+    return largest_part

@@ -60,22 +60,22 @@ class Cell:
 
     def reach(self, weights: list[arb], dims: list[int]) -> arb:
         """Upper bound of `(sum_j weights_j (z_j(x) - z_j(center))^2)^(1/2)` over the cell."""
-        found = root(dot(weights, (square(self.spans[j]) for j in dims)))
+        reach = root(dot(weights, (square(self.spans[j]) for j in dims)))
         region = self.frame.region
         if region.round and self.frame.plain:
             # |x - c| <= |x - b| + |b - c|, b the ball's centre; p <= 2, so |x - b|_w <= max r w
             apart, most = arb(0), arb(0)
             for w, j in zip(weights, dims, strict=True):
                 if j in self.frame.free:
-                    own = self.center[self.frame.free.index(j)]
-                    apart += w * square(arb(own) - arb(region.center[j]))
+                    center = self.center[self.frame.free.index(j)]
+                    apart += w * square(arb(center) - arb(region.center[j]))
                     most = most.max(root(w) * arb(region.radii[j]))
-            found = found.min(root(apart) + most)
-        return found
+            reach = reach.min(root(apart) + most)
+        return reach
 
     def linear_minimum(self, slopes: list[arb]) -> arb:
         """Lower bound of `slopes . (x - center)` over the cell."""
-        found = -dot(map(abs, slopes), self.widths)
+        least = -dot(map(abs, slopes), self.widths)
         region = self.frame.region
         if region.round:
             # over the ball: minus the dual norm of the slopes, from the ball's own centre
@@ -84,5 +84,5 @@ class Cell:
                 shift += s * (arb(region.center[j]) - arb(c))
                 sizes.append(abs(s) * arb(region.radii[j]))
             dual = largest(sizes) if region.p == 1.0 else root(dot(sizes, sizes))
-            found = found.max(shift - dual)
-        return found
+            least = least.max(shift - dual)
+        return least

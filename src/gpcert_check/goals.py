@@ -234,14 +234,14 @@ class Bounds:
         """`variance sum_(0 < |a| <= n) w_a^2` over the free features."""
         place = dict(zip(kernel.dims, kernel.weights, strict=True))
         lengths = [1 / root(place[j]) if j in place else arb(0) for j in self.cell.frame.free]
-        found = total(square(s * v) for s, v in zip(form.slopes, lengths, strict=True))
+        energy = total(square(s * v) for s, v in zip(form.slopes, lengths, strict=True))
         if degree > 1:
             f, entries = len(lengths), form.matrix.entries()
             pairs = ((i, j) for i in range(f) for j in range(f))
-            found += (
+            energy += (
                 total(square(entries[i * f + j] * lengths[i] * lengths[j]) for i, j in pairs) / 2
             )
-        return found
+        return energy
 
     # the variance
 
@@ -293,8 +293,8 @@ class Bounds:
             if bound <= noise:
                 return noise - bound
             return self.total(below, goal.output, -bound).minimum(self.cell)
-        found = self.total(above, goal.output, -bound).times(arb(-1)).minimum(self.cell)
-        return found.min(bound - noise)
+        margin = self.total(above, goal.output, -bound).times(arb(-1)).minimum(self.cell)
+        return margin.min(bound - noise)
 
     def variance_range(self, output: int) -> tuple[arb, arb]:
         """Numbers below and above V on the cell."""

@@ -103,27 +103,27 @@ class Expansion:
     def gradient_rows(self) -> arb_mat:
         """(N, f): the gradients of every k(., z_i)."""
         N = len(self.jet.value)
-        found = arb_mat(N, self.free)
+        rows = arb_mat(N, self.free)
         for q, f in self.jet.first.items():
-            found += scaled_rows(self.inner[q].gradient, f)
-        return found
+            rows += scaled_rows(self.inner[q].gradient, f)
+        return rows
 
     def gradient(self, weights: Column) -> Column:
         """That of `sum_i weights_i k(., z_i)`."""
-        found = arb_mat(self.free, 1)
+        gradient = arb_mat(self.free, 1)
         for q, f in self.jet.first.items():
-            found += self.inner[q].gradient.transpose() * column(_product(weights, f))
-        return found.entries()
+            gradient += self.inner[q].gradient.transpose() * column(_product(weights, f))
+        return gradient.entries()
 
     def hessian(self, weights: Column) -> arb_mat:
         """Second derivatives of `sum_i weights_i k(., z_i)`."""
-        found = arb_mat(self.free, self.free)
+        matrix = arb_mat(self.free, self.free)
         for (q, r), f in self.jet.second.items():
             rows = scaled_rows(self.inner[r].gradient, _product(weights, f))
             outer = self.inner[q].gradient.transpose() * rows
-            found += outer if q == r else outer + outer.transpose()
+            matrix += outer if q == r else outer + outer.transpose()
         for q, f in self.jet.first.items():
             curvature = self.inner[q].curvature(_product(weights, f))
             if curvature is not None:
-                found += curvature
-        return found
+                matrix += curvature
+        return matrix

@@ -6,7 +6,9 @@ Each gives jets of k(., z_i) at a point (`jets`), the lengths of its features' T
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from functools import reduce
+from operator import mul
+from typing import Any, NamedTuple, cast
 
 from flint import arb, arb_mat
 
@@ -24,6 +26,11 @@ class Chords(NamedTuple):
     known: Quadratic
     below: arb
     above: arb
+
+    def plus(self, other: Chords) -> Chords:
+        """The sum."""
+        ends = self.below + other.below, self.above + other.above
+        return Chords(self.known.plus(other.known), *ends)
 
 
 class Kernel:
@@ -150,22 +157,13 @@ class Sum(Kernel):
             part.bind(points, frame)
 
     def jet(self, z: Column, degree: int, inner: list[Inner]) -> Jet:
-        found, *others = [part.jet(z, degree, inner) for part in self.parts]
-        for other in others:
-            found = self.joined(found, other)
-        return found
+        return reduce(self.joined, (part.jet(z, degree, inner) for part in self.parts))
 
     def lengths(self, cell: Cell, degree: int) -> Lengths:
-        found, *others = [part.lengths(cell, degree) for part in self.parts]
-        for other in others:
-            found = self.joined(found, other)
-        return found
+        return reduce(self.joined, (part.lengths(cell, degree) for part in self.parts))
 
     def gram(self, z: Column) -> arb_mat:
-        found, *others = [part.gram(z) for part in self.parts]
-        for other in others:
-            found = self.joined_gram(found, other)
-        return found
+        return reduce(self.joined_gram, (part.gram(z) for part in self.parts))
 
     def computed(self, reach: Column, points: list[Column], mapped: int) -> tuple[arb, Column]:
         sizes, errors = zip(*(p.computed(reach, points, mapped) for p in self.parts), strict=True)
@@ -182,13 +180,7 @@ class Sum(Kernel):
 
     def chords(self, cell: Cell, weights: Column) -> Chords | None:
         parts = [part.chords(cell, weights) for part in self.parts]
-        found = parts[0]
-        for part in parts[1:]:
-            if found is None or part is None:
-                return None
-            both = found.below + part.below, found.above + part.above
-            found = Chords(found.known.plus(part.known), *both)
-        return found
+        return None if None in parts else reduce(Chords.plus, cast(list[Chords], parts))
 
     def joined(self, a: Any, b: Any) -> Any:
         """Of two parts."""
@@ -203,10 +195,7 @@ class Product(Sum):
     """A product of kernels: features are tensor products."""
 
     def folded(self, values: Column) -> arb:
-        found = arb(1)
-        for value in values:
-            found *= value
-        return found
+        return reduce(mul, values, arb(1))
 
     def chords(self, cell: Cell, weights: Column) -> Chords | None:
         """Of a multiple of a kernel."""
@@ -222,14 +211,14 @@ class Product(Sum):
 
     def joined_gram(self, a: arb_mat, b: arb_mat) -> arb_mat:
         """Of `e_0 = a_0 (x) b_0` and the derivatives `e_j = a_j (x) b_0 + a_0 (x) b_j`."""
-        found = a * b[0, 0] + b * a[0, 0]
+        gram = a * b[0, 0] + b * a[0, 0]
         for j in range(a.nrows()):
             for k in range(a.nrows()):
-                found[j, k] += a[j, 0] * b[0, k] + a[0, k] * b[j, 0]
+                gram[j, k] += a[j, 0] * b[0, k] + a[0, k] * b[j, 0]
         for j in range(1, a.nrows()):
-            found[0, j] = found[j, 0] = a[0, 0] * b[0, j] + a[0, j] * b[0, 0]
-        found[0, 0] = a[0, 0] * b[0, 0]
-        return found
+            gram[0, j] = gram[j, 0] = a[0, 0] * b[0, j] + a[0, j] * b[0, 0]
+        gram[0, 0] = a[0, 0] * b[0, 0]
+        return gram
 
 
 def read_kernel(described: Any, dims: list[int]) -> Kernel:
@@ -286,7 +275,7 @@ def vector(value: Any, dims: list[int]) -> Column:
 
 def positive(value: Any) -> arb:
     """A number >= 0."""
-    found = arb(float(value))
-    if not found >= 0:
+    number = arb(float(value))
+    if not number >= 0:
         raise BadFile(f"kernel: expected a number >= 0, got {value!r}")
-    return found
+    return number

@@ -105,9 +105,11 @@ class Posterior:
 
     def sharpen(self) -> bool:
         """Take the better norms from now on; whether these are new."""
-        was = vars(self).pop("norms", None) is None or self.sharp
+        if vars(self).get("sharp"):
+            return False
+        known = vars(self).pop("norms", None) is not None
         _ = self.gram, self.norms
-        return not was
+        return known
 
     def difference(self, first: int, second: int) -> int:
         """The number of a new output, whose mean is that of one output less that of another."""
@@ -133,7 +135,7 @@ class Posterior:
             rows = zip(*self.map, strict=True)
             reach = [dot(map(abs, map(arb, row)), reach) + abs(arb(b)) for row, b in rows]
         points = [*(list(map(arb, z)) for z in self.points), reach]  # the last one: of k(x, x)
-        size, (*errors, own) = self.kernel.computed(reach, points, 2 * (d + 8))
+        size, (*errors, at_x) = self.kernel.computed(reach, points, 2 * (d + 8))
         count, weights = len(errors), list(map(abs, self.weights[c]))
         most = [size + e for e in errors]
         sums = dot(weights, errors) + gamma(count + 2) * dot(weights, most)
@@ -146,7 +148,7 @@ class Posterior:
         mean = scale * sums + gamma(4) * whole + tiny * (1 + scale)
         if not goal.by_variance:
             return mean
-        error, top = self.precision(c).float64_error(size, errors, own)
+        error, top = self.precision(c).float64_error(size, errors, at_x)
         noise, by = self.noise[c], square(scale)
         error = by * error + gamma(6) * (by * (top + error) + noise) + tiny * (1 + by)
         if goal.kind == "variance":
@@ -205,10 +207,10 @@ class Precision:
             largest = largest_eigenvalue(self.factor * self.gram * self.factor.transpose())
             self.least = (largest - 1).nonnegative_part()
 
-    def float64_error(self, size: arb, errors: Column, own: arb) -> tuple[arb, arb]:
+    def float64_error(self, size: arb, errors: Column, at_x: arb) -> tuple[arb, arb]:
         """At most how far v in float64, by its factors, lies from the real one, and a bound of v:
-        of kernel values within `errors`, k(x, x) within `own`, all at most `size`."""
-        error, parts, most = own, size + own, size
+        of kernel values within `errors`, k(x, x) within `at_x`, all at most `size`."""
+        error, parts, most = at_x, size + at_x, size
         for factor in (self.factor, self.negative):
             if factor is None:
                 continue
@@ -277,10 +279,10 @@ def largest_eigenvalue(matrix: arb_mat) -> arb:
     Frobenius norm of a power of it, and its root."""
     for _ in range(SQUARINGS):
         matrix = matrix * matrix
-    found = total(map(square, matrix.entries())).upper().nonnegative_part()
+    bound = total(map(square, matrix.entries())).upper().nonnegative_part()
     for _ in range(SQUARINGS + 1):
-        found = found.sqrt()
-    return found
+        bound = bound.sqrt()
+    return bound
 
 
 def column_rows(values: Column, gradients: arb_mat) -> arb_mat:

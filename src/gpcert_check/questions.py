@@ -23,7 +23,9 @@ from gpcert_check.region import Polytope, Region, read_region
 from gpcert_check.sets import SetCertificate
 from gpcert_check.verdicts import BadFile, NotCovered, Refuted
 
-BITS_MEAN, BITS_VARIANCE = 80, 128
+BITS = 128
+"""Of balls: at a point of the data a root of a squared distance keeps half of them."""
+
 BY_MEANS = "softmax", "multinomial_probit"
 """Likelihoods of several classes of which the one with the largest mean is the most probable, where
 the latent functions are independent and have one variance."""
@@ -60,7 +62,7 @@ def certificates(header: Record, arrays: dict[str, Numbers]) -> Iterator[Certifi
         tree = {part: arrays.get(name + part) for part in ("axes", "cuts", "root", "signs")}
         try:
             region = read_region(asked["region"])
-            ctx.prec = BITS_MEAN if _of_means(asked, described) else BITS_VARIANCE
+            ctx.prec = BITS
             each = zip(models, shared, strict=True)
             read = _Reader(
                 described,
@@ -74,14 +76,6 @@ def certificates(header: Record, arrays: dict[str, Numbers]) -> Iterator[Certifi
         certificate.tree = {part: array for part, array in tree.items() if array is not None}
         certificate.statements.append(f"the region is {json.dumps(asked['region'])[:300]}")
         yield certificate
-
-
-def _of_means(question: Record, described: Record) -> bool:
-    """Whether variances do not matter: fewer bits are enough."""
-    each = [condition["goal"] for condition in question.get("conditions", ())]
-    goals = question.get("goals") or each or [question.get("goal")]
-    kinds = {goal["quantity"] for goal in goals if goal}
-    return kinds == {"mean"} or (not kinds and described.get("scheme") != "one_vs_rest")
 
 
 def _prefixes(count: int) -> list[str]:
@@ -361,6 +355,7 @@ def sha256(header: Record, arrays: dict[str, Numbers]) -> str:
     parts = {
         key: header.get(key) for key in ("kernel", "likelihood", "classes", "coupled", "levels")
     }
+    parts |= {key: header[key] for key in ("curves", "mean_function") if header.get(key)}
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     for key in sorted(arrays):
         shape = ",".join(map(str, arrays[key].shape))

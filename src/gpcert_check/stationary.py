@@ -34,42 +34,43 @@ class Radial(Kernel):
         raise NotImplementedError
 
     def bind(self, points: list[list[float]], frame: Frame) -> None:
-        own = exact([z[j] for j in self.dims] for z in points)
-        self.squares = [dot(self.weights, map(square, row)) for row in own.tolist()]
+        seen = exact([z[j] for j in self.dims] for z in points)
+        self.squares = [dot(self.weights, map(square, row)) for row in seen.tolist()]
         rows = frame.slopes.tolist()
         self.slopes = arb_mat([rows[j] for j in self.dims])
         self.weighted = scaled_rows(self.slopes, self.weights)
         self.metric = self.slopes.transpose() * self.weighted
-        self.doubled = scaled_rows(own.transpose() * arb(2), self.weights).transpose()
+        self.doubled = scaled_rows(seen.transpose() * arb(2), self.weights).transpose()
         self.columns = self.doubled * self.slopes
         self.ones = arb_mat(len(points), 1, [1] * len(points))
 
+    def distances(self, z: Column) -> Column:
+        """s of all data points."""
+        at = [z[j] for j in self.dims]
+        size2, cross = dot(self.weights, map(square, at)), (self.doubled * column(at)).entries()
+        return [size2 + other - c for other, c in zip(self.squares, cross, strict=True)]
+
+    def slopes_at(self, z: Column) -> arb_mat:
+        """Gradients of s in the free features, a row for each data point."""
+        at = [z[j] for j in self.dims]
+        return self.ones * (arb_mat(1, len(at), at) * self.weighted * arb(2)) - self.columns
+
     def jet(self, z: Column, degree: int, inner: list[Inner]) -> Jet:
-        own = [z[j] for j in self.dims]
-        size2 = dot(self.weights, map(square, own))
-        cross = (self.doubled * column(own)).entries()
-        each = zip(self.squares, cross, strict=True)
-        profiles = [self.profile(size2 + own_square - c, degree) for own_square, c in each]
-        size = self.variance
+        profiles, size = [self.profile(s, degree) for s in self.distances(z)], self.variance
         columns = [[size * v for v in values] for values in zip(*profiles, strict=True)]
         if degree == 0:
             return Jet(columns[0])
-        slope = arb_mat(1, len(own), own) * self.weighted * arb(2)
-        inner.append(Inner(self.ones * slope - self.columns, self.metric * arb(2)))
+        inner.append(Inner(self.slopes_at(z), self.metric * arb(2)))
         number = len(inner) - 1
         second = {(number, number): columns[2]} if degree > 1 else {}
         return Jet(columns[0], {number: columns[1]}, second)
 
     def chords(self, cell: Cell, weights: Column) -> Chords | None:
         """f is convex: on [a, b] it is above its tangent, by as much as at a or at b at most."""
-        own = [cell.z[j] for j in self.dims]
-        size2, cross = dot(self.weights, map(square, own)), (self.doubled * column(own)).entries()
-        slope = arb_mat(1, len(own), own) * self.weighted * arb(2)
-        rows = self.ones * slope - self.columns
-        bend, widths = square(cell.reach(self.weights, self.dims)), cell.widths
+        rows, bend = self.slopes_at(cell.z), square(cell.reach(self.weights, self.dims))
         values, slopes, gaps = [], [], []
-        for own_square, c, row in zip(self.squares, cross, rows.tolist(), strict=True):
-            s, reach = size2 + own_square - c, dot(map(abs, row), widths)
+        for s, row in zip(self.distances(cell.z), rows.tolist(), strict=True):
+            reach = dot(map(abs, row), cell.widths)
             value, first = self.profile(s, 1)
             ends = (s - reach).lower().nonnegative_part(), (s + reach + bend).upper()
             gaps.append(largest(self.profile(e, 0)[0] - value - first * (e - s) for e in ends))
@@ -179,33 +180,33 @@ class Matern(Radial):
         p = self.order
         t2 = (2 * p + 1) * s
         t = root(t2)
-        decay, found = arb(1), []
+        decay, derivatives = arb(1), []
         for n in range(degree + 1):
             q = max(p - n, 0)
             if q > 0 and not s > 0:  # at a point of the data: the root would lose half of the bits
                 value = arb(1).union(1 - t2.upper() / (2 * (2 * q - 1)))
             else:
                 value = (-t).exp() * _horner(self.coefficients[q], t)
-            found.append(decay * value)
+            derivatives.append(decay * value)
             if n < degree:
                 decay *= arb(2 * p + 1) / (-2 * (2 * (p - n) - 1)) if n < p else -1 / (2 * t)
-        return found
+        return derivatives
 
 
 def _bessel(p: int) -> list[arb]:
     """Coefficients of `M_p(t) exp(t)`, that of t^p first."""
-    found = []
+    coefficients = []
     for i in range(p + 1):
         weight = arb.fac_ui(p) * arb.fac_ui(p + i) / (arb.fac_ui(2 * p) * arb.fac_ui(i))
-        found.append(weight / arb.fac_ui(p - i) * 2 ** (p - i))
-    return found
+        coefficients.append(weight / arb.fac_ui(p - i) * 2 ** (p - i))
+    return coefficients
 
 
 def _horner(coefficients: list[arb], t: arb) -> arb:
-    found = coefficients[0]
+    value = coefficients[0]
     for each in coefficients[1:]:
-        found = found * t + each
-    return found
+        value = value * t + each
+    return value
 
 
 class Periodic(Kernel):
@@ -233,8 +234,8 @@ class Periodic(Kernel):
         values, slopes, bends = [], [], []
         for point in self.points:
             total = arb(0)
-            for (j, b, w), own in zip(each, point, strict=True):
-                sine, cosine = (w * (z[j] - own)).sin_cos()
+            for (j, b, w), v in zip(each, point, strict=True):
+                sine, cosine = (w * (z[j] - v)).sin_cos()
                 total += b * (cosine - 1)
                 slopes.append(-b * w * sine)
                 bends.append(-b * w * w * cosine)
@@ -256,8 +257,8 @@ class Periodic(Kernel):
         k2, k4, k6 = (total(b * power(w * cell.spans[j], n) for j, b, w in each) for n in (2, 4, 6))
         squares = [arb(1), k2, 3 * k2 * k2 + k4, 15 * k2 * (k2 * k2 + k4) + k6]
         size, factorials = root(self.variance), [1, 1, 2, 6]
-        found = [size * root(v) / n for v, n in zip(squares, factorials, strict=True)]
-        return Lengths(found[: degree + 1], found[degree + 1], size)
+        lengths = [size * root(v) / n for v, n in zip(squares, factorials, strict=True)]
+        return Lengths(lengths[: degree + 1], lengths[degree + 1], size)
 
     def gram(self, z: Column) -> arb_mat:
         factors = [b * w * w for b, w in zip(self.strengths, self.frequencies, strict=True)]

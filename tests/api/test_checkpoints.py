@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import gpcert
 from gpcert.errors import CheckpointWarning, InputError
@@ -83,6 +84,14 @@ def test_a_budget_that_ends_is_no_end(tmp_path):
         assert whole.minimum.lower <= found.minimum.upper
 
 
+def level_set(p, **how):
+    return gpcert.level_set(p, [(-1.0, 4.0)], 0.2, tol=1e-3, **how)
+
+
+def probability(p, **how):
+    return gpcert.failure_probability(p, [norm(0.0, scale=1.0)], -0.1, rtol=1e-6, **how)
+
+
 CALLS = {
     "certify": lambda p, **how: gpcert.certify(p, [0.0], 1.4, threshold=0.0, **how).margin,
     "radius": lambda p, **how: gpcert.certified_radius(p, [0.0], threshold=0.0, **how).lower,
@@ -116,6 +125,11 @@ CALLS = {
     "boxes_refined": lambda p, **how: gpcert.bound_boxes(p, [[0.0]], [[1.0]], tol=1e-3, **how)[
         "mean"
     ].tolist(),
+    "level_set": lambda p, **how: [*level_set(p, **how).share.__dict__.values()],
+    "invariant": lambda p, **how: gpcert.invariant_set(p, [(-1.0, 1.0)], cells=50, **how).share,
+    "probability": lambda p, **how: probability(p, **how).upper,
+    "expectation": lambda p, **how: gpcert.expectation(p, [norm(0.0, 1.0)], **how).upper,
+    "quantile": lambda p, **how: gpcert.quantile(p, [norm(0.0, 1.0)], 0.3, **how).upper,
     "lipschitz": lambda p, **how: gpcert.lipschitz(p, gpcert.Box([-1.0], [4.0]), **how).upper,
 }
 
@@ -144,6 +158,38 @@ def test_effects_of_several_parts_of_a_call(tmp_path):
         gpcert.explain.effects(
             wide, np.zeros(410), 0.1, checkpoint=tmp_path / "two.ckpt", n_jobs=2, **how
         )
+
+
+@pytest.mark.parametrize("ask", [level_set, probability])
+def test_pavings_go_on_to_the_bounds_of_others(ask, tmp_path):
+    rng, path = np.random.default_rng(0), tmp_path / "run.ckpt"
+    points, weights = rng.uniform(-1, 4, (30, 1)), rng.normal(size=30)
+    rough = gpcert.Posterior(SquaredExponential(0.1), points, weights)
+    whole = ask(rough)
+    for boxes in (20, 60):
+        first = ask(rough, checkpoint=path, budget=gpcert.Budget(boxes=boxes))
+        assert first.reason is gpcert.StopReason.BOXES
+    last = gpcert.resume(path, budget=60.0)
+    assert last.converged
+    assert last.boxes >= first.boxes
+    ends = [(r.share.lower, r.share.upper) if ask is level_set else (r.lower, r.upper)
+            for r in (whole, last)]  # fmt: skip
+    assert ends[0][0] <= ends[1][1]
+    assert ends[1][0] <= ends[0][1]
+    assert ask is probability or np.isclose(last.cells.high.max(), 4.0)
+
+
+def test_sets_of_several_models(small, tmp_path):
+    path, other = tmp_path / "run.ckpt", gpcert.Posterior(SquaredExponential(2.0), [[0.0]], [1.0])
+    asked = [("a", ">=", 0.1), ("b", ">=", 0.5)]
+    how = {"tol": 1e-3, "checkpoint": path}
+    first = gpcert.level_set({"a": small, "b": other}, [(-1.0, 4.0)], asked, **how)
+    again = gpcert.level_set({"a": small, "b": other}, [(-1.0, 4.0)], asked, **how)
+    assert again.share == first.share
+    with pytest.raises(InputError, match="got that of another"):
+        gpcert.level_set({"b": small, "a": other}, [(-1.0, 4.0)], asked, **how)
+    with pytest.raises(InputError, match="files hold one model"):
+        gpcert.resume(path)
 
 
 def test_boxes_of_several_models_and_of_files(small, tmp_path):

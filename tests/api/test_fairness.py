@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
-from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -254,3 +254,45 @@ def test_quantities_bound_their_values():
             step = 1e-6 * rng.normal(size=y.shape)
             near = value + np.sum(quantity.slopes(y) * step, axis=1)
             assert np.mean(np.abs(quantity.value(y + step) - near) < 1e-9) > 0.9
+
+
+@pytest.mark.parametrize("kind", ["votes", "one against the rest", "largest mean"])
+def test_decisions_of_several_classes(kind):
+    """Verdicts hold for sampled individuals, and pairs are of other classes."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(90, 2)), rng.integers(0, 2, 90)]).astype(float)
+    y = np.digitize(X[:, 0] + 0.8 * X[:, 2] + 0.1 * rng.normal(size=90), [-0.4, 0.6])
+    if kind == "votes":
+        model = SVC(C=3.0).fit(X, y)
+        decided = model.predict
+    elif kind == "one against the rest":
+        kernel = sk.RBF([1.0, 1.0, 3.0])
+        model = GaussianProcessClassifier(kernel, optimizer=None).fit(X, y)
+        decided = model.predict
+    else:
+        targets = np.eye(3)[y] - 0.3
+        K = SquaredExponential([1.0, 1.0, 3.0])
+        weights = np.linalg.solve(K.value(X, X) + 0.1 * np.eye(90), targets).T
+        model = gpcert.Posterior(K, X, weights, likelihood=gpcert.likelihoods.Softmax())
+
+        def decided(points):
+            return np.argmax(model.mean(points), axis=1)
+
+    statuses, half = [], np.array([0.1, 0.1, 0.0])
+    for x in X[:12]:
+        box = gpcert.Box(x - half, x + half)
+        fair = gpcert.certify_fair(model, box, {2: (0, 1)}, budget=5.0)
+        statuses.append(fair.status.name)
+        points = x + half * rng.uniform(-1, 1, (100, 3))
+        first, second = (np.column_stack([points[:, :2], np.full(100, v)]) for v in (0.0, 1.0))
+        if fair.status.name == "ROBUST":
+            assert np.array_equal(decided(first), decided(second))
+        if fair.status.name == "NOT_ROBUST":
+            assert decided(fair.pair).tolist() == list(fair.decisions)
+            assert fair.decisions[0] != fair.decisions[1]
+            assert all(value.lower > 0 for value in fair.values)
+            assert "class" in fair.summary
+    assert {"ROBUST", "NOT_ROBUST"} <= set(statuses)
+    near = gpcert.certify_fair(model, gpcert.Box(X[0], X[0]), {2: (0, 1)}, similar={0: 1e-3})
+    assert near.threshold is None
+    assert near.delta is None

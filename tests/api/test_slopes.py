@@ -308,7 +308,7 @@ def test_what_has_no_slopes_is_refused_by_name():
         gpcert.lipschitz(model, region)
     with pytest.raises(InputError, match="held fixed"):
         gpcert.certify_monotone(model, [0.5, (0.0, 1.0)], {0: "+"})
-    with pytest.raises(InputError, match=r"'\+' or '-'"):
+    with pytest.raises(InputError, match="'convex', 'concave' for each"):
         gpcert.certify_monotone(model, box, {0: "up"})
     with pytest.raises(InputError, match="different ones"):
         gpcert.slope_ranges(model, box, [0, 0])
@@ -335,3 +335,76 @@ def test_budgets_end_in_valid_bounds():
     assert not short.converged
     assert short.lower <= long.upper
     assert short.upper >= long.lower
+
+
+@pytest.mark.parametrize("direction", ["convex", "concave"])
+def test_curvature_along_a_feature(direction):
+    """A bump is concave within one length-scale and convex beyond."""
+    bump = gpcert.Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0])
+    sign = 1.0 if direction == "concave" else -1.0
+    bump = gpcert.Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [sign])
+    inner, outer = ((-0.6, 0.6), (-0.5, 0.5)), ((1.1, 2.0), (-0.5, 0.5))
+    table = gpcert.certify_monotone(bump, inner, {0: direction, 1: direction})
+    assert [row.status.name for row in table] == ["ROBUST", "ROBUST"]
+    table = gpcert.certify_monotone(bump, outer, {0: direction, 1: direction})
+    assert [row.status.name for row in table] == ["NOT_ROBUST", "ROBUST"]
+    x = table[0].pair
+    assert np.array_equal(x[0] + x[2], 2.0 * x[1])
+    value = bump.mean(x)[:, 0]
+    assert sign * (2.0 * value[1] - value[0] - value[2]) < 0
+    assert all(v.lower <= at <= v.upper for v, at in zip(table[0].values, value, strict=True))
+    assert direction in table.summary
+    assert direction in table[0].summary
+
+
+@pytest.mark.parametrize("of", ["mean", "probability"])
+def test_where_a_sign_is_not_decided(of):
+    """A level set of a slope: proved to rise, proved to fall, and what is left, as a picture."""
+    bump = gpcert.Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0], likelihood=Probit())
+    signs = gpcert.level_set(bump, [(-1.0, 1.0)] * 2, 0.0, quantity=Slope(0, of=of), tol=0.1)
+    assert signs.share.lower <= 0.5 <= signs.share.upper
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (200, 2))
+    states = signs.contains(X).tolist()
+    assert all(x <= 0.0 for x, state in zip(X[:, 0], states, strict=True) if state is True)
+    assert all(x >= 0.0 for x, state in zip(X[:, 0], states, strict=True) if state is False)
+    assert states.count(None) < 40
+
+
+def test_curvature_refuses_what_has_none():
+    rough = gpcert.Posterior(Matern(1.0, 1.5), [[0.0]], [1.0])
+    with pytest.raises(InputError, match="second derivatives"):
+        gpcert.certify_monotone(rough, [(0.1, 0.5)], {0: "convex"})
+    with pytest.raises(InputError, match="quantity='mean'"):
+        gpcert.certify_monotone(rough, [(0.1, 0.5)], {0: "convex"}, quantity="variance")
+
+
+def test_monotony_of_probabilities():
+    """Where the latent mean rises and the probability falls, as the variance grows faster."""
+    Z = np.array([[-1.0], [0.0]])
+    K = SquaredExponential(0.7).value(Z, Z) + 0.01 * np.eye(2)
+    factor = np.linalg.inv(np.linalg.cholesky(K))
+    parts = {"factor": factor, "likelihood": Probit(), "classes": ("a", "b")}
+    model = gpcert.Posterior(SquaredExponential(0.7), Z, [3.0, 3.0], **parts)
+    X = np.linspace(-0.9, 2.0, 400)[:, None]
+    for low, high in ((-0.9, -0.6), (0.3, 1.0), (-0.9, 1.0), (3.0, 5.0)):
+        steps = np.diff(model.prediction(np.linspace(low, high, 200)[:, None])[:, 0])
+        for sign, rises in (("+", np.all(steps >= 0)), ("-", np.all(steps <= 0))):
+            asked = {"features": {0: sign}, "quantity": "probability"}
+            (row,) = gpcert.certify_monotone(model, [(low, high)], **asked)
+            assert row.status.name == ("ROBUST" if rises else "NOT_ROBUST")
+            assert "probability of class b" in row.summary
+            if not rises:
+                first, second = model.prediction(row.pair)[:, 0]
+                assert (first > second) == (sign == "+")
+    table = gpcert.slope_ranges(model, [(-0.9, 2.0)], quantity="probability")
+    steps = np.diff(model.prediction(X)[:, 0]) / np.diff(X[:, 0])
+    assert table[0].minimum.lower <= steps.min()
+    assert table[0].maximum.upper >= steps.max()
+    found = gpcert.prediction_range(
+        model, region=gpcert.Box([-0.9], [2.0]), quantity=Slope(0, of="probability")
+    )
+    assert found.minimum.lower == pytest.approx(table[0].minimum.lower, rel=0.05, abs=0.01)
+    with pytest.raises(InputError, match="regression"):
+        gpcert.slope_ranges(model_of(KERNELS[0]), [(0.0, 1.0), (0.0, 1.0)], quantity="probability")
+    with pytest.raises(InputError, match="quantity"):
+        gpcert.slope_ranges(model, [(0.0, 1.0)], quantity="median")

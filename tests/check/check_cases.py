@@ -172,9 +172,8 @@ def further_certificate(rng):
     model = random_model(rng, probit=kind == 2)
     x = rng.normal(size=model.dim)
     if kind == 2:
-        rad = gpcert.certified_radius(
-            model, x, norm=int(rng.integers(1, 3)), rtol=0.1, max_radius=0.5, **options
-        )
+        options |= {"norm": int(rng.integers(1, 3)), "rtol": 0.1, "max_radius": 0.5}
+        rad = gpcert.certified_radius(model, x, **options)
         return None if rad.proof is None else rad
     bounds = [(v, v + 0.2) for v in x]
     if kind == 3:

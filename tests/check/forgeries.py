@@ -70,7 +70,14 @@ def of_one(question, answer, rng):
         yield changed("regret", lambda q, a: a.update(bound=0.99 * a["bound"] - 1e-9))
         yield changed("observed", lambda q, a: a.update(observed=a["domain"], bound=0.0))
         yield changed("domain", lambda q, a: a.update(domain=a["observed"] - 1.0))
-        yield changed("side", lambda q, a: q["goals"].reverse())
+
+        def side(q, a):
+            """Of UCB at the point at most `-observed`, that LCB there is more."""
+            q["goals"].reverse()
+            a["observed"] = 1.0 - a["observed"]
+            a["bound"] = max(0.0, a["domain"] - a["observed"] + 1e-9)
+
+        yield changed("side", side)
     if kind == "sets":
         for k, told in enumerate(answer["shares"]):
             low, high = told["share"]

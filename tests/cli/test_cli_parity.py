@@ -33,7 +33,11 @@ NOWHERE = {
 }
 """Parameters that have no place on a command line, and why."""
 
-OWN = {"lipschitz": {"norm": "distance"}, "fair": {"norm": "distance"}}
+OWN = {
+    "invariant": {"inputs": "inputs"},
+    "lipschitz": {"norm": "distance"},
+    "fair": {"norm": "distance"},
+}
 """What a parameter is called on one command, where its name is that of the ball's."""
 
 NOT_THERE = {"explain": {"checkpoint"}, "boxes": {"checkpoint"}}
@@ -45,6 +49,8 @@ VERBS = {
     "range": [gpcert.prediction_range_many, gpcert.prediction_range, gpcert.prediction_ranges],
     "boxes": [gpcert.bound_boxes],
     "level-set": [gpcert.level_set],
+    "invariant": [gpcert.invariant_set],
+    "uniform-beta": [gpcert.uniform_beta],
     "radius": [gpcert.certified_radius_many, gpcert.certified_radius],
     "attack": [gpcert.attack],
     "safety": [gpcert.safety_curve],

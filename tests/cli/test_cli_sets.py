@@ -1,10 +1,10 @@
-"""`gpcert level-set`: the verb from the command line."""
+"""`gpcert level-set`, `invariant` and `uniform-beta`: the verbs from the command line."""
 
 import numpy as np
 import pytest
 
 import gpcert
-from gpcert.kernels import SquaredExponential
+from gpcert.kernels import Linear, SquaredExponential
 
 
 @pytest.fixture
@@ -57,3 +57,51 @@ def test_bad_input_is_an_error_in_words(run, bump, words, message):
     result = run("level-set", bump, *words)
     assert result.exit_code == 3, result.output
     assert message in " ".join(result.stderr.split())
+
+
+def test_invariant_sets(run, tmp_path):
+    model, out = tmp_path / "m.npz", tmp_path / "s.npz"
+    halves = gpcert.Posterior(Linear([1.0]), points=[[1.0]], weights=[0.5])
+    halves.save(model)
+    ask = ("invariant", model, "--region=-1:1", "--disturbance", "0.4", "--beta", "0")
+    result = run(*ask, "--cells", "100", "--output", out, "--checkpoint", tmp_path / "c.ckpt")
+    assert result.exit_code == 0, result.output
+    here = gpcert.invariant_set(halves, [(-1, 1)], disturbance=0.4, beta=0, cells=100)
+    assert gpcert.load(out).share == here.share > 0.999
+    turned = gpcert.Posterior(Linear([1.0, 1.0]), [[1.0, 0.0], [0.0, 1.0]], [0.5, 1.0])
+    turned.save(model)
+    result = run(*ask, "--inputs=-0.1;0;0.1", "--cells", "50")
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--region", "0,1"), "expected low:high of every state"),
+        (("--region", "0:1", "--disturbance", "x"), "expected numbers"),
+        (("--region", "0:1", "--inputs", "1,2;3"), "as many numbers for every candidate"),
+        (("--region", "0:1,0:1"), "expected a box of 1 states"),
+    ],
+)
+def test_invariant_sets_that_are_refused(run, tmp_path, more, words):
+    model = tmp_path / "m.npz"
+    gpcert.Posterior(Linear([1.0]), points=[[1.0]], weights=[0.5]).save(model)
+    result = run("invariant", model, *more)
+    assert result.exit_code == 3
+    assert words in " ".join(result.output.split())
+
+
+def test_uniform_beta(run, tmp_path):
+    model, out, y = tmp_path / "m.npz", tmp_path / "b.json", tmp_path / "y.csv"
+    fitted = gpcert.Posterior(SquaredExponential(1.0), [[0.0]], [0.5], training_noise=0.01)
+    fitted.save(model)
+    y.write_text("target\n0.505\n", encoding="utf-8")
+    ask = ("uniform-beta", model, "--norm-bound", "2", "--noise-bound", "0.1")
+    result = run(*ask, "--delta", "0.05", "--labels", y, "--output", out)
+    assert result.exit_code == 0, result.output
+    known = {"norm_bound": 2.0, "noise_bound": 0.1}
+    here = gpcert.uniform_beta(fitted, **known, delta=0.05, y=[0.505])
+    assert gpcert.load(out).beta == here.beta
+    assert "5.25" in result.output
+    y.write_text("0.5,x\n", encoding="utf-8")
+    assert run(*ask, "--labels", y).exit_code == 3

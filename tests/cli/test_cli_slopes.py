@@ -24,6 +24,13 @@ def test_monotone(run, npz, csv, posterior, tmp_path):
     direct = gpcert.certify_monotone(posterior, gpcert.Ball([0.2, 0.1], 0.1), {0: "+", 1: "-"})
     assert [row.status for row in table][:2] == [row.status for row in direct]
     assert "questions" in found.stdout
+    bends = ("--convex", 0, "--concave", 1, "--output", out)
+    bent = run("monotone", npz, csv(POINTS), "--radius", 0.1, *bends)
+    assert bent.exit_code in {0, 1}, bent.output
+    assert [row.direction for row in gpcert.load(out)] == ["convex", "concave"] * 2
+    asked = ("--rises", 0, "--quantity", "std", "--output", out)
+    assert run("monotone", npz, csv(POINTS), "--radius", 0.1, *asked).exit_code in {0, 1}
+    assert "standard deviation" in gpcert.load(out)[0].meaning
     assert run("monotone", npz, csv(POINTS), "--radius", 0.1).exit_code == 3
     assert run("monotone", npz, csv(POINTS), "--radius", 0.1, "--rises", "0,0").exit_code == 3
 

@@ -11,7 +11,8 @@ from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.kernels import Matern
 from gpcert.likelihoods import Logistic, Probit, SklearnLogistic
 from gpcert.numerics.arrays import Backend, to_numpy
-from gpcert.quantities import Deviation, Mean, Probability, Variance
+from gpcert.quantities import Band, Deviation, Mean, Probability, Variance
+from gpcert.regions import Cells
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
 from gpcert.testing.kernel_references import exact
@@ -161,3 +162,39 @@ def test_lines_that_gained_nothing_are_tried_on_few_cells(monkeypatch):
     assert asked[2] == len(cells) == 128
     assert np.all(lower[1] >= lower[0])
     assert np.any(lower[1] > lower[0])
+
+
+def test_values_that_are_not_among_the_few_stay_what_is_known():
+    rng = np.random.default_rng(4)
+    points, factor = rng.uniform(-1, 1, (6, 2)), 0.3 * rng.normal(size=(6, 6))
+    model = Posterior(Matern([0.7, 0.9], nu=2.5), points, rng.normal(size=6), factor)
+    region = Box([-1.0, -1.0], [1.0, 1.0])
+    local = LocalPosterior.build(model, region, Backend(), variance=True)
+    low = rng.uniform(-1.0, 0.9, (40, 2))
+    for sign in (1, -1):
+        goal = QuantityGoal(Band(0, sign, 2.0))
+        every = goal.ceiling(Evaluation(local, Cells(region, low, low + 0.1)))
+        evaluation = Evaluation(local, Cells(region, low, low + 0.1))
+        evaluation.few = 5
+        values = goal.ceiling(evaluation)
+        certified = values < np.inf
+        assert certified.sum() == 5
+        assert np.argmin(every) == np.argmin(values)
+        assert np.array_equal(values[certified], every[certified])
+
+
+def test_both_ends_of_a_variance_come_from_one_batch_as_from_two():
+    rng = np.random.default_rng(5)
+    points, factor = rng.uniform(-1, 1, (6, 2)), 0.3 * rng.normal(size=(6, 6))
+    model = Posterior(Matern([0.7, 0.9], nu=2.5), points, rng.normal(size=6), factor)
+    region = Box([-1.0, -1.0], [1.0, 1.0])
+    local = LocalPosterior.build(model, region, Backend(), variance=True)
+    low = rng.uniform(-1.0, 0.9, (8, 2))
+    variance = Evaluation(local, Cells(region, low, low + 0.1)).variance(0)
+    below, above = variance.below.both_least(variance.above)
+    assert below == pytest.approx(variance.below.minimum().lower, rel=1e-9)
+    assert above == pytest.approx(variance.above.minimum().lower, rel=1e-9)
+    rows = np.array([3, 3, 0])
+    some = variance.times(np.array([-1.0, 2.0, 0.5]), rows).minimum().lower
+    whole = [variance.times(np.full(8, c)).minimum().lower for c in (-1.0, 2.0, 0.5)]
+    assert some == pytest.approx([whole[0][3], whole[1][3], whole[2][0]], rel=1e-9)

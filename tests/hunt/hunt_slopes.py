@@ -30,8 +30,8 @@ from tests.hunt.hunt_numbers import Balls, precise
 
 BITS, STEP = 600, -120
 POINTS = 8
-SLOPES = ("slope_ranges", "lipschitz", "certify_monotone")
-"""Verbs that need kernels with derivatives."""
+SLOPES = ("slope_ranges", "lipschitz", "certify_monotone", "curvatures", "predictions")
+"""Questions that need kernels with derivatives."""
 
 VERBS = (*SLOPES, "difference_range", "certify_fair")
 
@@ -57,11 +57,45 @@ class Means:
             total += s * v
         return self.offset + self.scale * total
 
-    def slope_in(self, x: list[arb], j: int) -> arb:
-        """The partial derivative, about."""
+    def slope_in(self, x: list[arb], j: int, function: Any = None) -> arb:
+        """The partial derivative of the mean, or of a function of points, about."""
+        h, at = arb(self.steps[j]) * arb(2) ** STEP, function or self.at
+        ahead, behind = ([*x[:j], x[j] + s * h, *x[j + 1 :]] for s in (1, -1))
+        return (at(ahead) - at(behind)) / (2 * h)
+
+    def bend_in(self, x: list[arb], j: int) -> arb:
+        """The second derivative, about."""
         h = arb(self.steps[j]) * arb(2) ** STEP
         ahead, behind = ([*x[:j], x[j] + s * h, *x[j + 1 :]] for s in (1, -1))
-        return (self.at(ahead) - self.at(behind)) / (2 * h)
+        return (self.at(ahead) - 2 * self.at(x) + self.at(behind)) / (h * h)
+
+
+class Predictions(Means):
+    """Standard deviations, variances and probabilities of two classes."""
+
+    def __init__(self, model: Any, output: int, of: str) -> None:
+        super().__init__(model, output)
+        parts = (
+            part[output if len(part) > 1 else 0] for part in (model.factor, model.negative_factor)
+        )
+        self.factors = [[[arb(v) for v in row] for row in part.tolist()] for part in parts]
+        self.noise, self.of = arb(float(model.noise[output])), of
+        self.lapse = arb(float(getattr(model.likelihood, "lapse", 0.0)))
+
+    def value(self, x: list[arb]) -> arb:
+        """At a point where the variance is not 0; else not finite."""
+        k = [covariance(self.kernel, x, z, Balls) for z in self.points]
+        v = covariance(self.kernel, x, x, Balls)
+        for factor, sign in zip(self.factors, (-1, 1), strict=True):
+            for row in factor:
+                v += sign * sum((a * b for a, b in zip(row, k, strict=True)), arb(0)) ** 2
+        if not v > arb(2) ** -30 * covariance(self.kernel, x, x, Balls):
+            return arb("nan")
+        v = self.scale * self.scale * v + self.noise
+        if self.of == "probability":
+            phi = (-self.at(x) / (2 * (1 + v)).sqrt()).erfc() / 2
+            return self.lapse + (1 - 2 * self.lapse) * phi
+        return v.sqrt() if self.of == "std" else v
 
 
 def hunt(seed: int) -> tuple[str, list[str]]:
@@ -174,6 +208,47 @@ def _certify_monotone(rng: Rng, model: Any, means: Means, box: Any, words: Any) 
                 yield f"pair {row.pair.tolist()} is not in the region"
             if _sure(first) and _sure(second) and sign * (second - first) > 0:
                 yield f"pair {row.pair.tolist()} refutes nothing: {first}, {second}"
+
+
+def _curvatures(rng: Rng, model: Any, means: Means, box: Any, words: Any) -> Iterator[str]:
+    free = np.flatnonzero(box.lower < box.upper).tolist()
+    asked = {int(j): one_of(rng, ("convex", "concave")) for j in free}
+    for row in gpcert.certify_monotone(model, box, asked, **words):
+        sign = 1 if row.direction == "convex" else -1
+        for x in _inside(rng, box):
+            bend = sign * means.bend_in(_numbers(x), row.feature)
+            if _sure(bend) and bend < row.slope.lower:
+                yield f"bend {row.feature} at {x.tolist()} is {bend} < {row.slope.lower!r}"
+        if len(row.pair):
+            values = [means.at(_numbers(x)) for x in row.pair]
+            chord = values[0] + values[2] - 2 * values[1]
+            if all(map(_sure, values)) and sign * chord > 0:
+                yield f"points {row.pair.tolist()} refute nothing: {values}"
+
+
+def _predictions(rng: Rng, model: Any, means: Means, box: Any, words: Any) -> Iterator[str]:
+    kinds = ["std", "variance"] + ["probability"] * (
+        model.likelihood.name in {"probit", "lapse-probit"}
+    )
+    of = one_of(rng, kinds)
+    known = Predictions(model, words["output"] or 0, of)
+    table = gpcert.slope_ranges(model, box, quantity=of, **words)
+    steep = None
+    if of != "variance" and np.any(box.lower < box.upper):
+        steep = gpcert.lipschitz(model, box, of=of, norm="inf", **words)
+    for x in _inside(rng, box, [point for row in table for point in (row.argmin, row.argmax)]):
+        slopes = [known.slope_in(_numbers(x), j, known.value) for j in range(model.dim)]
+        if not all(map(_sure, slopes)):
+            continue
+        for j, (slope, row) in enumerate(zip(slopes, table, strict=True)):
+            if slope < row.minimum.lower or slope > row.maximum.upper:
+                yield f"{of} {j} at {x.tolist()}: {slope}, got {row.minimum}, {row.maximum}"
+            if x is row.argmin and slope > row.minimum.upper:
+                yield f"{of} {j}: {slope} at argmin is worse than {row.minimum.upper!r}"
+        free = box.lower < box.upper
+        total = sum((abs(s) for s, moves in zip(slopes, free, strict=True) if moves), arb(0))
+        if steep is not None and total > steep.upper:
+            yield f"{of}: l_1 {total} at {x.tolist()} > {steep.upper!r}"
 
 
 def _changed(x: list[arb], at: dict[int, float], by: dict[int, float]) -> list[arb]:

@@ -105,6 +105,47 @@ def slope(kernel: tuple[str, dict[str, Any]], u: list[Any], x: Any, z: Any) -> A
     return flint().arb(0)
 
 
+def curvature(kernel: tuple[str, dict[str, Any]], u: list[Any], x: Any, z: Any) -> Any:
+    """`D_u^2 k(x, z)`."""
+    name, config = kernel
+    if name in {"squared_exponential", "rational_quadratic", "matern"}:
+        r2 = squared_distance(config["length_scale"], x, z)
+        _, along = _scaled(config, x, u)
+        toward = dot(along, _apart(config, x, z))
+        inner = profile(name, config, 2, r2) * toward * toward
+        inner = inner - profile(name, config, 1, r2) * dot(along, along)
+        return flint().arb(config["variance"]) * inner
+    if name == "sum":
+        return total(curvature(part, u, x, z) for part in config["kernels"])
+    if name == "product":
+        parts, terms = config["kernels"], []
+        for j, one in enumerate(parts):
+            for k, two in enumerate(parts):
+                rest = (reference_of(*p)(x, z) for i, p in enumerate(parts) if i not in {j, k})
+                both = (
+                    [curvature(one, u, x, z)] if j == k else [slope(p, u, x, z) for p in (one, two)]
+                )
+                terms.append(math.prod(rest, start=math.prod(both, start=flint().arb(1))))
+        return total(terms)
+    if name == "scale":
+        return flint().arb(config["factor"]) * curvature(config["kernel"], u, x, z)
+    if name == "active_dimensions":
+        seen = [int(j) for j in config["dimensions"]]
+        return curvature(config["kernel"], *([v[j] for j in seen] for v in (u, x, z)))
+    assert name in {"constant", "white", "linear"}, name
+    return flint().arb(0)
+
+
+def curved_covariance(config: dict[str, Any], name: str, u: list[Any], x: Any, y: Any) -> Any:
+    """`<D_u^2 phi(x), D_u^2 phi(y)>` of a radial kernel, its fourth derivative."""
+    r2 = squared_distance(config["length_scale"], x, y)
+    _, along = _scaled(config, x, u)
+    c, square = dot(along, _apart(config, x, y)), dot(along, along)
+    two, three, four = (profile(name, config, order, r2) for order in (2, 3, 4))
+    inner = four * c**4 - 6 * three * c * c * square + 3 * two * square * square
+    return flint().arb(config["variance"]) * inner
+
+
 def covariance(kernel: tuple[str, dict[str, Any]], u: list[Any], x: Any, y: Any) -> Any:
     """`<D_u phi(x), D_u phi(y)>`."""
     name, config = kernel
@@ -149,7 +190,9 @@ def directed(config: dict[str, Any]) -> tuple[tuple[str, dict[str, Any]], list[A
 @contextmanager
 def known_slopes():
     """The formula of a `SlopeKernel`, which is no kernel of the registry, among the others."""
-    REFERENCES["slope"] = lambda config, x, z: slope(*directed(config), x, z)
+    REFERENCES["slope"] = lambda config, x, z: {1.0: slope, 2.0: curvature}[config["order"]](
+        *directed(config), x, z
+    )
     try:
         yield
     finally:

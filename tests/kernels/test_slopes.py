@@ -27,7 +27,13 @@ from gpcert.testing.kernel_references import coefficients, exact, flint, referen
 from gpcert.testing.node_case import node_case
 from gpcert.testing.node_checks import CHECKS
 from gpcert.testing.node_contract import BACKENDS
-from tests.kernels.slope_references import covariance, known_slopes, slope
+from tests.kernels.slope_references import (
+    covariance,
+    curvature,
+    curved_covariance,
+    known_slopes,
+    slope,
+)
 
 RAMP = [0.5, 1.0, 2.0]
 
@@ -52,10 +58,14 @@ seeds = st.integers(0, 2**32 - 1)
 directions = st.sampled_from([[1.0, 0.0, 0.0], [0.0, 0.0, -3.0], [0.3, -1.0, 1e-3], [0.0] * 3])
 
 
-def case_of(kernel, direction, seed, backend="numpy"):
+CURVED = {name: KERNELS[name] for name in KERNELS if name not in {"matern 3/2", "power"}}
+SMOOTH = ("squared exponential", "rational quadratic", "matern 9/2")
+
+
+def case_of(kernel, direction, seed, backend="numpy", order=1.0):
     where = backend_or_skip(backend)
     with known_slopes():
-        return node_case(SlopeKernel(kernel, direction), np.ones(3), seed, where, 1e5)
+        return node_case(SlopeKernel(kernel, direction, order), np.ones(3), seed, where, 1e5)
 
 
 @pytest.mark.parametrize("check", ["values", "contraction", "variations", "beyond second"])
@@ -64,6 +74,25 @@ def case_of(kernel, direction, seed, backend="numpy"):
 @given(seed=seeds, direction=directions, backend=st.sampled_from(BACKENDS))
 def test_slopes_as_functions(name, check, seed, direction, backend):
     CHECKS[check](case_of(KERNELS[name], direction, seed, backend))
+
+
+@pytest.mark.parametrize("check", ["values", "contraction", "variations", "beyond second"])
+@pytest.mark.parametrize("name", sorted(CURVED))
+@drawn(30, quick=3)
+@given(seed=seeds, direction=directions, backend=st.sampled_from(BACKENDS))
+def test_curvatures_as_functions(name, check, seed, direction, backend):
+    CHECKS[check](case_of(CURVED[name], direction, seed, backend, 2.0))
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@drawn(40, quick=8)
+@given(seed=seeds, direction=directions)
+def test_curvature_features(name, seed, direction):
+    """Inner products of derivatives of `D_u^2 phi`, and its remainders."""
+    case = case_of(KERNELS[name], direction, seed, order=2.0)
+    config, name = case.kernel.kernel.config(), case.kernel.kernel.name
+    case.reference = lambda x, y: curved_covariance(config, name, exact(direction), x, y)
+    CHECKS["feature sizes"](case)
 
 
 @pytest.mark.parametrize("name", sorted(set(KERNELS) - {"power"}))
@@ -88,6 +117,9 @@ def test_references_are_the_derivatives_of_the_kernels(name):
         at = [a + tau * b for a, b in zip(x, u, strict=True)]
         real = coefficients(reference_of(*parts)(at, z), 2)[1]
         assert float(abs(real - slope(parts, u, x, z))) < 1e-40
+        if name in CURVED:
+            moved = coefficients(slope(parts, u, at, z), 2)[1]
+            assert float(abs(moved - curvature(parts, u, x, z))) < 1e-40
         if name != "power":
             moved = coefficients(slope(parts, u, z, at), 2)[1]
             assert float(abs(moved - covariance(parts, u, z, x))) < 1e-40
@@ -113,6 +145,11 @@ def test_kernels_without_slopes_are_refused_by_name():
         SlopeKernel(Matern(1.0, 0.5) + Linear(1.0), [1.0])
     with pytest.raises(InputError, match="Periodic"):
         SlopeKernel(Periodic(1.0, 1.0) * SquaredExponential(1.0), [1.0])
+
+
+def test_kernels_without_second_derivatives_are_refused_by_name():
+    with pytest.raises(InputError, match=r"Matern .* second derivatives"):
+        SlopeKernel(SquaredExponential(1.0) * Matern(1.0, 1.5), [1.0], 2.0)
 
 
 def test_a_direction_that_the_region_holds_fixed():

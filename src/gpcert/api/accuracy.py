@@ -16,7 +16,7 @@ from gpcert.enclosures.goals import QuantityGoal
 from gpcert.model.committee import Committee
 from gpcert.model.multi_output import Outputs
 from gpcert.model.posterior import Posterior
-from gpcert.quantities import Compound, OutputQuantity, PredictionSlope
+from gpcert.quantities import Compound, OutputQuantity, PredictionSlope, Slope
 from gpcert.search.problem import Tolerance
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ def usual(question: RangeQuestion, outputs: Sequence[int]) -> Tolerance:
         return Tolerance(NEGLIGIBLE * spreads(model)[list(outputs)], USUAL)
     if name == "response":
         return Tolerance(NEGLIGIBLE * value_spreads(question, outputs), USUAL)
-    if isinstance(question.given, OutputQuantity | Compound | PredictionSlope):
+    of_values = isinstance(question.given, OutputQuantity | Compound | PredictionSlope)
+    if of_values or (isinstance(question.given, Slope) and question.given.by_variance):
         return Tolerance(USUAL * value_spreads(question, outputs))
     if name not in {*IN_OUTPUT_UNITS, "std", "variance"} or isinstance(model, Committee):
         return Tolerance(USUAL)

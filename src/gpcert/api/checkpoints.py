@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,7 +33,33 @@ MODULES = ("gpcert.api", "gpcert.analyses", "gpcert.explain")
 FREE = ("budget", "n_jobs", "progress", "backend")
 """Options that another run of the same call may have otherwise: bounds hold whatever they are."""
 
+
+class _FrozenKind(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return hasattr(value, "dist") and hasattr(value, "args") and hasattr(value, "kwds")
+
+
+class Frozen(metaclass=_FrozenKind):
+    """A frozen distribution of `scipy.stats`, which takes long to import: by what it has."""
+
+    @staticmethod
+    def parts(law: Any) -> list[Any]:
+        """Its name, arguments and words."""
+        return [law.dist.name, list(law.args), dict(law.kwds)]
+
+    @staticmethod
+    def make(name: str, places: list[Any], named: dict[str, Any]) -> Any:
+        """The distribution again."""
+        from scipy import stats
+
+        family = getattr(stats, name, None)
+        if not isinstance(family, stats.rv_continuous):
+            raise InputError(f"expected a distribution of scipy.stats, got {name!r}")
+        return family(*places, **named)
+
+
 KINDS = {
+    "distribution": Kind(Frozen, Frozen.parts, Frozen.make),
     "budget": Kind.of(Budget),
     "backend": Kind.of(Backend),
     "region": Kind(Region, lambda region: [region.describe()], region_from_dict),
@@ -55,11 +81,13 @@ def kept_call(
         checkpoint = Checkpoint(checkpoint)
     arguments = _flat(asked)
     arguments.pop("checkpoint", None)
-    given = arguments.pop("model", None)
-    several = isinstance(given, list | tuple)
-    given_models = given if several else [given] if given is not None else []
-    models: list[Model] = [as_posterior(each) for each in given_models]
-    fixed = {name: value for name, value in arguments.items() if name not in FREE}
+    given = arguments.pop("model", arguments.pop("models", None))
+    names = list(given) if isinstance(given, Mapping) else []
+    several = isinstance(given, list | tuple | Mapping)
+    each_given = given.values() if names else given if several else [given]
+    models: list[Model] = [as_posterior(each) for each in each_given if each is not None]
+    fixed = {name: _plain(value) for name, value in arguments.items() if name not in FREE}
+    fixed |= {"names of models": names} if names else {}
     # bounds of another version are not believed: it may have had a defect
     asked_of = digest(package_version(), verb, models if several else (models or [None])[0], fixed)
     call: dict[str, Any] = {"verb": verb, "digest": asked_of, "arguments": {}}
@@ -111,6 +139,15 @@ def resume(path: str | Path, *, budget: Any = None) -> Any:
     if budget is not None:
         arguments["budget"] = budget
     return VERBS[call["verb"]](_loaded(content.model), **arguments, checkpoint=path)
+
+
+def _plain(value: Any) -> Any:
+    """What a hash counts of an argument: of distributions their names and numbers."""
+    if isinstance(value, Frozen):
+        return Frozen.parts(value)
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _flat(asked: inspect.BoundArguments) -> dict[str, Any]:

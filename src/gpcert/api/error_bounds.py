@@ -21,11 +21,11 @@ from gpcert.numerics.arrays import finite_array
 from gpcert.numerics.rounding import ASIN_LOG_ULPS, U, down, gamma, up
 
 RULES = {
-    "fiedler": "Fiedler, Scherer and Trimpe (2021), after Abbasi-Yadkori (2013)",
+    "fiedler": "Abbasi-Yadkori (2013), for the data at hand as in Fiedler et al. (2021, 2024)",
     "chowdhury_gopalan": "Chowdhury and Gopalan (2017), Theorem 2",
 }
 
-BOUNDED = "bounded noise, for certain (as Maddalena, Scharnhorst and Jones 2021)"
+BOUNDED = "bounded noise, for certain (as Lahr et al. 2025, Lemma 1)"
 
 
 @verb

@@ -26,13 +26,14 @@ from gpcert.api.slopes import label_of, meaning_of, of_means, output_number
 from gpcert.certificates import Fairness, Interval, Status
 from gpcert.errors import InputError
 from gpcert.inputs.tabular import codes_of
-from gpcert.likelihoods import ScalarLikelihood
+from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.model.changes import Change, Move, change_by_moves, mean_at
+from gpcert.model.committee import Committee
 from gpcert.model.multi_output import Outputs, SeparateOutputs
 from gpcert.model.posterior import Posterior
 from gpcert.numerics.arrays import PerFeature, finite_array
 from gpcert.numerics.rounding import add_down, add_up, norm_upper
-from gpcert.quantities import LeastMeans, Mean, Quantity, SameSide
+from gpcert.quantities import LeastMeans, Mean, Quantity, SameDecision, SameSide
 from gpcert.regions import Region
 from gpcert.regions.pairs import Pairs
 from gpcert.regions.shapes import check_norm
@@ -74,7 +75,9 @@ def certify_fair(
     delta : how much the mean (of a classifier the latent mean, of a support vector machine the
         decision function) may differ.
     threshold : instead of delta: whether the means lie on one side of it, so that what is decided
-        by it is the same. Of classifiers of two classes with neither, the decision is meant.
+        by it is the same. Of classifiers with neither, the decision is meant: of several classes
+        that by the votes of pairs, one against the rest (here a class that alone has a positive
+        latent mean), or else the class with the largest latent mean.
     similar : by how much the other features of both may differ: a number, or `{feature: number}`
         (features that are left out do not differ). By default they are the same, and only the
         protected features change: a counterfactual. The second individual may lie outside the
@@ -96,11 +99,13 @@ def certify_fair(
     >>> unfair.status.name, unfair.pair[:, 1].tolist()
     ('NOT_ROBUST', [0.0, 1.0])
     """
-    start, posterior = time.perf_counter(), of_means(as_posterior(model))
-    index = output_number(posterior, output)
+    start, whole = time.perf_counter(), as_posterior(model)
+    classes = _decided(whole) if delta is None and threshold is None and output is None else None
+    posterior: Any = whole if classes else of_means(whole)
+    index = 0 if classes else output_number(posterior, output)
     values = _protected(posterior, protected)
     region = held_at(domain_of(posterior, bounds, fixed), {j: v[0] for j, v in values.items()})
-    allowed, level = _rule(posterior, delta, threshold, output)
+    allowed, level = (None, None) if classes else _rule(posterior, delta, threshold, output)
     groups = [dict(zip(values, each, strict=True)) for each in itertools.product(*values.values())]
     if len(groups) > MOST_GROUPS:
         raise InputError(
@@ -109,12 +114,17 @@ def certify_fair(
     radii, distance = _radii(posterior, similar, values), check_norm(norm, "norm")
     settings = SearchSettings.read(options)
     owner, c = posterior.output(index)
-    asked = _Question(owner, c, groups, region, radii, distance, allowed, level)
+    asked = _Question(owner, c, groups, region, radii, distance, allowed, level, classes)
     with progress_line(options.get("progress")) as line:
         progress = Progress(start, lambda state: line.show(margin_text(state)))
         margin, pairs, result = asked.answer(settings, progress)
-    pair, ends = _refuted(posterior, index, asked, pairs) if margin.upper < 0 else (None, ())
-    same = level is None or not result.goals  # what is not seen makes no difference at all
+    pair, ends, decisions = None, (), ()
+    if margin.upper < 0 and classes:
+        pair, ends, decisions = _other_classes(classes, asked, pairs)
+    elif margin.upper < 0:
+        pair, ends = _refuted(posterior, index, asked, pairs)
+    # what is not seen makes no difference at all
+    same = (level is None and not classes) or not result.goals
     proved = margin.lower > 0 or (margin.lower == 0 and same)
     status = Status.ROBUST if proved else Status.UNKNOWN if pair is None else Status.NOT_ROBUST
     names = posterior.feature_names
@@ -131,15 +141,66 @@ def certify_fair(
         threshold=level,
         radii=radii,
         norm=distance,
-        output=label_of(posterior, output),
+        output=None if classes else label_of(posterior, output),
         region=region.describe(),
-        meaning=meaning_of(posterior, index),
+        meaning=classes.meaning if classes else meaning_of(posterior, index),
+        decisions=decisions,
         reason=result.reason,
         boxes=result.boxes,
         seconds=time.perf_counter() - start,
         method=settings.method.name,
         model=posterior.fingerprint,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Classes:
+    """Which of several classes is decided, by the signs of sums of means: class c where all rows of
+    `rows[c]` are positive. `functions` are the means, by posterior and output."""
+
+    labels: tuple[Any, ...]
+    functions: list[tuple[Posterior, int]]
+    rows: tuple[tuple[tuple[float, ...], ...], ...]
+    meaning: str
+    compared: tuple[tuple[tuple[float, ...], ...], ...] | None = None
+    """Rows of the members' probabilities instead, by which one against the rest decides at a
+    point."""
+
+
+def _decided(model: Any) -> _Classes | None:
+    """None of models of one latent function."""
+    several = isinstance(model, Committee)
+    if not several and not isinstance(model.likelihood, ClassLikelihood):
+        return None
+    labels = tuple(model.labels)
+    m = len(labels)
+    functions = [(member, c) for member in model.members for c in range(member.outputs)]
+    unit = np.eye(len(functions))
+    if several and model.scheme != "one_vs_rest":
+        pairs, meaning = list(itertools.combinations(range(m), 2)), "the class that wins all pairs"
+        rows = [
+            [unit[p] * (1.0 if c == k else -1.0) for p, (j, k) in enumerate(pairs) if c in (j, k)]
+            for c in range(m)
+        ]
+    elif several:
+        meaning = "the class that alone is decided against the rest"
+        rows = [[unit[k] * (1.0 if k == c else -1.0) for k in range(m)] for c in range(m)]
+    else:
+        if model.likelihood.mixes:
+            raise InputError(
+                "threshold: classes that mix latent functions have no largest latent mean; "
+                "expected delta= or threshold= with output="
+            )
+        meaning = "the class with the largest latent mean"
+        rows = [[unit[c] - unit[k] for k in range(m) if k != c] for c in range(m)]
+    square = np.eye(m)
+    largest = [[square[c] - square[k] for k in range(m) if k != c] for c in range(m)]
+    weights, compared = (
+        tuple(tuple(tuple(row.tolist()) for row in each) for each in part)
+        for part in (rows, largest)
+    )
+    by_rest = several and model.scheme == "one_vs_rest" and model.members[0].likelihood.has_variance
+    return _Classes(labels, functions, weights, meaning, compared if by_rest else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +215,7 @@ class _Question:
     norm: float
     delta: float | None
     level: float | None
+    classes: _Classes | None = None
 
     @property
     def apart(self) -> bool:
@@ -167,6 +229,8 @@ class _Question:
         it may be."""
         held = self.region.center
         moves = [Move(group) for group in self.groups]
+        if self.classes is not None:
+            return self._side(settings, progress, moves, held)
         if self.apart and self.delta is not None:
             return self._near(settings, progress, moves, held)
         known: list[Change] = []
@@ -188,11 +252,17 @@ class _Question:
     ) -> tuple[Interval, PointPairs, SearchResult]:
         """Whether all means lie on one side of the level."""
         sides = (False, True) if self.apart else (None,)
-        parts = [mean_at(self.model, self.output, m, held, side) for side in sides for m in moves]
+        known = self.classes
+        functions = [(self.model, self.output)] if known is None else known.functions
+        groups = [(m, side) for side in sides for m in moves]
+        parts = [mean_at(owner, c, m, held, side) for m, side in groups for owner, c in functions]
         means = SeparateOutputs(tuple(m for part in parts for m in part.model.members))
         error = max(part.error for part in parts)
-        assert self.level is not None, "what has no delta has a level"
-        asked = [SameSide(len(parts), self.level)]
+        if known is not None:  # a row has two means at most
+            error, asked = 2.0 * error, [SameDecision(known.rows, len(groups))]
+        else:
+            assert self.level is not None, "what has no delta has a level"
+            asked = [SameSide(len(parts), self.level)]
         result = self._solve(settings, progress, means, asked, error)
         (goal,) = result.goals
         ends = Interval(float(add_down(goal.lower, -error)), float(add_up(goal.upper, error)))
@@ -315,6 +385,36 @@ def _refuted(
     if not gaps[best] > 0:
         return None, ()
     return points[best], tuple(Interval(float(low), float(high)) for low, high in ends[best])
+
+
+def _other_classes(
+    classes: _Classes, asked: _Question, pairs: PointPairs
+) -> tuple[np.ndarray | None, tuple[Interval, ...], tuple[Any, ...]]:
+    """The first pair of individuals who are proved to be of different classes, by how much they
+    lead, and the classes."""
+    for x, y in pairs:
+        both = [(x, group) for group in asked.groups] + [(y, group) for group in asked.groups]
+        points = np.stack([place for place, _ in both])
+        for row, (_, group) in zip(points, both, strict=True):
+            row[list(group)] = list(group.values())
+        low, high = (np.empty((len(points), len(classes.functions))) for _ in range(2))
+        name: Any = "mean" if classes.compared is None else "probability"
+        for i, (owner, c) in enumerate(classes.functions):
+            limits: Any = {"budget": Budget(seconds=10.0), "progress": False}
+            bounds = bound_boxes(owner, points, points, quantity=name, **limits)[name]
+            low[:, i], high[:, i] = bounds[:, c if classes.compared is None else 1].T
+        question = SameDecision(classes.compared or classes.rows, 1)
+        least = question.margins(list(low.T), list(high.T))
+        winners = [int(c) for c in np.argmax(least, axis=0)]
+        leads = np.max(least, axis=0)
+        proved = [p for p in range(len(points)) if leads[p] > 0]
+        for p, q in itertools.combinations(proved, 2):
+            if winners[p] != winners[q]:
+                most = question.highest(list(low.T), list(high.T))
+                ends = tuple(Interval(float(leads[i]), float(most[i])) for i in (p, q))
+                labels = tuple(classes.labels[winners[i]] for i in (p, q))
+                return points[[p, q]], ends, labels
+    return None, (), ()
 
 
 def _protected(model: Outputs, protected: Any) -> dict[int, list[float]]:

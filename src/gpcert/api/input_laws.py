@@ -264,16 +264,16 @@ def _marginal(name: str, one: Any) -> tuple[Marginal, str]:
 
 
 def _openturns(name: str, one: Any) -> tuple[Marginal, str]:
-    own = _implementation(one)
-    kind = own.getClassName()
+    law = _implementation(one)
+    kind = law.getClassName()
     if kind == "ParametrizedDistribution":  # by other parameters than its own
-        own = _implementation(own.getDistributionParameters().getDistribution())
-        kind = own.getClassName()
-    if own.getDimension() != 1:
+        law = _implementation(law.getDistributionParameters().getDistribution())
+        kind = law.getClassName()
+    if law.getDimension() != 1:
         raise InputError(f"inputs, {name}: expected a distribution of one input, got {one}")
     if kind not in OPENTURNS:
         raise InputError(_unknown(name, kind, OPENTURNS))
-    numbers = list(map(float, own.getParameter()))
+    numbers = list(map(float, law.getParameter()))
     text = ", ".join(f"{number:g}" for number in numbers)
     return OPENTURNS[kind](*numbers), f"{kind}({text})"
 
@@ -367,14 +367,14 @@ def _most_probable(
 
     surface = {"type": "eq", "fun": value, "jac": slope}
     for _ in range(STARTS):
-        found = minimize(
+        optimum = minimize(
             lambda u: float(u @ u),
             rng.normal(size=len(mean)),
             jac=lambda u: 2.0 * u,
             method="SLSQP",
             constraints=surface,
         )
-        usable = found.success and np.isfinite(found.x).all() and 0.1 < found.fun < 80.0
-        if usable and (best is None or found.fun < best.fun):
-            best = found
+        usable = optimum.success and np.isfinite(optimum.x).all() and 0.1 < optimum.fun < 80.0
+        if usable and (best is None or optimum.fun < best.fun):
+            best = optimum
     return None if best is None else best.x

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from gpcert.numerics.arrays import Backend, finite_array
 from gpcert.numerics.rounding import TINY, add_down, add_up, gamma, up
 from gpcert.regions import Box
 from gpcert.search import Budget
+from gpcert.search.checkpoints import Checkpoint
 from gpcert.search.invariant import GridCells, at_edge, kept_inside
 
 STEPS = ("next", "delta")
@@ -47,6 +49,7 @@ def invariant_set(
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     progress: bool | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> InvariantSet:
     """The largest union of cells of a grid that a learned map is proved to keep inside.
 
@@ -65,6 +68,7 @@ def invariant_set(
     refine : how often cells at the edge of the set are halved along every state, and asked again.
     budget : seconds, or a `Budget`; 60 seconds by default.
     backend, progress : as in `bound_boxes`.
+    checkpoint : a file that saves the images of cells, and from which the same call goes on.
 
     Ctrl-C and the end of the budget leave a smaller set, of cells whose images are known. It may be
     empty.
@@ -108,10 +112,10 @@ def invariant_set(
             images = np.concatenate([images[kept], work.of(parts)])
             grid = grid.take(kept).joined(parts)
             kept, choice = kept_inside(grid, images)
-    found = grid.take(kept)
+    safe = grid.take(kept)
     return InvariantSet(
-        lower=found.low,
-        upper=found.high,
+        lower=safe.low,
+        upper=safe.high,
         choice=choice[kept],
         inputs=choices,
         disturbance=far,
@@ -152,7 +156,7 @@ class _Images:
                 break
             ends = (np.concatenate([end, np.tile(given, (len(end), 1))], 1) for end in (low, high))
             limit = replace(self.budget, seconds=left if np.isfinite(left) else None)
-            found = bound_boxes(
+            bounds = bound_boxes(
                 list(self.models),
                 *ends,
                 quantity="band" if self.beta else "mean",
@@ -161,9 +165,9 @@ class _Images:
                 budget=limit if limit.seconds else None,
                 backend=self.backend,
             )
-            self.complete &= found.complete
-            self.boxes += found.boxes
-            images[:, k] = self._next(found, low, high)
+            self.complete &= bounds.complete
+            self.boxes += bounds.boxes
+            images[:, k] = self._next(bounds, low, high)
         return images
 
     @property
@@ -171,14 +175,14 @@ class _Images:
         """Whether affine bounds are known: not behind linear features."""
         return all(part.features is None for model in self.models for part in model.members)
 
-    def _next(self, found: BoxBounds, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    def _next(self, bounds: BoxBounds, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """(R, n, 2): the next states, rounded outwards."""
-        name = next(iter(found.ranges))
-        ends = found[name].copy()
+        name = next(iter(bounds.ranges))
+        ends = bounds[name].copy()
         if self.step == "delta":
             lower, upper = add_down(low, ends[..., 0]), add_up(high, ends[..., 1])
-            if found.affine:
-                lines = found.affine[name]
+            if bounds.affine:
+                lines = bounds.affine[name]
                 lower = np.maximum(lower, _least(lines[:, :, 0], low, high))
                 upper = np.minimum(upper, -_least(-lines[:, :, 1], low, high, -1.0))
             ends = np.stack([lower, upper], axis=-1)
@@ -208,13 +212,13 @@ def _states(models: Sequence[Model], region: Any) -> tuple[int, Box]:
     """How many states there are, and their box."""
     if not models:
         raise InputError("models: expected a model or a list of them, got an empty list")
-    found = [each for each in models if not (isinstance(each, Committee) or each.classifies)]
-    if len(found) < len(models):
+    maps = [each for each in models if not (isinstance(each, Committee) or each.classifies)]
+    if len(maps) < len(models):
         raise InputError("models: expected regressions of the next state, got a classifier")
     dims = {each.dim for each in models}
     if len(dims) > 1:
         raise InputError(f"models: expected models of the same features, got {sorted(dims)}")
-    n = sum(each.outputs for each in found)
+    n = sum(each.outputs for each in maps)
     if isinstance(region, Box):
         box = region
     else:

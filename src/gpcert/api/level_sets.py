@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from gpcert.inputs.tabular import common_names
 from gpcert.model.committee import Model
 from gpcert.numerics.arrays import Backend, backend_from_name, finite_array
 from gpcert.regions import Region
+from gpcert.search.checkpoints import Checkpoint
 from gpcert.search.cut_cells import FAILS, HOLDS, OUTSIDE
 from gpcert.search.problem import Progress, SearchState
 from gpcert.search.set_problem import Condition, SetProblem, convex, find_sets
@@ -45,7 +47,7 @@ from gpcert.search.state import Leaves
 
 SIDES = (">=", "<=")
 
-WORDS = ("quantity", "output", "beta", "best_f", "maximize")
+OPTIONS = ("quantity", "output", "beta", "best_f", "maximize")
 """What may be said of each of several conditions."""
 
 
@@ -67,6 +69,7 @@ def level_set(
     backend: str | Backend = "numpy",
     progress: bool | None = None,
     proof: bool = False,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> LevelSet:
     """The part of a region where predictions meet a specification: proved inside, proved outside,
     undecided; with proved bounds of its volume.
@@ -93,6 +96,8 @@ def level_set(
     progress : show how far it is; by default only on a terminal.
     proof : cells are in the set or out of it as wholes (more of them are needed), and
         `save("name.cert")` writes what `gpcert-check` checks.
+    checkpoint : a file that saves the search, and from which the same call goes on; of one model
+        `resume` does, too.
 
     Ctrl-C ends the search and returns what is proved so far.
 
@@ -111,8 +116,8 @@ def level_set(
     models = _models(model)
     names = common_names("model", (each.feature_names for each in models.values()))
     place = _region(models, region, fixed)
-    words = dict(zip(WORDS, (quantity, output, beta, best_f, maximize), strict=True))
-    given = {name: value for name, value in words.items() if value is not None}
+    options = dict(zip(OPTIONS, (quantity, output, beta, best_f, maximize), strict=True))
+    given = {name: value for name, value in options.items() if value is not None}
     if isinstance(threshold, list | tuple):
         if given or side != ">=":
             name = next(iter(given), "side")
@@ -143,7 +148,7 @@ def level_set(
         prepare(each)
     with progress_line(progress) as line:
         shown = Progress(start, lambda state: line.show(_told(state)))
-        cells, found = find_sets(
+        cells, result = find_sets(
             SetProblem(
                 place,
                 sets.conditions,
@@ -162,8 +167,8 @@ def level_set(
         meaning=sets.meaning,
         cells=cells,
         tol=share,
-        reason=found.reason,
-        boxes=found.boxes,
+        reason=result.reason,
+        boxes=result.boxes,
         seconds=time.perf_counter() - start,
         models=tuple(each.fingerprint for each in models.values()),
         names=names,
@@ -244,15 +249,15 @@ def _goals(model: Model, quantity: Any) -> Any:
 
 
 def _compared(
-    model: Model, side: str, level: Any, words: Mapping[str, Any]
+    model: Model, side: str, level: Any, options: Mapping[str, Any]
 ) -> tuple[Condition, str]:
     """One condition, and its text."""
     threshold = float(finite_array("threshold", level, ndim=0))
-    words, at_least = dict(words), side == ">="
-    output = words.pop("output", None)
-    if words.get("quantity") == "band":
-        words["quantity"] = "lcb" if at_least else "ucb"
-    asked: Comparison = comparison(model, threshold, QuantityRequest(**words), output)
+    options, at_least = dict(options), side == ">="
+    output = options.pop("output", None)
+    if options.get("quantity") == "band":
+        options["quantity"] = "lcb" if at_least else "ucb"
+    asked: Comparison = comparison(model, threshold, QuantityRequest(**options), output)
     first_of_two = asked.labels[0] is not None and output == asked.labels[0]
     text = f"{asked.value} {side} {threshold!r}"
     if first_of_two:  # asked of the second class, whose probability is 1 less it
@@ -268,41 +273,41 @@ def _condition(models: Mapping[Any, Model], given: Any) -> tuple[Condition, str]
     if not isinstance(given, list | tuple) or len(given) not in {3, 4}:
         raise InputError(f"{wanted}, got {given!r}")
     which, side, level = given[:3]
-    words = dict(given[3]) if len(given) == 4 and isinstance(given[3], Mapping) else {}
-    unknown = [name for name in words if name not in WORDS]
+    options = dict(given[3]) if len(given) == 4 and isinstance(given[3], Mapping) else {}
+    unknown = [name for name in options if name not in OPTIONS]
     if unknown or (len(given) == 4 and not isinstance(given[3], Mapping)):
-        raise InputError(f"{wanted}, with words out of {', '.join(WORDS)}; got {given!r}")
+        raise InputError(f"{wanted}, with words out of {', '.join(OPTIONS)}; got {given!r}")
     one_of("side", side, SIDES)
     if isinstance(side, str) is False:
         raise InputError(f"{wanted}, got {given!r}")
     if which in models and (len(models) > 1 or which is not None):
-        condition, text = _compared(models[which], side, level, words)
+        condition, text = _compared(models[which], side, level, options)
         return condition, f"{which}: {text}" if len(models) > 1 else text
     if len(models) > 1:
         raise InputError(
             f"threshold: expected a condition on one of the models {list(models)}, got {which!r}"
         )
-    if which is not None and "output" in words:
+    if which is not None and "output" in options:
         raise InputError(f"threshold: expected the output once, got {given!r}")
     if which is not None:
-        words["output"] = which
-    return _compared(next(iter(models.values())), side, level, words)
+        options["output"] = which
+    return _compared(next(iter(models.values())), side, level, options)
 
 
 def _models(model: Any) -> dict[Any, Model]:
     """The models by what conditions call them: keys, numbers, or None for one alone."""
     if isinstance(model, Mapping):
-        found = {key: as_posterior(each) for key, each in model.items()}
+        models = {key: as_posterior(each) for key, each in model.items()}
     elif isinstance(model, list | tuple):
-        found = {k: as_posterior(each) for k, each in enumerate(model)}
+        models = {k: as_posterior(each) for k, each in enumerate(model)}
     else:
         return {None: as_posterior(model)}
-    if not found:
+    if not models:
         raise InputError("model: expected a model or several, got none")
-    dims = [each.dim for each in found.values()]
+    dims = [each.dim for each in models.values()]
     if len(set(dims)) > 1:
         raise InputError(f"model: expected models of the same features, got {dims} of them")
-    return found
+    return models
 
 
 def _region(models: Mapping[Any, Model], region: Any, fixed: Any) -> Region:

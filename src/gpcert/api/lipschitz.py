@@ -20,8 +20,7 @@ from gpcert.api.accuracy import Accuracy
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.domain import domain_of
 from gpcert.api.options import QuantityRequest, SearchOptions, SearchSettings, one_of, verb
-from gpcert.api.quantity_objects import function_of, what_of
-from gpcert.api.range_questions import owners_of
+from gpcert.api.range_questions import function_of, owners_of, what_of
 from gpcert.api.ranges import ranges_over
 from gpcert.api.running import progress_line, ranges_text
 from gpcert.api.slopes import axes, convex, label_of, meaning_of, of_means, output_number

@@ -19,10 +19,11 @@ from gpcert.api.options import (
     SearchSettings,
     one_of,
     read_jobs,
+    read_proof,
     verb,
 )
 from gpcert.api.questions import range_question, read_decision
-from gpcert.api.radius import radii_batched, radius_at
+from gpcert.api.radius import radii_batched, radius_at, with_proof
 from gpcert.api.radius_question import Bracket, RadiusQuestion
 from gpcert.api.ranges import RangeGoals, ranges_over
 from gpcert.api.regions import RegionSpecification, is_list_of_regions
@@ -93,12 +94,14 @@ def certified_radius_many(
     *,
     max_radius: float | None = None,
     rtol: float = 0.01,
+    proof: bool = False,
     **options: Unpack[RadiusTableOptions],
 ) -> RadiusTable:
     """`certified_radius` for every row of X; the budget (60 seconds by default) is one point's.
 
     Of up to 12 features, single boxes around all points are bounded in shared batches first.
-    `n_jobs`, `progress` and Ctrl-C as in `certify_many`.
+    `n_jobs`, `progress` and Ctrl-C as in `certify_many`; `proof` as in `certified_radius`: balls
+    are searched once more, one by one.
 
     Example
     -------
@@ -113,7 +116,11 @@ def certified_radius_many(
     points = posterior.check_inputs(X)
     question = RadiusQuestion.read(options, posterior, max_radius, rtol)
     work = [(posterior, x, question) for x in points]
+    wanted = read_proof(proof)
     radii, complete = collect(posterior, radius_at, work, options, at_once=radii_batched)
+    if wanted:
+        proofs = (with_proof(posterior, points[k], question, radii[k]) for k in radii)
+        radii = dict(zip(radii, proofs, strict=True))
     return RadiusTable(tuple(radii.values()), complete, labels_of(X, tuple(radii)))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -31,6 +32,7 @@ from gpcert.numerics.arrays import Backend, backend_from_name, finite_array
 from gpcert.numerics.rounding import U, add_down, add_up, down, up
 from gpcert.quantities import OutputQuantity
 from gpcert.search import Budget, Progress, StopReason
+from gpcert.search.checkpoints import Checkpoint
 from gpcert.search.expectation import Expected
 from gpcert.search.partition import PartitionProblem, PartitionResult, partition
 from gpcert.search.probability import BelowThreshold, cell_masses, cell_status
@@ -62,6 +64,7 @@ def failure_probability(
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     progress: bool | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> FailureProbability:
     """Proved bounds of the probability that a quantity of the model lies below a threshold when the
     inputs are random and independent.
@@ -87,6 +90,7 @@ def failure_probability(
     budget : seconds, or a `Budget`; 60 seconds by default.
     backend : "numpy", "torch", "torch:cuda" or, for long work, "torch:cuda:compiled".
     progress : show the bounds so far; by default only on a terminal.
+    checkpoint : a file that saves the search, and from which the same call, or `resume`, goes on.
 
     Ctrl-C ends the search and returns the bounds so far.
 
@@ -170,13 +174,14 @@ def expectation(
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     progress: bool | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> Expectation:
     """Proved bounds of the mean of a quantity of the model when the inputs are random and
     independent.
 
     Parameters
     ----------
-    model, inputs, budget, backend, progress : as in `failure_probability`.
+    model, inputs, budget, backend, progress, checkpoint : as in `failure_probability`.
     quantity, beta, best_f, maximize, output : as in `prediction_range`; the mean converges fastest
         (the gap falls with the third power of the cells' width), "pi", "std", "variance", "lcb" and
         "ucb" next, others slowly.
@@ -333,7 +338,7 @@ class _How:
 
         with progress_line(self.progress) as line:
             watch = Progress(start, lambda state: line.show(ranges_text(state)))
-            result = partition(problem(enough, self.budget, watch))
+            result = partition(problem(enough, self.budget, watch, about=(self.accuracy, rest)))
         lower, upper = ends(result.lower, result.upper)
         return replace(result, lower=lower, upper=upper)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from gpcert.certificates.probability import POSITIVE, Quantile
 from gpcert.errors import InputError
 from gpcert.numerics.arrays import Backend, backend_from_name, finite_array
 from gpcert.search import Budget, Progress, StopReason
-from gpcert.search.partition import PartitionResult, partition
+from gpcert.search.checkpoints import Checkpoint
+from gpcert.search.partition import partition
 from gpcert.search.probability import BelowThreshold
 from gpcert.search.region_evaluator import RegionEvaluator
 
@@ -48,12 +50,14 @@ def quantile(
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     progress: bool | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> Quantile:
     """Proved bounds of a quantile of a quantity when the inputs are random and independent.
 
     Parameters
     ----------
-    model, inputs, quantity, beta, output, budget, backend, progress : as in `failure_probability`.
+    model, inputs, quantity, beta, output, budget, backend, progress, checkpoint : as in
+        `failure_probability`.
     level : the probability, between 0 and 1: the quantile is the least number that the quantity
         does not exceed with that probability.
     tol : the search ends once `upper - lower` is at most that; by default 0.01 standard deviations
@@ -177,10 +181,11 @@ class _Bisection:
         if budget.boxes is not None:
             budget = replace(budget, boxes=max(1, budget.boxes - self.boxes))
         event = replace(self.event, threshold=threshold)
-        found: PartitionResult = partition(event.problem(enough, budget, self.watch))
-        self.boxes += found.boxes
-        if found.lower >= self.level:
-            return 1, found.reason
-        if found.upper + 2.0 * self.given.outside < self.level:
-            return -1, found.reason
-        return 0, found.reason
+        about = (self.level, self.near, self.given.outside)
+        result = partition(event.problem(enough, budget, self.watch, about=about))
+        self.boxes += result.boxes
+        if result.lower >= self.level:
+            return 1, result.reason
+        if result.upper + 2.0 * self.given.outside < self.level:
+            return -1, result.reason
+        return 0, result.reason

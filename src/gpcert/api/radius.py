@@ -435,9 +435,16 @@ def certified_radius(
     point = read_x(posterior, x, "use certified_radius_many")
     question = RadiusQuestion.read(options, posterior, max_radius, rtol)
     radius = radius_at(posterior, point, question, None, start, options.get("progress"))
-    if not read_proof(proof) or not radius.lower > 0:
+    return with_proof(posterior, point, question, radius) if read_proof(proof) else radius
+
+
+def with_proof(
+    posterior: Model, point: np.ndarray, question: RadiusQuestion, radius: Radius
+) -> Radius:
+    """The radius with its proof, if anything is proved: its last search was one of many, of which
+    most found out what is not true."""
+    if not radius.lower > 0:
         return radius
-    # its last search was one of many, of which most found out what is not true
     ball = question.shape.ball(point, radius.lower)
     settings = replace(question.settings, proof=True)
     held = certify_region(posterior, point, ball, question.options, settings)

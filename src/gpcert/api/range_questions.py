@@ -6,8 +6,9 @@ Proofs: docs/mathematics.md, statement 7.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +16,33 @@ import numpy as np
 from gpcert.api.options import QuantityLike
 from gpcert.api.regions import feature_number
 from gpcert.errors import InputError
-from gpcert.likelihoods import ClassLikelihood
+from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.model.class_layout import class_layout
 from gpcert.model.committee import Committee, Model
 from gpcert.model.multi_output import Outputs
-from gpcert.model.slopes import joined_slopes, slopes_of_outputs
-from gpcert.quantities import ClassSums, Compound, Mean, OutputQuantity, Quantile, Quantity, Slope
+from gpcert.model.slopes import (
+    joined_beside,
+    joined_slopes,
+    slope_model,
+    slopes_beside,
+    slopes_of_outputs,
+)
+from gpcert.quantities import (
+    ClassSums,
+    Compound,
+    Mean,
+    OutputQuantity,
+    PredictionSlope,
+    Quantile,
+    Quantity,
+    Slope,
+)
+from gpcert.quantities.differentiable import (
+    Differentiable,
+    LinkedMean,
+    RootOfVariance,
+    VarianceItself,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,12 +190,68 @@ def slope_question(model: Model, quantity: Slope) -> RangeQuestion:
             raise InputError(
                 f"direction: expected {model.dim} numbers, one per feature, got {direction}"
             )
-    owners, searched = owners_of(model), slopes_of_outputs(model, direction)
-    meanings = tuple(f"slope of the mean of the latent function {o.owner} {along}" for o in owners)
-    names = tuple(f"slope {along}{o.whose}" for o in owners)
+    owners = owners_of(model)
+    whats = [what_of(model, o, quantity.of) for o in owners]
+    if quantity.of == "mean":
+        searched, asked = slopes_of_outputs(model, direction), Mean
+    else:
+        searched = joined_beside(model, [direction], range(len(owners)))
+        asked = partial(_prediction_slope, function_of(model, quantity.of))
+    meanings = tuple(f"slope of {what} {along}" for what in whats)
+    short = "" if quantity.of == "mean" else f" of the {quantity.of}"
+    names = tuple(f"slope{short} {along}{o.whose}" for o in owners)
     default = None if isinstance(model.likelihood, ClassLikelihood) else 0
     labels = tuple(o.label for o in owners)
-    return RangeQuestion(searched, "slope", labels, Mean, meanings, names, default)
+    return RangeQuestion(searched, "slope", labels, asked, meanings, names, default)
+
+
+def _prediction_slope(function: Differentiable, output: int, sign: int) -> PredictionSlope:
+    return PredictionSlope(function, (float(sign),), 2 * output)
+
+
+def what_of(model: Outputs, owner: Owner, of: str) -> str:
+    """A mean, standard deviation, variance or probability, in words."""
+    if of == "probability":
+        return f"the probability of class {model.labels[-1]}"
+    name = "standard deviation" if of == "std" else of
+    return f"the {name} of the latent function {owner.owner}"
+
+
+def function_of(model: Outputs, of: str) -> Differentiable:
+    """The function of mean and variance that is meant; an `InputError` where it is not known."""
+    likelihood = model.likelihood
+    model.check_has_variance(f"slopes of a {of}")
+    if of == "std":
+        return RootOfVariance()
+    if of == "variance":
+        return VarianceItself()
+    if isinstance(likelihood, ScalarLikelihood) and likelihood.classifies:
+        return LinkedMean(likelihood)
+    several = isinstance(likelihood, ClassLikelihood)
+    raise InputError(
+        "quantity: slopes of a probability are known of two classes, got "
+        + ("several; ask about the latent means, quantity='mean'" if several else "a regression")
+    )
+
+
+def slopes_of(
+    model: Outputs, directions: Sequence[np.ndarray], index: int, of: str, order: int = 1
+) -> RangeQuestion:
+    """The slopes of one output's mean, standard deviation, variance or probability along several
+    directions, numbered; of the mean for `order` 2 second derivatives."""
+    what = what_of(model, owners_of(model)[index], of)
+    labels = tuple(range(len(directions)))
+    texts = (f"{'slope' if order == 1 else 'curvature'} of {what}",) * len(labels)
+    if of == "mean":
+        searched = slope_model(model, directions, index, order)
+        return RangeQuestion(searched, "mean", labels, Mean, texts, texts, None)
+    function = function_of(model, of)
+
+    def asked(j: int, sign: int) -> PredictionSlope:
+        return PredictionSlope(function, tuple(float(sign * (i == j)) for i in labels))
+
+    searched, first = slopes_beside(model, directions, index), asked(0, 1)
+    return RangeQuestion(searched, "slope", labels, asked, texts, texts, None, given=first)
 
 
 def slopes_question(model: Model) -> RangeQuestion:

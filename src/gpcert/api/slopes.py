@@ -1,6 +1,7 @@
-"""`slope_ranges`, `certify_monotone`: what the slopes of a mean can be in a region.
+"""`slope_ranges`, `certify_monotone`: what the slopes of a mean, of other predictions, and their
+signs can be in a region.
 
-Proofs: docs/mathematics.md, statements 19.1 and 19.8.
+Proofs: docs/mathematics.md, statements 19.1 19.8 and 19.13 to 19.16.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Unpack
 
 import numpy as np
@@ -18,9 +20,8 @@ from gpcert.api.accuracy import Accuracy
 from gpcert.api.boxes import bound_boxes
 from gpcert.api.domain import domain_of
 from gpcert.api.options import QuantityRequest, SearchOptions, SearchSettings, one_of, verb
-from gpcert.api.quantity_objects import slopes_of
 from gpcert.api.questions import range_question
-from gpcert.api.range_questions import owners_of
+from gpcert.api.range_questions import owners_of, slopes_of
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.regions import feature_number
 from gpcert.api.running import progress_line, ranges_text, read_flag
@@ -35,12 +36,19 @@ from gpcert.errors import InputError
 from gpcert.model.committee import Committee, Model
 from gpcert.model.multi_output import Outputs
 from gpcert.model.slopes import vanishes
+from gpcert.numerics.arrays import PerFeature
+from gpcert.numerics.rounding import add_down, add_up
 from gpcert.quantities.slope import SLOPES_OF
 from gpcert.regions import Ball, Box, Polytope, Region
 from gpcert.search import Budget, GoalResult, Progress, StopReason, solve
 
+CURVED = ("convex", "concave")
+
 STEPS = 12
 """Halvings of the distance at which a second point is looked for beside one with a wrong slope."""
+
+DIRECTIONS = {"+": (1, 1), "-": (1, -1), "convex": (2, 1), "concave": (2, -1)}
+"""What may be asked of a feature: the order of the derivative, and the sign that is wanted."""
 
 BELOW_ZERO = -5e-324
 """The largest float below 0: a slope above it is >= 0."""
@@ -132,14 +140,16 @@ def certify_monotone(
         function): where it never falls, the decision never goes back from the second class, nor do
         Platt's probabilities of a support vector machine, which rise with that function.
     features : `{"age": "+", "bmi": "-"}`: "+" asks whether the mean never falls as the feature
-        grows and the others stay, "-" whether it never rises.
+        grows and the others stay, "-" whether it never rises; "convex" and "concave" ask how it
+        bends along the feature (kernels with second derivatives; of the mean alone).
     quantity : "mean", or of two classes the "probability" of the second, which depends on the
         variance, too; or "std" or "variance" (these of stationary kernels).
     all_outputs : of several outputs or classes ask about every one; the labels of the rows are then
         "output: feature".
     budget, ... : as in `prediction_range`, for all features together.
 
-    A verdict that refutes has two points of the region with proved values in the wrong order.
+    A verdict that refutes has two points of the region with proved values in the wrong order, or of
+    curvature three, the value in the middle on the wrong side of the chord.
 
     Example
     -------
@@ -167,6 +177,10 @@ def certify_monotone(
     owners = owners_of(posterior)
     indices = range(len(owners)) if all_outputs else [output_number(posterior, output)]
     one_of("quantity", quantity, SLOPES_OF)
+    if quantity != "mean" and set(asked.values()) & set(CURVED):
+        raise InputError(
+            f"features: 'convex' and 'concave' are known of quantity='mean', got {quantity!r}"
+        )
     settings, names = SearchSettings.read(options), _names(posterior, list(asked))
     pairs = [(c, *each) for c in indices for each in zip(names, asked.items(), strict=True)]
     labels = [f"{owners[c].label}: {n}" if len(indices) > 1 else n for c, n, _ in pairs]
@@ -178,8 +192,8 @@ def certify_monotone(
             begun = time.perf_counter()
             share = max(ends - begun, 1e-3) / (len(pairs) - done)
             limits = replace(settings.budget, seconds=share if math.isfinite(share) else None)
-            question = slopes_of(posterior, axes(posterior, [j]), index, quantity)
-            sign = 1 if direction == "+" else -1
+            order, sign = DIRECTIONS[direction]
+            question = slopes_of(posterior, axes(posterior, [j]), index, quantity, order)
             when = {"tol": 0.0, "target": BELOW_ZERO, "progress": replace(progress, start=begun)}
             each = replace(settings, budget=limits)
             result = solve(each.problem(question.model, region, [question.asked(0, sign)], **when))
@@ -187,7 +201,8 @@ def certify_monotone(
             if vanishes(posterior, j, index):  # no rounding: it is 0
                 goal = GoalResult(0.0, 0.0, goal.point)
             place = index + (quantity == "probability")  # that of the second class
-            refutation = _counterexample(goal, posterior, (quantity, place), j, sign, region)
+            what, along = (quantity, place), (j, order, sign)
+            refutation = _counterexample(goal, posterior, what, along, region)
             rows.append(
                 Monotonicity(
                     status=_verdict(goal, region, refutation["pair"]),
@@ -197,7 +212,7 @@ def certify_monotone(
                     point=goal.point,
                     **refutation,
                     region=region.describe(),
-                    meaning=question.meanings[0].removeprefix("slope of the "),
+                    meaning=question.meanings[0].partition(" of the ")[2],
                     reason=result.reason,
                     boxes=result.boxes,
                     seconds=result.seconds,
@@ -257,10 +272,11 @@ def _directions(model: Outputs, features: Any) -> dict[int, str]:
             f"{features!r}"
         )
     numbers = [feature_number(model, "features", label) for label in features]
-    wrong = [each for each in features.values() if each not in ("+", "-")]
+    wrong = [each for each in features.values() if each not in tuple(DIRECTIONS)]
     if wrong or len(set(numbers)) < len(numbers):
         raise InputError(
-            f"features: expected '+' or '-' for each of different features, got {features!r}"
+            f"features: expected one of {', '.join(map(repr, DIRECTIONS))} for each of different "
+            f"features, got {features!r}"
         )
     return dict(zip(numbers, features.values(), strict=True))
 
@@ -297,15 +313,38 @@ def _counterexample(
     goal: GoalResult,
     model: Outputs,
     what: tuple[str, int],
-    feature: int,
-    sign: int,
+    along: tuple[int, int, int],
     region: Region,
 ) -> dict[str, Any]:
-    """Two points beside that of the goal, along the feature, with proved values in wrong order."""
+    """Points beside that of the goal, along the feature, whose proved values show what is wrong:
+    two in the wrong order, or three with the middle on the wrong side of the chord."""
+    feature, order, sign = along
     nothing: dict[str, Any] = {"pair": np.empty((0, model.dim)), "values": ()}
     if goal.upper >= 0 or goal.point is None:
         return nothing
-    x, pairs = goal.point, []
+    groups = (_pairs if order == 1 else _triples)(goal.point, feature, region)
+    if not groups:
+        return nothing
+    points = np.array(groups).reshape(-1, model.dim)
+    limits = Budget(seconds=10.0)
+    name: Any = what[0]
+    bounds = bound_boxes(model, points, points, quantity=name, budget=limits, progress=False)
+    ends = bounds[name][:, what[1]].reshape(-1, order + 1, 2)  # of the points, lower and upper
+    low, high = (ends[:, :, 0], ends[:, :, 1]) if sign > 0 else (-ends[:, :, 1], -ends[:, :, 0])
+    if order == 1:
+        gaps = low[:, 0] - high[:, 1]
+    else:
+        gaps = add_down(2.0 * low[:, 1], -np.asarray(add_up(high[:, 0], high[:, 2])))
+    best = int(np.argmax(np.where(np.isfinite(gaps), gaps, -np.inf)))
+    if not gaps[best] > 0:
+        return nothing
+    values = tuple(Interval(float(least), float(most)) for least, most in ends[best])
+    return {"pair": np.array(groups[best]), "values": values}
+
+
+def _pairs(x: PerFeature, feature: int, region: Region) -> list[list[PerFeature]]:
+    """x and another point on either side, in the order of the feature."""
+    pairs = []
     for side, end in ((1.0, region.upper[feature]), (-1.0, region.lower[feature])):
         room = abs(end - x[feature])
         for step in room * 2.0 ** -np.arange(STEPS):
@@ -313,17 +352,25 @@ def _counterexample(
             other[feature] = np.clip(x[feature] + side * step, *sorted((x[feature], end)))
             if other[feature] != x[feature] and bool(region.contains(other[None])[0]):
                 pairs.append([x, other] if side > 0 else [other, x])
-    if not pairs:
-        return nothing
-    points = np.array(pairs).reshape(-1, model.dim)
-    limits = Budget(seconds=10.0)
-    name: Any = what[0]
-    place = what[1]
-    bounds = bound_boxes(model, points, points, quantity=name, budget=limits, progress=False)
-    ends = bounds[name][:, place].reshape(-1, 2, 2)  # of both points, lower and upper
-    gaps = ends[:, 0, 0] - ends[:, 1, 1] if sign > 0 else ends[:, 1, 0] - ends[:, 0, 1]
-    best = int(np.argmax(np.where(np.isfinite(gaps), gaps, -np.inf)))
-    if not gaps[best] > 0:
-        return nothing
-    values = tuple(Interval(float(low), float(high)) for low, high in ends[best])
-    return {"pair": np.array(pairs[best]), "values": values}
+    return pairs
+
+
+def _triples(x: PerFeature, feature: int, region: Region) -> list[list[PerFeature]]:
+    """Three points with x, or what is nearest to it, exactly in the middle."""
+    low, high = float(region.lower[feature]), float(region.upper[feature])
+    triples = []
+    for step in (high - low) * 2.0 ** -np.arange(1.0, STEPS):
+        middle = float(np.clip(x[feature], low + step, high - step))
+        triple = []
+        for value in (middle - step, middle, middle + step):
+            other = x.copy()
+            other[feature] = value
+            triple.append(other)
+        first, at, last = (Fraction(float(each[feature])) for each in triple)
+        if (
+            first + last == 2 * at
+            and first < at
+            and bool(np.all(region.contains(np.array(triple))))
+        ):
+            triples.append(triple)
+    return triples

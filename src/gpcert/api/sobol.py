@@ -37,15 +37,15 @@ from gpcert.numerics.rounding import U, add_down, add_up, down, up, up_float
 from gpcert.search import StopReason
 from gpcert.utils.processes import OutOfTime, until
 
-PASSES = (1e3, 30.0, 1.0, 0.03, 0.001)
-"""Errors of the sums of Gaussians that stand for a mixture, one after another, in units of what the
-tolerance seems to need."""
+ERRORS = tuple((10.0 ** (-0.5 * np.arange(1, 27))).tolist())
+"""Of the sums of Gaussians that stand for a mixture: the first that is likely to do is tried, after
+a coarse one, and then better ones."""
+
+STEPS = (-4, -2, 0, 2, 4)
+"""Which of these are tried, counted from that one."""
 
 EXACT = 1e-13
 """A kernel that is known so well, relative to its size, is not looked at again."""
-
-COARSEST, FINEST = 0.03, 1e-13
-"""Those errors are between these."""
 
 COPIES = 6.0
 """Arrays of the size of terms times nodes that are held at once."""
@@ -143,7 +143,7 @@ def sobol_indices(
 
 def _regression(model: Any, output: Any) -> tuple[Posterior, int, Any]:
     """The posterior that has the output, its number there, and how it is called."""
-    if model.classes is not None:
+    if model.classifies:
         raise InputError(
             "model: expected a regression, whose mean has a variance that inputs share, got a "
             "classifier"
@@ -210,18 +210,20 @@ def _passes(
     values = kernel.value(part.points, part.points) @ t
     spread = float(max(np.var(values), 1e-3 * np.mean(values * values)))
     size = up_float(float(np.abs(t).sum()), len(t) + 2)
-    needed = 0.05 * near * math.sqrt(spread) / size if size > 1e-100 else 1.0
-    errors = np.clip(np.array(PASSES) * needed, FINEST, COARSEST).tolist()
-    for accuracy in dict.fromkeys(errors):
-        mixed = gaussian_sum(kernel, part.points.shape[1], accuracy)
-        if mixed is None and accuracy == errors[0]:
-            raise InputError(
-                "model: expected a kernel of squared exponential, Matern, rational quadratic and "
-                "constant parts, whose integrals are products over the features, got "
-                f"{type(kernel).__name__}; failure_probability and expectation take any kernel"
-            )
-        if mixed is None:
-            return
+    sums = [gaussian_sum(kernel, part.points.shape[1], error) for error in ERRORS]
+    known = [mixed for mixed in sums if mixed is not None]
+    if not known:
+        raise InputError(
+            "model: expected a kernel of squared exponential, Matern, rational quadratic and "
+            "constant parts, whose integrals are products over the features, got "
+            f"{type(kernel).__name__}; failure_probability and expectation take any kernel"
+        )
+    off = [up_float(_distance(mixed, given) * size, 2) for mixed in known]
+    likely = [k for k, e in enumerate(off) if e <= 0.05 * near * math.sqrt(spread)]
+    first = likely[0] if likely else len(known) - 1
+    tried = dict.fromkeys(min(max(first + step, 0), len(known) - 1) for step in STEPS)
+    for k in tried:
+        mixed = known[k]
         wanted = 1e-3 * near * spread / (size * mixed.size) ** 2 if size > 1e-100 else 1.0
         rules = _rules(mixed, given, min(1e-6, max(1e-20, wanted)))
         terms = _terms(part.points, t, mixed)
@@ -231,9 +233,29 @@ def _passes(
         parts = variance_parts(terms, rules)
         if parts is not None:
             units = float(part.scale[number]), float(part.offset[number])
-            yield _read(parts, up_float(mixed.error * size, 2), given.region.free, units)
-        if mixed.error <= EXACT * mixed.size:
+            yield _read(parts, off[k], given.region.free, units)
+        if mixed.error <= EXACT * mixed.size and not mixed.narrow:
             return
+
+
+def _distance(mixed: GaussianSum, given: ReadInputs) -> float:
+    """At least the mean square distance of `k(., z)` from its sum, any z, at the random inputs: a
+    narrow part `c exp(-q)` has a mean square of at most `c^2 E exp(-q)`, and the mean of a Gaussian
+    of rate r is at most `sqrt(2 pi / r)` times the largest density (Statement 22.15)."""
+    total, free = mixed.error, given.region.free
+    ends = zip(
+        given.law.marginals,
+        *(e[free] for e in (given.region.lower, given.region.upper)),
+        strict=True,
+    )
+    densities = [float(law.density(np.array([a]), np.array([b]))[1][0]) for law, a, b in ends]
+    for weight, rates in mixed.narrow:
+        share = 1.0
+        for rate, density in zip(rates[free].tolist(), densities, strict=True):
+            wide = math.sqrt(2.0 * math.pi / rate) * density if rate > 0 else 1.0
+            share *= min(1.0, up_float(wide, 16))
+        total += weight * up_float(math.sqrt(share), 16)
+    return up_float(total, 2 * len(mixed.narrow) + 2)
 
 
 def _terms(points: np.ndarray, t: np.ndarray, mixed: GaussianSum) -> GaussianTerms:

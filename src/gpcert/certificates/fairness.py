@@ -29,10 +29,12 @@ class Fairness(Searched, kind="fairness", told="status margin protected reason")
     have any of the given values and whose other features are within `radii` of x, in units of them
     measured by `norm` (none: the same).
 
-    `margin` bounds the least margin: with `delta`, delta less the largest difference; else by how
-    far all predictions lie on one side of `threshold`, negative where one lies below and another
-    above. ROBUST: treated alike, proved. NOT_ROBUST: not, by the two points of `pair` (2, d), whose
-    proved predictions are `values` (both empty otherwise). `protected` are the features' values.
+    `margin` bounds the least margin: with `delta`, delta less the largest difference; with a
+    `threshold` by how far all predictions lie on one side of it, negative where one lies below and
+    another above; with neither, of several classes, by how much the one that is decided for all
+    leads. ROBUST: treated alike, proved. NOT_ROBUST: not, by the two points of `pair` (2, d), whose
+    proved predictions (of several classes: the leads of their `decisions`) are `values` (all empty
+    otherwise). `protected` are the features' values.
     """
 
     status: Status
@@ -47,6 +49,7 @@ class Fairness(Searched, kind="fairness", told="status margin protected reason")
     output: Any
     region: dict[str, Any]
     meaning: str = ""
+    decisions: tuple[Any, ...] = ()
 
     @property
     def claim(self) -> str:
@@ -56,6 +59,8 @@ class Fairness(Searched, kind="fairness", told="status margin protected reason")
             who = f"{who} and similar individuals"
         if self.delta is not None:
             return f"{self.meaning} differs by at most {self.delta:g} {who}"
+        if self.threshold is None:
+            return f"{self.meaning} is the same {who}"
         return f"{self.meaning} stays on one side of {self.threshold:g} {who}"
 
     @property
@@ -72,6 +77,8 @@ class Fairness(Searched, kind="fairness", told="status margin protected reason")
         if len(self.values):
             told = (f"between {below(v.lower)} and {above(v.upper)}" for v in self.values)
             points = " and ".join(short(x, "x") for x in self.pair)
+            if self.decisions:
+                told = (f"class {label}" for label in self.decisions)
             rows["counter-example"] = f"{' and '.join(told)}, at {points}"
         if np.any(self.radii):
             rows["similar"] = f"{short(self.radii, 'radii')}, l_{self.norm:g}"
@@ -84,8 +91,10 @@ class Fairness(Searched, kind="fairness", told="status margin protected reason")
         refuted = len(self.pair) == 2
         if not self.norm >= 1:
             raise InputError(f"norm: expected a number >= 1, got {self.norm!r}")
-        if (self.delta is None) == (self.threshold is None):
-            raise InputError("delta, threshold: expected one of them")
+        if self.delta is not None and self.threshold is not None:
+            raise InputError("delta, threshold: expected one of them at most")
+        if len(self.decisions) not in {0, len(self.pair)}:
+            raise InputError("decisions: expected those of the two points of pair, or none")
         if len(self.values) != len(self.pair) or len(self.pair) not in {0, 2}:
             raise InputError("values: expected those of the two points of pair, or none")
         if (self.status is Status.NOT_ROBUST) != refuted:

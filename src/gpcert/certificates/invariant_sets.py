@@ -72,8 +72,8 @@ class InvariantSet:
 
     def contains(self, x: Any) -> Any:
         """Whether a state x (n,) is in the set; of rows (R, n) an array."""
-        found = self._cell(x)
-        return found >= 0 if found.ndim else bool(found >= 0)
+        number = self._cell(x)
+        return number >= 0 if number.ndim else bool(number >= 0)
 
     def input_at(self, x: Any) -> np.ndarray | None:
         """The input (k,) of the cell that holds the state x; None where it is in none."""
@@ -86,13 +86,13 @@ class InvariantSet:
         """The number of a cell that holds x, or -1; of rows an array."""
         single = np.ndim(x) == 1
         X = read_points("x", [x] if single else x, self.bounds.shape[1])
-        found = np.full(len(X), -1)
+        numbers = np.full(len(X), -1)
         step = max(1, POINTS // max(1, len(self)))
         for k in range(0, len(X), step) if len(self) else ():
             rows = X[k : k + step, None]
             inside = np.all((self.lower <= rows) & (rows <= self.upper), axis=2)
-            found[k : k + step] = np.where(inside.any(axis=1), inside.argmax(axis=1), -1)
-        return found[0] if single else found
+            numbers[k : k + step] = np.where(inside.any(axis=1), inside.argmax(axis=1), -1)
+        return numbers[0] if single else numbers
 
     @property
     def summary(self) -> str:

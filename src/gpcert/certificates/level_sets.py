@@ -156,16 +156,16 @@ class LevelSet:
         """The number in `labels` of the set that x is proved to be in, or -1; of rows an array."""
         single = np.ndim(x) == 1 and not hasattr(x, "columns")
         X = read_points("x", [x] if single else x, len(self._box[0]), self.names)
-        found = self._places(X)
-        return found[0] if single else found
+        numbers = self._places(X)
+        return numbers[0] if single else numbers
 
     def _places(self, X: np.ndarray) -> np.ndarray:
         """(n,) the number of the set that each point is proved to be in, or -1."""
         low, high = self._box
-        found = np.full(len(X), -1)
+        numbers = np.full(len(X), -1)
         inside = np.all((low <= X) & (high >= X), axis=1)
         if not self.classes:
-            found[~inside] = 0
+            numbers[~inside] = 0
         rows = np.flatnonzero(inside)
         points = X[rows][:, self._free]
         cells = self.cells.take(self._tree.find(points))
@@ -176,12 +176,12 @@ class LevelSet:
         if self.classes:
             holds = sides[:, :, HOLDS]
             known = within & holds.any(axis=1)
-            found[rows[known]] = holds.argmax(axis=1)[known]
-            return found
+            numbers[rows[known]] = holds.argmax(axis=1)[known]
+            return numbers
         fails = sides[:, :, FAILS].any(axis=1) | (cells.within == OUTSIDE)
-        found[rows[fails]] = 0
-        found[rows[within & sides[:, :, HOLDS].all(axis=1)]] = 1
-        return found
+        numbers[rows[fails]] = 0
+        numbers[rows[within & sides[:, :, HOLDS].all(axis=1)]] = 1
+        return numbers
 
     # ---- boxes and balls inside
 
@@ -196,15 +196,15 @@ class LevelSet:
         if shape is not None and (shape.shape != free.shape or np.any(shape <= 0)):
             wanted = f"{len(free)} positive numbers, one for each feature that moves"
             raise InputError(f"aspect: expected {wanted}, got {aspect!r}")
-        found = inner.largest(self._starts(label), shape, middle)
-        if found is None:
+        ends_of_box = inner.largest(self._starts(label), shape, middle)
+        if ends_of_box is None:
             where = "anywhere" if center is None else f"about {center!r}"
             raise InputError(
                 f"largest_box: no box is proved to be inside {where} ({self.summary}); expected a "
                 "center in the set, or a set found with a smaller tol="
             )
         ends = np.tile(self._region.center, (2, 1))
-        ends[:, free] = found
+        ends[:, free] = ends_of_box
         return Box(*ends)
 
     def inside_ball(self, x: Any, norm: float | str = 2, label: Any = None) -> Ball:
@@ -261,8 +261,8 @@ class LevelSet:
             part.high[:, j] = np.minimum(part.high[:, j], edges[k + 1])
             ends = np.stack([whole[0], whole[1]])
             ends[:, j] = edges[k], edges[k + 1]
-            found = self._bounds_of(part, ends)[label]
-            least[k], most[k] = found.lower, found.upper
+            share = self._bounds_of(part, ends)[label]
+            least[k], most[k] = share.lower, share.upper
         return 0.5 * edges[:-1] + 0.5 * edges[1:], least, most
 
     # ---- records

@@ -85,15 +85,15 @@ class Layout:
         start = region.center if start is None else start
         known = [start, *(place.point for place in places)]
         ends = np.min([low, *known], axis=0), np.max([high, *known], axis=0)
-        found = []
+        drawings = []
         if places:
             title = f"What moves, from {'the centre' if start is region.center else 'x'}"
-            found.append(moves_drawing(title, names, ends, start, places))
+            drawings.append(moves_drawing(title, names, ends, start, places))
         if len(free) == 2:
             here = [Place("x", start, "here"), *places]
             flat = [Place(each.name, each.point[free], each.look) for each in here]
             count = f", in {len(self.boxes)} boxes that are proved one by one" if self.boxes else ""
-            found.append(
+            drawings.append(
                 region_drawing(
                     f"The region{count}",
                     [names[j] for j in free.tolist()],
@@ -103,7 +103,7 @@ class Layout:
                     flat,
                 )
             )
-        return [drawing for drawing in found if drawing]
+        return [drawing for drawing in drawings if drawing]
 
 
 def page_of(path: str | Path) -> str:
@@ -142,9 +142,9 @@ def _told(record: Any) -> Told:
     for kind, tell in TELLERS.items():
         if isinstance(record, kind):
             return tell(record)
-    shown = record.shown()
-    rows = [(str(row[0]), ", ".join(map(str, row[1:]))) for row in shown.rows]
-    return Told(question=shown.title or record.kind.replace("_", " "), verdict="", facts=rows)
+    table = record.shown()
+    rows = [(str(row[0]), ", ".join(map(str, row[1:]))) for row in table.rows]
+    return Told(question=table.title or record.kind.replace("_", " "), verdict="", facts=rows)
 
 
 def _of_certificate(c: Certificate) -> Told:
@@ -166,8 +166,8 @@ def _of_certificate(c: Certificate) -> Told:
 def _of_range(r: PredictionRange) -> Told:
     low, high = r.minimum, r.maximum
     marks = {} if r.nominal is None else {"at the centre": r.nominal}
-    found = [("minimum at", r.argmin, "low"), ("maximum at", r.argmax, "high")]
-    places = [Place(name, point, look) for name, point, look in found if point is not None]
+    extremes = [("minimum at", r.argmin, "low"), ("maximum at", r.argmax, "high")]
+    places = [Place(name, point, look) for name, point, look in extremes if point is not None]
     return Told(
         question=f"Which values has the {r.meaning or r.quantity} in the {region_text(r.region)}?",
         verdict=f"between {below(low.lower)} and {above(high.upper)}",
@@ -344,12 +344,12 @@ def _list(table: RecordTable[Any]) -> str:
     """The rows of a table, one line each."""
     pairs = list(zip(table.labels, table.rows, strict=True))[:LISTED]
     lines = [{"point": name, **table.cells(row)} for name, row in pairs]
-    shown = table_shown("", lines, table.complete, LISTED)
-    head = "".join(f"<th>{escape(name)}</th>" for name in shown.columns)
+    listed = table_shown("", lines, table.complete, LISTED)
+    head = "".join(f"<th>{escape(name)}</th>" for name in listed.columns)
     body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in shown.rows
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in listed.rows
     )
-    notes = [f"{len(table)} rows; {table.summary}".rstrip("; "), *shown.notes]
+    notes = [f"{len(table)} rows; {table.summary}".rstrip("; "), *listed.notes]
     if len(table) > SHOWN:
         notes.append(f"the first {SHOWN} are told one by one below")
     return (

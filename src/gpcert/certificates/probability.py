@@ -27,24 +27,21 @@ OPEN, INSIDE, OUTSIDE = 0, 1, 2
 """Of a cell: the event holds in a part of it that is bounded, in the whole cell, or nowhere."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FailureProbability(
-    Searched, kind="failure_probability", told="lower upper side threshold quantity output reason"
-):
-    """`lower <= P <= upper`, proved, for the probability P that a quantity of the model lies below
-    (`side`) a `threshold` when the inputs are random.
+POSITIVE = ("std", "variance", "probability", "ei", "pi")
+"""Quantities that are never negative."""
 
-    `inputs` says each input's distribution, or its number. The box `region` holds all inputs but
-    those of probability `outside` at most, which count as whatever is worse. `cells` (n, 2, d) are
-    the corners of the paving, `status` (n,) says whether the event holds in all of a cell (1), in
-    none of it (2) or in a part (0), and `mass` (n,) is about the cell's probability; all empty
-    unless `paving=True` asks for them.
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class AtRandomInputs(Searched):
+    """`lower <= value <= upper`, proved, for a number that a quantity of the model has when its
+    inputs are random.
+
+    `laws` says each input's distribution, or its number. The box `region` holds all inputs but
+    those of probability `outside` at most, which count as whatever is worse.
     """
 
     lower: float
     upper: float
-    side: str
-    threshold: float
     quantity: str
     output: Any
     laws: tuple[str, ...]
@@ -54,6 +51,53 @@ class FailureProbability(
     meaning: str = ""
     beta: float | None = None
     features: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> tuple[str, str]:
+        """What the value is called, and of what it is."""
+        raise NotImplementedError
+
+    @property
+    def least(self) -> float:
+        """The least value of the quantity."""
+        return 0.0 if self.quantity in POSITIVE else -math.inf
+
+    def shown(self) -> TextTable:
+        name, text = self.about
+        rows = {
+            name: text,
+            "proved": f"between {below(self.lower)} and {above(self.upper)}",
+            "inputs": "; ".join(self.laws[:6]) + ("; ..." * (len(self.laws) > 6)),
+            "outside": f"at most {above(self.outside)} of the region",
+            "region": region_text(self.region),
+            "search": self.reason.value,
+            "cost": cost_text(self),
+        }
+        return TextTable("", (), list(rows.items()))
+
+    def check(self) -> None:
+        super().check()
+        if not self.least <= self.lower <= self.upper:
+            raise InputError(f"lower and upper: expected {self.least:g} <= lower <= upper")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class FailureProbability(
+    AtRandomInputs,
+    kind="failure_probability",
+    told="lower upper side threshold quantity output reason",
+):
+    """`lower <= P <= upper`, proved, for the probability P that a quantity of the model lies below
+    (`side`) a `threshold` when the inputs are random.
+
+    `laws`, `region` and `outside` as in `AtRandomInputs`. `cells` (n, 2, d) are the corners of the
+    paving, `status` (n,) says whether the event holds in all of a cell (1), in none of it (2) or in
+    a part (0), and `mass` (n,) is about the cell's probability; all empty unless `paving=True` asks
+    for them.
+    """
+
+    side: str
+    threshold: float
     cells: np.ndarray = field(default_factory=lambda: np.empty((0, 2, 0)))
     status: np.ndarray = field(default_factory=lambda: np.empty(0))
     mass: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -66,15 +110,19 @@ class FailureProbability(
     def inputs(self) -> list[np.ndarray]:
         return [self.cells] if self.cells.size else []
 
-    def shown(self) -> TextTable:
+    @property
+    def least(self) -> float:
+        """That of a probability."""
+        return 0.0
+
+    @property
+    def about(self) -> tuple[str, str]:
         sign = "<" if self.side == "below" else ">"
-        what = self.meaning or self.quantity
-        rows = {"probability": f"that {what} {sign} {self.threshold:g}"} | _shown(self)
-        return TextTable("", (), list(rows.items()))
+        return "probability", f"that {self.meaning or self.quantity} {sign} {self.threshold:g}"
 
     def check(self) -> None:
         super().check()
-        if not 0 <= self.lower <= self.upper <= 1:
+        if not self.upper <= 1:
             raise InputError("lower and upper: expected 0 <= lower <= upper <= 1")
         if self.side not in {"below", "above"}:
             raise InputError(f"side: expected 'below' or 'above', got {self.side!r}")
@@ -82,79 +130,33 @@ class FailureProbability(
             raise InputError("cells, status and mass: expected as many of each")
 
 
-POSITIVE = ("std", "variance", "probability", "ei", "pi")
-"""Quantities that are never negative."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Expectation(Searched, kind="expectation", told="lower upper quantity output reason"):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Expectation(AtRandomInputs, kind="expectation", told="lower upper quantity output reason"):
     """`lower <= E <= upper`, proved, for the mean E of a quantity of the model when the inputs are
-    random. `laws`, `region`, `outside` and `features` are as in `FailureProbability`."""
+    random; see `AtRandomInputs`."""
 
-    lower: float
-    upper: float
-    quantity: str
-    output: Any
-    laws: tuple[str, ...]
-    region: dict[str, Any]
-    outside: float
-    converged: bool
-    meaning: str = ""
-    beta: float | None = None
     best_f: float | None = None
-    features: tuple[str, ...] = ()
 
-    def shown(self) -> TextTable:
-        rows = {"expectation": f"of the {self.meaning or self.quantity}"} | _shown(self)
-        return TextTable("", (), list(rows.items()))
-
-    def check(self) -> None:
-        super().check()
-        least = 0.0 if self.quantity in POSITIVE else -math.inf
-        if not least <= self.lower <= self.upper:
-            raise InputError(f"lower and upper: expected {least:g} <= lower <= upper")
+    @property
+    def about(self) -> tuple[str, str]:
+        return "expectation", f"of the {self.meaning or self.quantity}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Quantile(Searched, kind="quantile", told="lower upper level quantity output reason"):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Quantile(AtRandomInputs, kind="quantile", told="lower upper level quantity output reason"):
     """`lower <= q <= upper`, proved, for the quantile q of a quantity at random inputs: the least
-    number with P[quantity <= q] >= `level`. Other fields as in `FailureProbability`."""
+    number with P[quantity <= q] >= `level`; see `AtRandomInputs`."""
 
-    lower: float
-    upper: float
     level: float
-    quantity: str
-    output: Any
-    laws: tuple[str, ...]
-    region: dict[str, Any]
-    outside: float
-    converged: bool
-    meaning: str = ""
-    beta: float | None = None
-    features: tuple[str, ...] = ()
 
-    def shown(self) -> TextTable:
-        rows = {"quantile": f"at {self.level:g} of the {self.meaning or self.quantity}"}
-        return TextTable("", (), list((rows | _shown(self)).items()))
+    @property
+    def about(self) -> tuple[str, str]:
+        return "quantile", f"at {self.level:g} of the {self.meaning or self.quantity}"
 
     def check(self) -> None:
         super().check()
-        least = 0.0 if self.quantity in POSITIVE else -math.inf
-        if not (least <= self.lower <= self.upper and 0 < self.level < 1):
-            raise InputError(f"expected {least:g} <= lower <= upper and a level between 0 and 1")
-
-
-def _shown(record: FailureProbability | Expectation | Quantile) -> dict[str, str]:
-    """What both answers say."""
-    laws = record.laws
-    return {
-        "proved": f"between {below(record.lower)} and {above(record.upper)}",
-        "inputs": "; ".join(laws[:6]) + ("; ..." * (len(laws) > 6)),
-        "outside": f"at most {above(record.outside)} of the region",
-        "region": region_text(record.region),
-        "search": record.reason.value,
-        "cost": cost_text(record),
-    }
+        if not 0 < self.level < 1:
+            raise InputError(f"level: expected a number between 0 and 1, got {self.level!r}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,7 +166,7 @@ class SobolIndices(Searched, kind="sobol_indices", told="features variance conve
     `first` and `total` (f, 2) are lower and upper bounds of the indices of `features`, the inputs
     that are random; `variance` and `mean` bound those of the model's mean, in its units squared
     and in its units. `boxes` counts the sums of Gaussians that the kernel was replaced by. `laws`,
-    `region` and `outside` are as in `FailureProbability`.
+    `region` and `outside` are as in `AtRandomInputs`.
     """
 
     features: tuple[str, ...]

@@ -291,9 +291,9 @@ def model_parts(
         return _posterior_parts(model, "model_", by_means)
     members, arrays = [], {}
     for k, member in enumerate(model.members):
-        described, own = _posterior_parts(member, f"model{k}_", by_means)
+        described, member_arrays = _posterior_parts(member, f"model{k}_", by_means)
         members.append(described)
-        arrays |= own
+        arrays |= member_arrays
     classes = described_labels(model.classes, written=True)
     return {"members": members, "scheme": model.scheme, "classes": classes}, arrays
 
@@ -312,15 +312,16 @@ def model_sha256(described: dict[str, Any], arrays: Arrays) -> str:
     if "members" not in described:
         return _posterior_sha256(described, arrays, "model_")
     members = described["members"]
-    each = [_posterior_sha256(own, arrays, f"model{k}_") for k, own in enumerate(members)]
+    each = [_posterior_sha256(member, arrays, f"model{k}_") for k, member in enumerate(members)]
     whole = {"classes": described["classes"], "members": each, "scheme": described["scheme"]}
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
 def _posterior_sha256(header: dict[str, Any], arrays: Arrays, prefix: str) -> str:
     names = ("kernel", "likelihood", "classes", "coupled", "levels")
-    described = json.dumps({name: header.get(name) for name in names}, sort_keys=True)
-    digest = hashlib.sha256(described.encode())
+    parts = {name: header.get(name) for name in names}
+    parts |= {name: header[name] for name in ("curves", "mean_function") if header.get(name)}
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     for name in sorted(name for name in arrays if name.startswith(prefix)):
         shape = ",".join(map(str, arrays[name].shape))
         digest.update(f"{name[len(prefix) :]}({shape})".encode())

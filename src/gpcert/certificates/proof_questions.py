@@ -202,7 +202,7 @@ def _known(region: dict[str, Any]) -> bool:
     if kind == "union":
         return all(map(_known, region["parts"]))
     if kind in ("discrete", "one_hot"):
-        return _known(region["region"])
+        return "dropped" not in region and _known(region["region"])
     return kind in ("box", "polytope") or (kind == "ball" and region["norm"] in NORMS)
 
 
@@ -237,7 +237,7 @@ def _decision(
 def _of_classes(model: Any, quantity: Quantity) -> bool:
     """Whether it is a decision between several classes that the checker knows."""
     members = model.members
-    if any(member.coupled or member.levels for member in members):
+    if any(map(_not_covered, members)):
         return False
     if isinstance(model, Committee):
         if isinstance(quantity, LeastSum):
@@ -259,6 +259,18 @@ def _of_one_variance(model: Posterior) -> bool:
     return alike and all(len(arrays[name]) == 1 for name in shared if name in arrays)
 
 
+def _not_covered(posterior: Posterior) -> str | None:
+    """What a posterior has that the checker does not know."""
+    curves = posterior.features is not None and posterior.features.curves
+    known = {
+        "a model of coupled classes": posterior.coupled,
+        "a model behind categories": posterior.levels,
+        "a model behind functions of its inputs": curves,
+        "a model whose mean is not linear": posterior.mean_function is not None,
+    }
+    return next((what for what, there in known.items() if there), None)
+
+
 def _goals(model: Any, quantities: Sequence[Quantity]) -> tuple[Posterior, list[dict[str, Any]]]:
     """The posterior that quantities of one output are about, and each as data; an `InputError`
     says what the checker does not cover."""
@@ -274,10 +286,7 @@ def _goals(model: Any, quantities: Sequence[Quantity]) -> tuple[Posterior, list[
             output: int = quantity.output  # pyright: ignore[reportAttributeAccessIssue]
             if isinstance(model, SeparateOutputs):
                 posterior, output = model.output(output)
-            if posterior.coupled:
-                what = "a model of coupled classes"
-            elif posterior.levels:
-                what = "a model behind categories"
+            what = _not_covered(posterior)
             sign = quantity.sign  # pyright: ignore[reportAttributeAccessIssue]
             kind = KINDS[type(quantity)]  # pyright: ignore[reportArgumentType]
             goal = {"quantity": kind, "output": output, "sign": sign}

@@ -66,14 +66,15 @@ class SlopeTable(BoundTable[PredictionRange], kind="slopes", counted="slopes"):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Monotonicity(Searched, kind="monotonicity", told="status feature direction slope reason"):
-    """Whether a mean never falls (`direction` "+") or never rises ("-") along a feature in a
-    region.
+    """Whether a mean, or another prediction, never falls (`direction` "+") or never rises ("-")
+    along a feature in a region, or is "convex" or "concave" along it.
 
-    ROBUST: proved, for any two points of the region on a line along the feature. NOT_ROBUST: it
-    fails, by the two points of `pair` (2, d), in the order of growing values of the feature, whose
-    proved `values` are in the wrong order (both empty where the points are too near for floats to
-    tell; then the slope at `point` alone says it). `slope` bounds the least slope in the wanted
-    direction over the region, the upper end attained at `point`.
+    ROBUST: proved, for any points of the region on a line along the feature. NOT_ROBUST: it fails,
+    by the two points of `pair` (2, d), in the order of growing values of the feature, whose proved
+    `values` are in the wrong order, or the three (3, d) of which the value in the middle is on the
+    wrong side of the chord (both empty where the points are too near for floats to tell; then the
+    derivative at `point` alone says it). `slope` bounds the least slope (second derivative) in the
+    wanted direction over the region, the upper end attained at `point`.
     """
 
     status: Status
@@ -87,10 +88,17 @@ class Monotonicity(Searched, kind="monotonicity", told="status feature direction
     meaning: str = ""
 
     @property
+    def curved(self) -> bool:
+        """Whether it is about curvature."""
+        return self.direction in {"convex", "concave"}
+
+    @property
     def summary(self) -> str:
         """What is proved, refuted or neither, as a sentence."""
-        claim = f"{self.meaning} never {'falls' if self.direction == '+' else 'rises'}"
-        claim = f"{claim} as {self.feature!r} grows"
+        claim = f"{self.meaning} is {self.direction} along {self.feature!r}"
+        if not self.curved:
+            claim = f"{self.meaning} never {'falls' if self.direction == '+' else 'rises'}"
+            claim = f"{claim} as {self.feature!r} grows"
         if self.status is Status.ROBUST:
             return f"proved: {claim}, in the whole region"
         if self.status is Status.NOT_ROBUST:
@@ -99,10 +107,12 @@ class Monotonicity(Searched, kind="monotonicity", told="status feature direction
 
     def shown(self) -> TextTable:
         rows = {self.status.name: self.summary}
-        rows["slope"] = f"least one in the wanted direction in {interval_text(self.slope)}"
+        rows["second derivative" if self.curved else "slope"] = (
+            f"least one in the wanted direction in {interval_text(self.slope)}"
+        )
         if len(self.values):
             told = (f"between {below(v.lower)} and {above(v.upper)}" for v in self.values)
-            rows["counter-example"] = ", then ".join(told) + " at the two points of `pair`"
+            rows["counter-example"] = ", then ".join(told) + " at the points of `pair`"
         rows["region"] = region_text(self.region)
         rows["cost"] = cost_text(self)
         return TextTable("", (), list(rows.items()))
@@ -110,13 +120,14 @@ class Monotonicity(Searched, kind="monotonicity", told="status feature direction
     def check(self) -> None:
         super().check()
         proved, refuted = self.slope.lower >= 0, self.slope.upper < 0
-        if self.direction not in {"+", "-"}:
-            raise InputError(f"direction: expected '+' or '-', got {self.direction!r}")
+        if self.direction not in {"+", "-", "convex", "concave"}:
+            wanted = "'+', '-', 'convex' or 'concave'"
+            raise InputError(f"direction: expected {wanted}, got {self.direction!r}")
         wrong = (self.status is Status.ROBUST) != proved
         if wrong or (self.status is Status.NOT_ROBUST and not refuted):
             raise InputError("status: expected that of the sign of the least slope")
-        if len(self.values) != len(self.pair) or len(self.pair) not in {0, 2}:
-            raise InputError("values: expected those of the two points of pair, or none")
+        if len(self.values) != len(self.pair) or len(self.pair) not in {0, 3 if self.curved else 2}:
+            raise InputError("values: expected those of the points of pair, or none")
 
     def inputs(self) -> list[np.ndarray]:
         return [each for each in (self.point, self.pair) if each is not None and each.size]

@@ -211,13 +211,13 @@ def table_shown(
 ) -> TextTable:
     """The first rows of a table with what `cells` says of each; bounds are rounded outwards."""
     hidden, notes = {"boxes", "seconds"}, []
-    kept = [{n: cell for n, cell in row.items() if n not in hidden} for row in rows[:most]]
+    visible = [{n: cell for n, cell in row.items() if n not in hidden} for row in rows[:most]]
     if len(rows) > most:
         notes.append(f"... and {len(rows) - most} more: to_frame() has all")
     if not complete:
         notes.append("interrupted: the points that follow were not tried")
-    columns = [name.replace("_", " ") for name in kept[0]] if kept else []
-    cells = [[_cell_text(name, cell) for name, cell in row.items()] for row in kept]
+    columns = [name.replace("_", " ") for name in visible[0]] if visible else []
+    cells = [[_cell_text(name, cell) for name, cell in row.items()] for row in visible]
     return TextTable(title, columns, cells, notes)
 
 

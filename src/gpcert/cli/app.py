@@ -13,7 +13,7 @@ from gpcert.cli.demo import demo
 from gpcert.cli.experiments import report, reproduce
 from gpcert.cli.explain import explain, explore
 from gpcert.cli.probability import expectation, probability, sobol
-from gpcert.cli.sets import level_set
+from gpcert.cli.sets import invariant, level_set, uniform_beta
 from gpcert.cli.slopes import difference, fair, lipschitz, monotone
 from gpcert.cli.terminal import Commands, flush, option, prepare_streams, say
 from gpcert.utils.optional_imports import package_version
@@ -35,6 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 CALCULATE = (verbs.certify, verbs.ranges, boxes, verbs.radius, level_set)
+SETS = (invariant, uniform_beta)
 RANDOM = (probability, expectation, sobol)
 SLOPES = (monotone, lipschitz, difference, fair)
 ANALYSE = (verbs.attack, verbs.safety, verbs.robustness, verbs.accuracy, verbs.worst_case, explain)
@@ -47,7 +48,7 @@ OTHERS = (
     report,
     reproduce,
 )
-for each in (demo, *CALCULATE, *RANDOM, *SLOPES, *ANALYSE, *OTHERS):
+for each in (demo, *CALCULATE, *SETS, *RANDOM, *SLOPES, *ANALYSE, *OTHERS):
     app.command(**each.__dict__["registered"])(each)
 
 

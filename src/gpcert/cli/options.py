@@ -36,6 +36,15 @@ Jobs = Annotated[int | None, option("processes; -1 for one per core")]
 
 BackendName = Annotated[str, option("numpy, torch, torch:cpu or torch:cuda")]
 
+ShowProgress = Annotated[
+    bool | None, option("show progress; by default on a terminal", "--progress/--no-progress")
+]
+
+CheckpointFile = Annotated[
+    Path | None,
+    option("save the searches here every 30 s; gpcert resume goes on from it after a kill"),
+]
+
 Label = Annotated[
     str | None,
     option(
@@ -266,10 +275,7 @@ class Search:
         bool | None,
         option("show intermediate bounds; by default on a terminal", "--progress/--no-progress"),
     ] = None
-    checkpoint: Annotated[
-        Path | None,
-        option("save the searches here every 30 s; gpcert resume goes on from it after a kill"),
-    ] = None
+    checkpoint: CheckpointFile = None
 
     def arguments(self, model: Model | None = None, points: Points | None = None) -> dict[str, Any]:
         """Search arguments of the verbs of many points; they do not depend on the model."""

@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 
 LAW = re.compile(r"(?:(?P<feature>[^=(]+)=)?\s*(?P<name>[a-z_]+)\((?P<numbers>[^()]*)\)")
 
-Progress = Annotated[
-    bool | None, option("show progress; by default on a terminal", "--progress/--no-progress")
-]
-
 
 @dataclass(frozen=True)
 class RandomInputs:
@@ -61,34 +57,34 @@ def _law(text: str) -> tuple[str | None, Any]:
     from scipy import stats
 
     name, _, value = text.rpartition("=")
-    found = LAW.fullmatch(text.strip())
-    if found is None:
+    match = LAW.fullmatch(text.strip())
+    if match is None:
         try:
             return name or None, float(value)
         except ValueError as error:
             raise InputError(
                 f"INPUT: expected a distribution, as norm(0,1), or a number, got {text!r}"
             ) from error
-    kind = getattr(stats, found["name"], None)
+    kind = getattr(stats, match["name"], None)
     if not isinstance(kind, stats.rv_continuous):
         raise InputError(
             f"INPUT: expected a distribution with a density of scipy.stats, got {text!r}"
         )
-    places, words = [], {}
-    for part in filter(None, (part.strip() for part in found["numbers"].split(","))):
+    places, options = [], {}
+    for part in filter(None, (part.strip() for part in match["numbers"].split(","))):
         word, _, number = part.rpartition("=")
         try:
             if word:
-                words[word.strip()] = float(number)
+                options[word.strip()] = float(number)
             else:
                 places.append(float(number))
         except ValueError as error:
             raise InputError(f"INPUT: expected numbers in {text!r}, got {part!r}") from error
     try:
-        law = kind(*places, **words)
+        law = kind(*places, **options)
     except (TypeError, ValueError) as error:
         raise InputError(f"INPUT: {text!r}: {error}") from error
-    feature = found["feature"]
+    feature = match["feature"]
     return (feature.strip() if feature else None), law
 
 
@@ -107,7 +103,8 @@ class Asked:
     boxes: Annotated[int | None, option("largest number of boxes")] = None
     memory: Annotated[float, option("gigabytes that boxes may hold")] = 2.0
     backend: options.BackendName = "numpy"
-    progress: Progress = None
+    progress: options.ShowProgress = None
+    checkpoint: options.CheckpointFile = None
     output: Annotated[Path | None, option("a JSON file for the answer; gpcert.load reads it")] = (
         None
     )
@@ -131,6 +128,7 @@ class Asked:
             "budget": gpcert.Budget(self.seconds, self.boxes, 1e9 * self.memory),
             "backend": self.backend,
             "progress": self.progress,
+            "checkpoint": self.checkpoint,
         }
 
     def end(self, answer: FailureProbability | Expectation) -> None:
@@ -205,7 +203,7 @@ def sobol(
         int | None, option("largest number of sums of Gaussians that stand for the kernel")
     ] = None,
     memory: Annotated[float, option("gigabytes that these may take")] = 2.0,
-    progress: Progress = None,
+    progress: options.ShowProgress = None,
     output: Annotated[Path | None, option("a JSON file for the answer; gpcert.load reads it")] = (
         None
     ),

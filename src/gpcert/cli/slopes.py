@@ -24,6 +24,8 @@ Tolerance = Annotated[float | None, option("largest distance between both ends o
 Relative = Annotated[float | None, option("the same, relative to the size of the bound")]
 Distance = Annotated[str, option("norm of the distance between inputs: 1, 2 or inf")]
 
+WANTED = "--rises, --falls, --convex, --concave"
+
 ALONE = ["jobs", "checkpoint"]
 """Options that the points, one after another, have no use for."""
 
@@ -43,6 +45,11 @@ def monotone(
         str | None, option("features along which the mean shall never fall, as in age,bmi or 0,2")
     ] = None,
     falls: Annotated[str | None, option("features along which it shall never rise")] = None,
+    convex: Annotated[str | None, option("features along which it shall be convex")] = None,
+    concave: Annotated[str | None, option("features along which it shall be concave")] = None,
+    quantity: Annotated[
+        str, option("mean, or of two classes probability: what rises or falls; or std, variance")
+    ] = "mean",
     label: options.Label = None,
     *,
     search: options.Search,
@@ -50,26 +57,25 @@ def monotone(
     picture: Picture,
     typed: options.TypedOptions,
 ) -> None:
-    """Prove or refute that the mean never falls, or never rises, as a feature grows."""
+    """Prove or refute that the mean (or a probability) never falls, or never rises, as a feature
+    grows, or is convex or concave along it."""
     typed.without(ALONE, "on points one after another")
     model, points, regions, arguments = _read(inputs, ball_radius, ball, search)
     asked: dict[int, str] = {}
-    for sign, text in (("+", rises), ("-", falls)):
+    for sign, text in {"+": rises, "-": falls, "convex": convex, "concave": concave}.items():
         for name in [] if text is None else parts_of(text):
-            j = feature_of("--rises, --falls", name, model)
+            j = feature_of(WANTED, name, model)
             if j in asked:
-                raise InputError(f"--rises, --falls: expected every feature once, got {name!r}")
+                raise InputError(f"{WANTED}: expected every feature once, got {name!r}")
             asked[j] = sign
     if not asked:
-        raise InputError("--rises, --falls: expected a feature in one of them, got none")
-    found = [
-        gpcert.certify_monotone(model, region, asked, output=_output(label, model), **arguments)
-        for region in regions
-    ]
-    pairs = list(zip(points.labels, found, strict=True))
+        raise InputError(f"{WANTED}: expected a feature in one of them, got none")
+    arguments |= {"quantity": quantity, "output": _output(label, model)}
+    tables = [gpcert.certify_monotone(model, region, asked, **arguments) for region in regions]
+    pairs = list(zip(points.labels, tables, strict=True))
     labels = [f"{point}: {row.feature}" for point, table in pairs for row in table]
-    rows = tuple(row for table in found for row in table)
-    result = gpcert.MonotonicityTable(rows, all(t.complete for t in found), tuple(labels))
+    rows = tuple(row for table in tables for row in table)
+    result = gpcert.MonotonicityTable(rows, all(t.complete for t in tables), tuple(labels))
     columns = ["direction", "status", "least slope >=", "least slope <=", "boxes", "ms"]
     title = f"Monotony, {ball.title(ball_radius)}"
     told = "direction status slope boxes ms"
@@ -87,7 +93,9 @@ def lipschitz(
     ball_radius: options.BallRadius,
     ball: options.Ball,
     distance: Distance = "2",
-    of: Annotated[str, option("mean, or jacobian: all outputs together")] = "mean",
+    of: Annotated[
+        str, option("mean, std, probability, or jacobian: all outputs together")
+    ] = "mean",
     label: options.Label = None,
     tol: Tolerance = None,
     rtol: Relative = None,
@@ -97,7 +105,8 @@ def lipschitz(
     picture: Picture,
     typed: options.TypedOptions,
 ) -> None:
-    """Bound the Lipschitz constant of the mean in a ball around each point."""
+    """Bound the Lipschitz constant of the mean, or of another prediction, in a ball around each
+    point."""
     typed.without(ALONE, "on points one after another")
     model, points, regions, arguments = _read(inputs, ball_radius, ball, search)
     arguments |= {"norm": distance, "of": of, "output": _output(label, model)}
@@ -243,13 +252,13 @@ def _read(
 
 def _values(name: str, text: str) -> dict[str, list[str]]:
     """Texts by feature: `a=0:1,b=5,c` is {"a": ["0", "1"], "b": ["5"], "c": []}."""
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for part in parts_of(text):
         feature, sign, values = part.partition("=")
-        if not feature or feature in found:
+        if not feature or feature in texts:
             raise InputError(f"{name}: expected every feature once, as in a=0:1, got {text!r}")
-        found[feature] = values.split(":") if sign else []
-    return found
+        texts[feature] = values.split(":") if sign else []
+    return texts
 
 
 def _parsed(name: str, feature: str, texts: list[str], model: Model) -> Any:

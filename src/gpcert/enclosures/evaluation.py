@@ -116,6 +116,9 @@ class Evaluation(Memo):
         self.enough: float | None = None
         """What a lower bound of the goal that is asked next need not exceed, if that is known: the
         search sets it, and bounds that are refined stop there."""
+        self.few: int | None = None
+        """At how many centres values of a goal are certified, those where they seem least: the
+        search sets it where one of them is all that it needs."""
         self.portfolio = Portfolio({} if portfolio is None else dict(portfolio.history))
         self._index = 0
 

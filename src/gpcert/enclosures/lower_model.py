@@ -35,6 +35,7 @@ from gpcert.kernels.expansions.base import finite_product, reach
 from gpcert.kernels.expansions.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.numerics.arrays import (
     Array,
+    Index,
     PerCell,
     PerCellAndFeature,
     PerCellMatrix,
@@ -185,6 +186,12 @@ class QuadraticLowerModel:
         zero = namespace(lost).zeros_like(lost)
         return self.shifted(zero, size, slope).lowered(up(lost * self.heaviest, 2))
 
+    def take(self, rows: Index) -> QuadraticLowerModel:
+        """That of some of the cells, without degree 3; rows may repeat."""
+        coefficients = (self.value[rows], self.gradient[rows], self.matrix[rows])
+        geometry, error, size = self.geometry.take(rows), self.error[rows], self.size[rows]
+        return QuadraticLowerModel(geometry, *coefficients, error, self.rate, size)
+
     def where(self, mask: PerCell, other: QuadraticLowerModel) -> QuadraticLowerModel:
         """This one under the mask (B,), the other elsewhere."""
         self._check_alike(other)
@@ -325,6 +332,22 @@ class QuadraticLowerModel:
             level = xp.where(asked, best.lower, level)
             best = best.or_better(self._tested(level), asked)
         return best
+
+    def both_least(self, other: QuadraticLowerModel) -> tuple[PerCell, PerCell]:
+        """The bounds of `minimum`, of this one and of another of the same cells in one batch."""
+        self._check_alike(other)
+        xp, B = namespace(self.value), len(self.value)
+        rows = xp.arange(2 * B, device=device(self.value)) % B
+        together = QuadraticLowerModel(
+            self.geometry.take(rows),
+            xp.concat([self.value, other.value], axis=0),
+            xp.concat([self.gradient, other.gradient], axis=0),
+            xp.concat([self.matrix, other.matrix], axis=0),
+            xp.concat([self.error, other.error], axis=0),
+            self.rate,
+        )
+        lower = together.minimum().lower
+        return lower[:B], lower[B:]
 
     def at_level(self, level: PerCell) -> tuple[PerCellMatrix | None, PerCell]:
         """Hessian and error of a polynomial below `exp(rate |d|^2) (q - level)`, as in `minimum`;

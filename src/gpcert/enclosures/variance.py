@@ -36,7 +36,7 @@ from gpcert.kernels.expansions.base import (
     reach,
 )
 from gpcert.kernels.expansions.exponentials import growth_chord
-from gpcert.numerics.arrays import Array, Inputs, PerCell, fused, namespace
+from gpcert.numerics.arrays import Array, Index, Inputs, PerCell, PerRow, fused, namespace
 from gpcert.numerics.rounding import down, gamma, nonnegative, up
 from gpcert.regions.scaled import ScaledCells
 
@@ -92,14 +92,16 @@ class VarianceEnclosure(TwoSided):
         """See `TwoSided`; the range stays the one of the models with their weight."""
         return replace(super().plain(geometry), known_range=self.range)
 
-    def times(self, coefficient: PerCell) -> QuadraticLowerModel:
-        """Of `coefficient max(v, 0)`, with the mean's weight.
+    def times(self, coefficient: PerRow, rows: Index | None = None) -> QuadraticLowerModel:
+        """Of `coefficient max(v, 0)`, with the mean's weight; on some of the cells.
 
         `max(v, 0) <= v + dip` counts where the coefficient is negative, with the weight.
         """
-        rises = coefficient > 0
-        chosen = self.below.where(rises, self.above)
-        chosen = chosen.lighter(0.5 * chosen.rate, rises, self.range[0], self.dip)
+        rises, below, above, least = coefficient > 0, self.below, self.above, self.range[0]
+        if rows is not None:
+            below, above, least = below.take(rows), above.take(rows), least[rows]
+        chosen = below.where(rises, above)
+        chosen = chosen.lighter(0.5 * chosen.rate, rises, least, self.dip)
         scaled = chosen.scaled(abs(coefficient))
         return scaled.lowered(up(nonnegative(-coefficient) * self.dip * scaled.heaviest, 2))
 
@@ -116,7 +118,8 @@ class VarianceEnclosure(TwoSided):
         xp = namespace(self.center)
         local, expansion, operator = self.local, self.expansion, self.operator
         s2 = local.largest_variance(expansion)
-        low, high = self.below.minimum().lower, -self.above.minimum().lower
+        low, least = self.below.both_least(self.above)
+        high = -least
         excess = operator.excess
         shift = up(excess * s2, 1)
         moved = up(local.remainder(expansion, 0) * operator.shifted**0.5, 8)

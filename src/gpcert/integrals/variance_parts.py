@@ -27,7 +27,7 @@ NODES = 20
 ELLIPSES = np.array([1.5, 2.0, 3.0, 4.0, 5.5, 8.0, 12.0])
 """Sums of half-axes of Bernstein ellipses about [-1, 1]; any above 1 are valid."""
 
-MOST_PIECES = 400
+MOST_PIECES = 1200
 
 TYPICAL = 0.01
 """Means over the rule are about of this size, where relative errors are weighed against others."""

@@ -21,7 +21,7 @@ from gpcert.kernels.composite import Expressed, Product, Scale, Sum
 from gpcert.kernels.constant import Constant
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.radial import RadialKernel, RationalQuadratic, SquaredExponential
-from gpcert.numerics.rounding import EXP_ULPS, U, up_float
+from gpcert.numerics.rounding import EXP_ULPS, TINY, U, up_float
 
 LGAMMA_ULPS = 16
 """Assumed: |fl(lgamma x) - lgamma x| <= LGAMMA_ULPS U (1 + |lgamma x|); libraries keep within 4."""
@@ -32,48 +32,67 @@ MOST_TERMS = 512
 RATES = (1e-150, 1e150)
 """Rates 1 / length^2 between which all that is computed from them is a float."""
 
+FINER = 1e-3
+"""Uniform errors of Matern kernels in parts of the weight of the terms left out as too narrow."""
+
 STRIPS = np.linspace(0.02, 1.55, 64)
 """Half-widths of the strip in which an integrand is analytic: any below pi / 2 are valid."""
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianSum:
-    """`|k(x, y) - sum_m weights_m exp(-sum_j rates_mj (x_j - y_j)^2 / 2)| <= error` for all x, y;
-    the weights are positive."""
+    """`|k(x, y) - sum_m weights_m exp(-sum_j rates_mj (x_j - y_j)^2 / 2)|` is at most `error` plus,
+    for each of the `narrow` pairs (c, r), `c exp(-sum_j r_j (x_j - y_j)^2 / 2)`, for all x, y; the
+    weights are positive."""
 
     weights: Annotated[np.ndarray, "M"]
     rates: Annotated[np.ndarray, "M d"]
     error: float
+    narrow: tuple[tuple[float, np.ndarray], ...] = ()
 
     @property
     def size(self) -> float:
         """At least the sum, and at least k."""
-        return up_float(math.fsum(self.weights) + self.error, 2)
+        return up_float(math.fsum(self.weights) + self.error + self._narrow, 2)
+
+    @property
+    def _narrow(self) -> float:
+        return math.fsum(weight for weight, _ in self.narrow)
 
     def of_features(self, d: int, dimensions: Sequence[int]) -> GaussianSum:
         """The same of some features out of d."""
         rates = np.zeros((len(self.weights), d))
         rates[:, list(dimensions)] = self.rates
-        return GaussianSum(self.weights, rates, self.error)
+        narrow = []
+        for weight, rate in self.narrow:
+            wide = np.zeros(d)
+            wide[list(dimensions)] = rate
+            narrow.append((weight, wide))
+        return GaussianSum(self.weights, rates, self.error, tuple(narrow))
 
     def plus(self, other: GaussianSum) -> GaussianSum:
         """The sum of both."""
         weights = np.concatenate([self.weights, other.weights])
         rates = np.concatenate([self.rates, other.rates])
-        return GaussianSum(weights, rates, up_float(self.error + other.error, 1))
+        error = up_float(self.error + other.error, 1)
+        return GaussianSum(weights, rates, error, self.narrow + other.narrow)
 
     def times(self, other: GaussianSum) -> GaussianSum:
         """The product, by all products of terms."""
         weights = np.outer(self.weights, other.weights).reshape(-1)
         rates = (self.rates[:, None] + other.rates[None]).reshape(-1, self.rates.shape[1])
         lost = self.error * other.size + other.error * self.size
+        pairs = ((self.narrow, other.size), (other.narrow, self.size))
+        narrow = tuple((up_float(c * size, 1), r) for each, size in pairs for c, r in each)
         # one rounding of each weight, and of each rate, which moves exp(-q) by q exp(-q) < 1/2
-        return GaussianSum(weights, rates, up_float(lost + 2.0 * U * self.size * other.size, 8))
+        error = up_float(lost + 2.0 * U * self.size * other.size, 8)
+        return GaussianSum(weights, rates, error, narrow)
 
     def scaled(self, factor: float) -> GaussianSum:
         """The sum times a positive number."""
         lost = factor * self.error + U * factor * self.size
-        return GaussianSum(factor * self.weights, self.rates, up_float(lost, 4))
+        narrow = tuple((up_float(factor * c, 1), r) for c, r in self.narrow)
+        return GaussianSum(factor * self.weights, self.rates, up_float(lost, 4), narrow)
 
 
 def gaussian_sum(kernel: Kernel, d: int, tolerance: float) -> GaussianSum | None:
@@ -108,16 +127,21 @@ def _leaf(kernel: Kernel, d: int, tolerance: float) -> GaussianSum | None:
 def _radial(kernel: RadialKernel, d: int, tolerance: float) -> GaussianSum | None:
     """Mixtures over length-scales."""
     inverse = np.broadcast_to(1.0 / np.asarray(kernel.length_scale, dtype=float), (d,))
+    narrow, beyond = 0.0, 0.0
     if isinstance(kernel, SquaredExponential):
         weights, factors, lost = np.ones(1), np.ones(1), 0.0
     elif isinstance(kernel, Matern | RationalQuadratic):
         rough = isinstance(kernel, Matern)
         shape = kernel.nu if isinstance(kernel, Matern) else kernel.alpha
-        mixed = _mixture(shape, tolerance)
+        mixed = _mixture(shape, tolerance, FINER * tolerance if rough else tolerance)
         if mixed is None:
             return None
-        weights, places, lost = mixed
+        weights, places, lost, left = mixed
         factors = shape * np.exp(-places) if rough else np.exp(places) / shape
+        if rough:  # the terms left out on the left are narrower than all others
+            narrow, beyond = left, float(factors.max()) * (1.0 - 64.0 * U)
+        else:
+            lost += left
     else:
         return None
     rates = factors[:, None] * inverse * inverse
@@ -127,18 +151,23 @@ def _radial(kernel: RadialKernel, d: int, tolerance: float) -> GaussianSum | Non
     # mixtures those of the factor besides, whose weights are rounded once more
     lost += 1.6 * U if len(weights) == 1 else 0.5 * (EXP_ULPS + 8) * U * float(weights.sum()) + U
     size = kernel.variance
-    return GaussianSum(size * weights, rates, up_float(size * lost, 16))
+    dropped = ((up_float(size * narrow, 2), beyond * inverse * inverse * (1.0 - 8.0 * U)),)
+    error = up_float(size * lost, 16)
+    return GaussianSum(size * weights, rates, error, dropped if narrow > 0 else ())
 
 
-def _mixture(shape: float, tolerance: float) -> tuple[np.ndarray, np.ndarray, float] | None:
+def _mixture(
+    shape: float, tolerance: float, finer: float
+) -> tuple[np.ndarray, np.ndarray, float, float] | None:
     """Weights c_n and places t_n of a trapezoidal rule for
 
         integral of exp(shape t - e^t) G(t) dt / Gamma(shape),  G = exp(-e^t q) or exp(-e^-t q),
 
-    q >= 0, and a bound of its error for every q (Statement 22.12)."""
+    q >= 0; a bound of its error for every q, about `finer`, without the terms left out on the left;
+    and the sum of these, about `tolerance` (Statement 22.12)."""
     # with half-width a the sum of all terms is within 2 cos(a)^-shape / (e^(2 pi a / h) - 1)
     sizes = -shape * np.log(np.cos(STRIPS))
-    steps = 2.0 * math.pi * STRIPS / np.logaddexp(0.0, sizes + math.log(8.0 / tolerance))
+    steps = 2.0 * math.pi * STRIPS / np.logaddexp(0.0, sizes + math.log(8.0 / finer))
     best = int(np.argmax(steps))
     a, h = float(STRIPS[best]), float(steps[best])
     rule = 2.0 * math.exp(float(sizes[best])) / math.expm1(2.0 * math.pi * a / h) * 1.001
@@ -149,16 +178,21 @@ def _mixture(shape: float, tolerance: float) -> tuple[np.ndarray, np.ndarray, fl
         return None
     places = h * np.arange(first, last + 1)
     log = float(special.gammaln(shape))
-    logs = math.log(h) - log + shape * places - np.exp(places)
-    c = np.exp(logs)
-    ends = np.cumsum(c), np.cumsum(c[::-1])[::-1]
-    used = (ends[0] > 0.25 * tolerance) & (ends[1] > 0.25 * tolerance)
-    places, c = places[used], c[used]
-    if not 0 < len(c) <= MOST_TERMS:
-        return None
+    c = np.exp(math.log(h) - log + shape * places - np.exp(places))
     terms = abs(math.log(h)) + abs(log) + shape * np.abs(places) + np.exp(places)
-    off = (4.0 * U * (LGAMMA_ULPS + EXP_ULPS + 4)) * (2.0 + terms)
-    off = up_float(float(np.sum(c * off)), len(c) + 8)
-    # all weights are positive and add up to 1 within the rule's error: the rest is left out
-    rest = max(0.0, 1.0 + rule - math.fsum(c) + off + 4.0 * U)
-    return c, places, up_float(rule + rest + off, 8)
+    relative = (4.0 * U * (LGAMMA_ULPS + EXP_ULPS + 4)) * (2.0 + terms)
+    ends = np.cumsum(c), np.cumsum(c[::-1])[::-1]
+    used = (ends[0] > 0.25 * tolerance) & (ends[1] > 0.25 * finer)
+    if not 0 < used.sum() <= MOST_TERMS:
+        return None
+    begin, end = int(np.argmax(used)), len(used) - int(np.argmax(used[::-1]))
+    # left of all places each term is less than the next one by more than this factor
+    growth = math.exp(shape * h - math.exp(float(places[0])) * math.expm1(h)) * (1.0 - 1e-9)
+    if not growth > 1.0:
+        return None
+    above = c * (1.0 + relative)
+    left = math.fsum(above[:begin]) + float(above[0]) / (growth - 1.0)
+    right = math.fsum(above[end:]) + TINY  # beyond the last place exp(-e^t) is nothing
+    off = up_float(float(np.sum((c * relative)[begin:end])), len(c) + 8)
+    error = up_float(rule + right + off, 8)
+    return c[begin:end], places[begin:end], error, up_float(left, 8)

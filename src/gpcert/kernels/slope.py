@@ -10,6 +10,7 @@ Proofs: docs/mathematics.md, statements 19.1 to 19.6.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Annotated, Any, ClassVar
@@ -24,6 +25,7 @@ from gpcert.kernels.constant import Constant, ConstantNode, White
 from gpcert.kernels.linear import Linear
 from gpcert.kernels.nodes.base import LocalNode
 from gpcert.kernels.nodes.composite import ProductNode, ScaleNode, SumNode
+from gpcert.kernels.nodes.curvature import RadialCurvature
 from gpcert.kernels.nodes.slopes import FlatSlope, RadialSlope, slope_sum
 from gpcert.kernels.parameters import Parameter, numbers
 from gpcert.kernels.radial import RadialKernel
@@ -37,7 +39,7 @@ STEP = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class SlopeKernel(Kernel):
-    """`D_u k(., z)` for the direction u (d,); see the module.
+    """`D_u k(., z)` for the direction u (d,), or `D_u^2 k(., z)` for `order` 2; see the module.
 
     >>> from gpcert.kernels.radial import SquaredExponential
     >>> slope = SlopeKernel(SquaredExponential(1.0), [1.0])
@@ -47,22 +49,32 @@ class SlopeKernel(Kernel):
 
     kernel: Kernel
     direction: Any
+    order: Any = 1.0
 
     name: ClassVar[str] = "slope"
     parameters: ClassVar[dict[str, Parameter]] = {
-        "direction": numbers("a vector of numbers, one per feature", ndim=1)
+        "direction": numbers("a vector of numbers, one per feature", ndim=1),
+        "order": numbers("1 or 2", ndim=0),
     }
 
     def __post_init__(self) -> None:
         checked_kernel("kernel", self.kernel)
         super().__post_init__()
         check_smooth(self.kernel)
+        if self.order == 2.0:
+            check_curved(self.kernel)
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
         return (self.kernel,)
 
     def value(self, X: Inputs, Y: Points) -> Annotated[np.ndarray, "n N"]:
+        if self.order == 2.0:
+            moved = self._step * self.direction
+            ahead, behind = (
+                slope_values(self.kernel, self.direction, x, Y) for x in (X + moved, X - moved)
+            )
+            return (ahead - behind) / (2.0 * self._step)
         return slope_values(self.kernel, self.direction, X, Y)
 
     def diagonal(self, X: Inputs) -> Annotated[np.ndarray, "n"]:
@@ -79,25 +91,33 @@ class SlopeKernel(Kernel):
 
     def gradient(self, X: Inputs, Y: Points) -> Annotated[np.ndarray, "n N d"]:
         """The slope of the gradient, by a difference: it says where to look, and proves nothing."""
+        return self._moved(lambda x: self.kernel.gradient(x, Y), X)
+
+    def _moved(self, gradient: Callable[[Inputs], np.ndarray], X: Inputs) -> np.ndarray:
+        """The difference of order `order` of a gradient along the direction."""
+        if self.order == 2.0:
+            step = self._step * STEP**-0.4
+            ahead, here, behind = (gradient(X + k * step * self.direction) for k in (1, 0, -1))
+            return (ahead - 2.0 * here + behind) / (step * step)
         moved = self._step * self.direction
-        ahead, behind = self.kernel.gradient(X + moved, Y), self.kernel.gradient(X - moved, Y)
-        return (ahead - behind) / (2.0 * self._step)
+        return (gradient(X + moved) - gradient(X - moved)) / (2.0 * self._step)
 
     def gradient_product(self, X: Inputs, Y: Points, C: np.ndarray) -> Inputs:
-        moved = self._step * self.direction
-        ahead, behind = (self.kernel.gradient_product(x, Y, C) for x in (X + moved, X - moved))
-        return (ahead - behind) / (2.0 * self._step)
+        return self._moved(lambda x: self.kernel.gradient_product(x, Y, C), X)
 
     def node(self, points: Points, frame: Frame) -> LocalNode:
+        if self.order == 2.0:
+            return curvature_node(self.kernel, self.direction, points, frame)
         return slope_node(self.kernel, self.direction, points, frame)
 
     def in_units(self, points: Points) -> tuple[Kernel, int]:
         """Those of k: the functions are the same."""
         part, e = self.kernel.in_units(points)
-        return SlopeKernel(part, self.direction), e
+        return SlopeKernel(part, self.direction, self.order), e
 
     def rescaled(self, scale: PerFeature, shift: PerFeature) -> Kernel:
-        return SlopeKernel(self.kernel.rescaled(scale, shift), self.direction * np.asarray(scale))
+        direction = self.direction * np.asarray(scale)
+        return SlopeKernel(self.kernel.rescaled(scale, shift), direction, self.order)
 
     def gram_with_error(
         self, points: Points, rows: slice = slice(None), columns: slice = slice(None)
@@ -138,6 +158,18 @@ def check_smooth(kernel: Kernel) -> None:
         f"the inputs, got {type(kernel).__name__}; ask for differences instead, as in "
         "difference_range"
     )
+
+
+def check_curved(kernel: Kernel) -> None:
+    """An `InputError` that names the part whose second derivatives are not bounded here."""
+    for part in [kernel.expression] if isinstance(kernel, Expressed) else kernel.parts:
+        check_curved(part)
+    if isinstance(kernel, RadialKernel) and not math.isfinite(kernel.profile.at_zero[2]):
+        raise InputError(
+            f"kernel: {type(kernel).__name__} with these parameters has functions without second "
+            "derivatives at its points, so that nothing can be said of their curvature there; fit "
+            "a smoother kernel (Matern with nu of 2.5 or more)"
+        )
 
 
 @singledispatch
@@ -277,3 +309,67 @@ def _active(
 @slope_node.register
 def _expressed(kernel: Expressed, direction: PerFeature, points: Points, frame: Frame) -> LocalNode:
     return slope_node(kernel.expression, direction, points, frame)
+
+
+@singledispatch
+def curvature_node(
+    kernel: Kernel, direction: PerFeature, points: Points, frame: Frame
+) -> LocalNode:
+    """`D_u^2 k` bound to points and to a frame (Statement 19.16); here of kernels whose functions
+    are linear."""
+    return ConstantNode(0.0, len(points))
+
+
+@curvature_node.register
+def _curved_radial(
+    kernel: RadialKernel, direction: PerFeature, points: Points, frame: Frame
+) -> LocalNode:
+    lengths = np.broadcast_to(kernel.length_scale, points.shape[1:])
+    return RadialCurvature.build(
+        points, lengths, (kernel.variance, kernel.profile), direction, frame
+    )
+
+
+@curvature_node.register
+def _curved_scale(kernel: Scale, direction: PerFeature, points: Points, frame: Frame) -> LocalNode:
+    return ScaleNode(curvature_node(kernel.kernel, direction, points, frame), kernel.factor)
+
+
+@curvature_node.register
+def _curved_sum(kernel: Sum, direction: PerFeature, points: Points, frame: Frame) -> LocalNode:
+    return SumNode(tuple(curvature_node(part, direction, points, frame) for part in kernel.parts))
+
+
+@curvature_node.register
+def _curved_product(
+    kernel: Product, direction: PerFeature, points: Points, frame: Frame
+) -> LocalNode:
+    """Leibniz' rule; products of two slopes count twice."""
+    factors = [part.node(points, frame) for part in kernel.parts]
+    moving = [k for k, part in enumerate(kernel.parts) if not isinstance(part, Constant | White)]
+    slopes = {k: slope_node(kernel.parts[k], direction, points, frame) for k in moving}
+    products = []
+    for k in moving:
+        if not isinstance(kernel.parts[k], Linear):
+            curved = curvature_node(kernel.parts[k], direction, points, frame)
+            products.append(ProductNode((curved, *factors[:k], *factors[k + 1 :])))
+        for j in moving[: moving.index(k)]:
+            others = [factor for i, factor in enumerate(factors) if i not in {j, k}]
+            products += 2 * [ProductNode((slopes[j], slopes[k], *others))]
+    return slope_sum(products) if products else ConstantNode(0.0, len(points))
+
+
+@curvature_node.register
+def _curved_active(
+    kernel: ActiveDimensions, direction: PerFeature, points: Points, frame: Frame
+) -> LocalNode:
+    seen = np.asarray(kernel.dimensions, dtype=int)
+    part = curvature_node(kernel.kernel, direction[seen], points[:, seen], frame.restricted(seen))
+    return ActiveNode(part, frame.columns(seen))
+
+
+@curvature_node.register
+def _curved_expressed(
+    kernel: Expressed, direction: PerFeature, points: Points, frame: Frame
+) -> LocalNode:
+    return curvature_node(kernel.expression, direction, points, frame)

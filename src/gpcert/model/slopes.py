@@ -23,10 +23,13 @@ from gpcert.model.posterior_parts import check_linear_mean
 from gpcert.numerics.arrays import PerFeature
 
 
-def slope_model(model: Outputs, directions: Sequence[PerFeature], output: int) -> Outputs:
-    """The slopes of one output's mean, one output of the new model for each direction (d,)."""
+def slope_model(
+    model: Outputs, directions: Sequence[PerFeature], output: int, order: int = 1
+) -> Outputs:
+    """The slopes of one output's mean, or its second derivatives for `order` 2, one output of the
+    new model for each direction (d,)."""
     posterior, c = model.output(output)
-    return _together([slope_of(posterior, direction, c) for direction in directions])
+    return _together([slope_of(posterior, direction, c, order) for direction in directions])
 
 
 def joined_slopes(
@@ -87,8 +90,11 @@ def _together(slopes: Sequence[Posterior]) -> Outputs:
     return slopes[0] if len(slopes) == 1 else SeparateOutputs(tuple(slopes))
 
 
-def slope_of(posterior: Posterior, direction: PerFeature, output: int = 0) -> Posterior:
-    """`D_u mu_c` as the mean of a posterior without a variance, in the units of the inputs.
+def slope_of(
+    posterior: Posterior, direction: PerFeature, output: int = 0, order: int = 1
+) -> Posterior:
+    """`D_u mu_c`, or `D_u^2 mu_c` for `order` 2, as the mean of a posterior without a variance,
+    in the units of the inputs.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> bump = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[1.0], offset=3.0)
@@ -101,7 +107,7 @@ def slope_of(posterior: Posterior, direction: PerFeature, output: int = 0) -> Po
         size = float(np.max(np.abs(seen) / lengths, initial=0.0))
     exponent = math.frexp(size)[1] if 0.0 < size < math.inf else 0
     unit = np.ldexp(seen, -exponent)
-    scale = np.ldexp(posterior.scale[output], exponent)
+    scale = np.ldexp(posterior.scale[output], order * exponent)
     if not (np.isfinite(scale) and scale > 0 and np.array_equal(np.ldexp(unit, exponent), seen)):
         raise InputError(
             "direction: its size in length-scales of the kernel leaves float64; express the inputs "
@@ -109,13 +115,13 @@ def slope_of(posterior: Posterior, direction: PerFeature, output: int = 0) -> Po
         )
     slopes = replace(
         posterior,
-        kernel=SlopeKernel(posterior.kernel, unit),
+        kernel=SlopeKernel(posterior.kernel, unit, float(order)),
         weights=posterior.weights[output],
         factor=None,
         negative_factor=None,
         training_noise=None,
         inverse=None,
-        offset=_constant(posterior, seen, output),
+        offset=_constant(posterior, seen, output) if order == 1 else 0.0,
         scale=scale,
         noise=0.0,
         slope=None,

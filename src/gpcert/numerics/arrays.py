@@ -20,7 +20,7 @@ import math
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from numbers import Real
@@ -82,7 +82,7 @@ class Backend:
     @property
     def free_bytes(self) -> float:
         """Memory that is left on the GPU, torch's own reserve included; infinite elsewhere."""
-        if not self.gpu:
+        if self.device is None or "cuda" not in self.device:
             return math.inf
         cuda = _torch().cuda
         reserved = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
@@ -336,8 +336,12 @@ def running_on(backend: Backend) -> Iterator[None]:
     """Bound batches of this backend inside: compiled, if it asks for that."""
     before = _active.backend
     _active.backend = backend
+    # what torch keeps for derivatives is a tenth of a launch
+    plain = backend.name == "torch" and not backend.compiled
+    quick = _torch().inference_mode() if plain else nullcontext()
     try:
-        yield
+        with quick:
+            yield
     finally:
         _active.backend = before
 

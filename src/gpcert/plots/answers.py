@@ -76,13 +76,13 @@ def plot_range(
     nominal = np.array([np.nan if r.nominal is None else r.nominal for r in ranges])
     level = np.nan if threshold is None else threshold
     low, high = padded_limits([*outer.ravel(), *inner.ravel(), *nominal, level])
-    shown, rows = np.clip(outer, low, high), np.arange(len(ranges))
+    drawn, rows = np.clip(outer, low, high), np.arange(len(ranges))
     bar: Any = {"color": LIGHT, "edgecolor": DARK, "linewidth": 1.2}  # one of no width is a line
-    ax.barh(rows, shown[:, 1] - shown[:, 0], HEIGHT, shown[:, 0], **bar, label="proved: all values")
+    ax.barh(rows, drawn[:, 1] - drawn[:, 0], HEIGHT, drawn[:, 0], **bar, label="proved: all values")
     carets = (("<", 4), (">", 5))  # their tips are at the value
     for side, (arrow, attained) in enumerate(carets):
         endless = ~np.isfinite(outer[:, side])
-        ends = shown[endless, side], rows[endless]
+        ends = drawn[endless, side], rows[endless]
         ax.scatter(*ends, marker=arrow, color=DARK, s=80, zorder=3, clip_on=False)
         known = np.isfinite(inner[:, side])
         style: dict[str, Any] = {"s": 34, "color": DARK, "zorder": 3, "marker": attained}

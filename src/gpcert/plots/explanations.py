@@ -85,7 +85,7 @@ def plot_heat_map(
     ax = axes_or_new(ax)
     shape = image_shape(shape, values.size)
     largest = float(np.abs(values).max()) or 1.0
-    shown = ax.imshow(values.reshape(shape), cmap=EFFECT_COLOURS, vmin=-largest, vmax=largest)
+    drawn = ax.imshow(values.reshape(shape), cmap=EFFECT_COLOURS, vmin=-largest, vmax=largest)
     # a dash on every pixel that lowers the output by a visible amount
     low = np.flatnonzero(values < -VISIBLE * largest)
     dashes = np.where(values[low] < -0.5 * largest, "white", "#222222")
@@ -96,7 +96,7 @@ def plot_heat_map(
         if pixels.min() < middle < pixels.max() and min(shape) > 1:
             ax.contour(pixels, levels=[middle], colors="#222222", linewidths=0.8)
     figure: Any = ax.figure
-    figure.colorbar(shown, ax=ax, fraction=0.046, pad=0.03, label=label)
+    figure.colorbar(drawn, ax=ax, fraction=0.046, pad=0.03, label=label)
     return blank(ax)
 
 
@@ -160,8 +160,8 @@ def plot_kept_features(
             patches.append(Patch(facecolor=colour, hatch=hatch, edgecolor="#777777", label=name))
     name_rows(ax, labels)
     step = -(-columns // MAX_COLUMNS)
-    shown = np.arange(columns)[::step]
-    ax.set_xticks(shown, [short_name(names[j]) for j in shown], rotation=90 if columns > 4 else 0)
+    ticks = np.arange(columns)[::step]
+    ax.set_xticks(ticks, [short_name(names[j]) for j in ticks], rotation=90 if columns > 4 else 0)
     ax.set_xlim(-0.6, columns - 0.4)
     legend_above(ax, title=title, handles=patches)
     return ax

@@ -60,12 +60,12 @@ def plot_regret(ax: Axes | None, regret: RegretBound) -> Axes:
     ax = axes_or_new(ax)
     ends = [regret.observed, regret.domain]
     low, high = padded_limits(ends)
-    shown = np.clip(ends, low, high)
-    ax.barh([0], [shown[1] - shown[0]], 0.4, [shown[0]], color=LIGHT, edgecolor=DARK)
+    clipped = np.clip(ends, low, high)
+    ax.barh([0], [clipped[1] - clipped[0]], 0.4, [clipped[0]], color=LIGHT, edgecolor=DARK)
     first, second = ("LCB", "UCB") if regret.side == "maximum" else ("UCB", "LCB")
-    ax.scatter([shown[0]], [0], zorder=3, **POINT, label=f"best {first} of an observed point")
+    ax.scatter([clipped[0]], [0], zorder=3, **POINT, label=f"best {first} of an observed point")
     marks: Any = {"marker": "|", "s": 300, "color": DARK, "zorder": 3}
-    ax.scatter([shown[1]], [0], **marks, label=f"best {second} of the domain, proved")
+    ax.scatter([clipped[1]], [0], **marks, label=f"best {second} of the domain, proved")
     name_rows(ax, [""])
     ax.set(xlim=(low, high), xlabel=f"mean with {regret.beta:g} std")
     legend_above(ax, title=f"regret at most {regret.bound:.4g}", columns=1)

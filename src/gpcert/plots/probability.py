@@ -34,9 +34,9 @@ def plot_failure(ax: Axes | None, record: FailureProbability) -> Axes:
         return plot_interval(ax, record)
     ax = axes_or_new(ax)
     order = np.argsort(record.mass)
-    kept = order[np.cumsum(record.mass[order]) > SHOWN * min(1.0, max(record.lower, 1e-300))]
-    low, high = record.cells[kept, 0][:, free], record.cells[kept, 1][:, free]
-    status, mass = record.status[kept].astype(int), record.mass[kept]
+    drawn = order[np.cumsum(record.mass[order]) > SHOWN * min(1.0, max(record.lower, 1e-300))]
+    low, high = record.cells[drawn, 0][:, free], record.cells[drawn, 1][:, free]
+    status, mass = record.status[drawn].astype(int), record.mass[drawn]
     density = mass / np.prod(high - low, axis=1)
     shade = np.log10(np.maximum(density, 1e-300))
     least, most = float(shade.min()), float(shade.max())

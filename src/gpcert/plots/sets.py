@@ -94,25 +94,25 @@ def _profile(ax: Axes, level: LevelSet, feature: int, name: str) -> Axes:
 
 
 def plot_invariant_set(
-    ax: Axes | None, found: InvariantSet, *, features: Sequence[int] = (0, 1), at: Any = None
+    ax: Axes | None, record: InvariantSet, *, features: Sequence[int] = (0, 1), at: Any = None
 ) -> Axes:
     """The cells of an invariant set in two states, coloured by their input if there is one choice
     of a single number; of more states those that hold the point `at` (n,) in the others, by default
     the middle."""
     ax = axes_or_new(ax)
-    ends = np.stack([found.lower, found.upper], axis=1)
-    rows, (first, second) = _section(ends, found.bounds, features, at)
+    ends = np.stack([record.lower, record.upper], axis=1)
+    rows, (first, second) = _section(ends, record.bounds, features, at)
     corners = _corners(ends[rows][:, :, [first, second]])
     look: Any = {"edgecolors": "#FFFFFF60", "linewidths": 0.2}
-    if found.inputs.shape[1] == 1 and len(found.inputs) > 1:
-        look |= {"array": found.inputs[found.choice[rows], 0], "cmap": "viridis"}
+    if record.inputs.shape[1] == 1 and len(record.inputs) > 1:
+        look |= {"array": record.inputs[record.choice[rows], 0], "cmap": "viridis"}
     else:
         look["facecolors"] = INSIDE
     drawn = optional("matplotlib.collections", "plot").PolyCollection(corners, **look)
     ax.add_collection(drawn)
     if "array" in look:
         ax.figure.colorbar(drawn, ax=ax, label="input")
-    low, high = found.bounds
+    low, high = record.bounds
     ax.set(xlim=(low[first], high[first]), ylim=(low[second], high[second]))
     ax.set(xlabel=f"state {first}", ylabel=f"state {second}", facecolor=OUTSIDE)
     return ax

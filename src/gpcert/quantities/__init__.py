@@ -2,7 +2,7 @@
 
 from gpcert.quantities.committee import LeastSum, PairVotes, Share, Votes
 from gpcert.quantities.compound import ClassSums, Compound, Deviation
-from gpcert.quantities.contrast import LeastMeans, SameSide, WeightedMeans
+from gpcert.quantities.contrast import LeastMeans, SameDecision, SameSide, WeightedMeans
 from gpcert.quantities.improvement import (
     ExpectedImprovement,
     Improvement,
@@ -46,6 +46,7 @@ __all__ = [
     "Quantile",
     "Quantity",
     "Response",
+    "SameDecision",
     "SameSide",
     "Share",
     "Slope",

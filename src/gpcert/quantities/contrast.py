@@ -146,3 +146,70 @@ class SameSide(Compound):
             above, 1.0, -1.0
         )
         return slopes
+
+
+@dataclass(frozen=True)
+class SameDecision(Compound):
+    """`max_c min (w.mu_g)` over all groups g and rows w of `rows[c]`, weights of one group's means:
+    positive only where one class c is decided in every group. Output `g functions + i` is function
+    i of group g.
+
+    >>> argmax = ((((1.0, -1.0),), ((-1.0, 1.0),)))  # of two functions, the larger one decides
+    >>> SameDecision(argmax, 2).value(np.array([[3.0, 1.0, 2.0, 1.5], [3.0, 1.0, 0.0, 1.0]]))
+    array([ 0.5, -1. ])
+    """
+
+    rows: tuple[tuple[Weights, ...], ...]
+    groups: int
+
+    @property
+    def functions(self) -> int:
+        """Of one group."""
+        return len(self.rows[0][0])
+
+    @property
+    def parts(self) -> tuple[Mean, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The means."""
+        return tuple(Mean(c, 1) for c in range(self.groups * self.functions))
+
+    def of_class(self, c: int) -> list[Weights]:
+        """The rows of a class for all groups, over all outputs."""
+        f, rows = self.functions, []
+        for g in range(self.groups):
+            for row in self.rows[c]:
+                rows.append((0.0,) * (g * f) + row + (0.0,) * ((self.groups - 1 - g) * f))
+        return rows
+
+    def margins(self, low: Ends, high: Ends) -> list[PerCell]:
+        """Lower bounds (B,) of each class's least row."""
+        classes = range(len(self.rows))
+        return [least_of([row_sum(w, low, high) for w in self.of_class(c)]) for c in classes]
+
+    def lowest(self, low: Ends, high: Ends) -> PerCell:
+        """The largest of the classes'."""
+        return -least_of([-margin for margin in self.margins(low, high)])
+
+    def highest(self, low: Ends, high: Ends) -> PerCell:
+        """Each row at most minus the lowest of its negative."""
+        margins = []
+        for c in range(len(self.rows)):
+            negatives = (tuple(-v for v in row) for row in self.of_class(c))
+            margins.append(least_of([-row_sum(w, low, high) for w in negatives]))
+        return -least_of([-margin for margin in margins])
+
+    def value(self, y: Values) -> PerRow:
+        """Of rows y (n, k)."""
+        each = [np.min(y @ np.transpose(self.of_class(c)), axis=1) for c in range(len(self.rows))]
+        return np.max(each, axis=0)
+
+    def slopes(self, y: Values) -> Values:
+        """The weights of the row that decides."""
+        slopes, best = np.zeros_like(y), np.full(len(y), -np.inf)
+        for c in range(len(self.rows)):
+            weights = np.array(self.of_class(c))
+            sums = y @ weights.T
+            least = np.argmin(sums, axis=1)
+            value = sums[np.arange(len(y)), least]
+            slopes = np.where((value > best)[:, None], weights[least], slopes)
+            best = np.maximum(best, value)
+        return slopes

@@ -246,14 +246,13 @@ def least_excess(bounds: Bounds, logarithmic: bool, line: Line) -> Reals:
     slope = xp.where(falling, -b, xp.ones_like(b))
     split = xp.minimum(xp.maximum(up(0.5 * a / slope, 2), v_low), v_high)
     means = [mean_lower(a, b, v) for v in (v_low, split, v_high)]
-    at_low, at_split, at_high = (
-        bounds(u, v)[0] for u, v in zip(means, (v_low, split, v_high), strict=True)
-    )
-    best = bounds(means[1], v_low)[0]  # EI increases in both
+    # EI increases in both: the last one bounds what lies between the first two
+    places = [*means, means[1]], [v_low, split, v_high, v_low]
+    at_low, at_split, at_high, best = bounds(*map(xp.stack, places))[0]
     roots = [nonnegative(down(xp.sqrt(v), 1)) for v in (v_low, split)]
-    for c in _places(means[:2], roots):
-        plane = _tangent_plane(c, means[:2], roots)
-        best = xp.maximum(best, log_bounds(plane, plane)[0] if logarithmic else plane)
+    planes = _tangent_plane(xp.stack(_places(means[:2], roots)), means[:2], roots)
+    plane = xp.max(planes, axis=0)
+    best = xp.maximum(best, log_bounds(plane, plane)[0] if logarithmic else plane)
     best = xp.where(split > v_low, best, at_low)
     return xp.where(falling, xp.minimum(best, xp.minimum(at_split, at_high)), at_low)
 
@@ -296,11 +295,11 @@ def greatest_excess(bounds: Bounds, line: Line) -> Reals:
     """
     a, b, v_low, v_high = line
     xp = namespace(a)
-    at_low, at_high = (bounds(-mean_lower(-a, -b, v), v)[1] for v in (v_low, v_high))
     product = xp.sqrt(v_low) * xp.sqrt(v_high)
     least, most = nonnegative(down(product, 3)), up(product, 3)
     variance = up(0.25 * (v_low + v_high) + 0.5 * most, 4)
-    corner = bounds(-mean_lower(-a, -b, least), variance)[1]
+    means = [-mean_lower(-a, -b, v) for v in (v_low, v_high, least)]
+    at_low, at_high, corner = bounds(xp.stack(means), xp.stack([v_low, v_high, variance]))[1]
     corner = xp.where(v_low < v_high, corner, at_low)
     inner = xp.maximum(xp.maximum(at_low, at_high), corner)
     return xp.where(b < 0.0, inner, at_high)

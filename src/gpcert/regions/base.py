@@ -26,8 +26,7 @@ from gpcert.numerics.arrays import (
     finite_array,
     namespace,
 )
-from gpcert.regions import intersection
-from gpcert.regions.cells import Cells
+from gpcert.regions.cells import Cells, box_maximum, box_minimum
 from gpcert.regions.norm_ball import NormConstraint
 
 Halves = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -204,13 +203,13 @@ class Region(ABC):
         """Certified lower bound of `min g.(x - c)` over the region's points x of each cell, c its
         centre; g is (B, f) or (B, m, f). Over a box it is `-sum |g_j| half_j`."""
         half = cells.half[:, None, :] if g.ndim == 3 else cells.half
-        return intersection.box_minimum(g, half)
+        return box_minimum(g, half)
 
     def squared_norm_maximum(self, cells: Cells, weights: Array, unit: Array | None) -> PerCell:
         """Certified upper bound (B,) of `sum_j weights_j ((x_j - c_j) / unit_j)^2` over the
         region's points x of each cell; weights (f,) >= 0, units powers of two or None for 1."""
         half = cells.half if unit is None else cells.half / unit
-        return intersection.box_maximum(weights, half)
+        return box_maximum(weights, half)
 
     def cell_centers(self, cells: Cells) -> PerCellAndFeature:
         """The points (B, f) of the cells about which they are described."""

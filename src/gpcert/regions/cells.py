@@ -25,9 +25,11 @@ from gpcert.numerics.arrays import (
     Index,
     PerCell,
     PerCellAndFeature,
+    PerRow,
     PerVector,
     Points,
     Reals,
+    Rows,
     Vectors,
     namespace,
     to_numpy,
@@ -356,3 +358,24 @@ class Frame:
 
 
 UNITS = ("inverse_length", "squared_lengths", "unit")
+
+
+def box_minimum(g: Vectors, half: Array) -> PerVector:
+    """Certified `-sum_j |g_j| half_j`, the minimum of `g.z` over `|z| <= half`.
+
+    Reason: a dot product of f terms carries f roundings, and all its terms have one sign.
+    """
+    xp = namespace(g, half)
+    f = int(g.shape[-1])
+    if f == 0:
+        return xp.zeros_like(xp.sum(g, axis=-1))
+    return -up(xp.sum(xp.abs(g) * half, axis=-1), f + 1)
+
+
+def box_maximum(weights: Array, half: Rows) -> PerRow:
+    """Certified `sum_j weights_j half_j^2`; each term carries two roundings, the sum f."""
+    xp = namespace(half)
+    f = int(half.shape[-1])
+    if f == 0:
+        return xp.sum(half, axis=-1)
+    return up(xp.sum(weights * half * half, axis=-1), f + 3)

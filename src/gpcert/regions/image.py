@@ -42,9 +42,8 @@ from gpcert.numerics.arrays import (
 )
 from gpcert.numerics.rounding import TINY, U, down, gamma, nonnegative, root, up
 from gpcert.numerics.spectral import largest_eigenvalue
-from gpcert.regions import intersection
 from gpcert.regions.base import Region
-from gpcert.regions.cells import Cells, widths_as_units
+from gpcert.regions.cells import Cells, box_maximum, widths_as_units
 from gpcert.regions.one_hot import OneHot
 from gpcert.regions.shapes import Box
 
@@ -606,7 +605,7 @@ class ImageCells(Cells):
         xp = namespace(self.lower)
         u = xp.ones_like(self.center[0]) if unit is None else unit
         w = xp.zeros_like(u) + weights
-        best = intersection.box_maximum(w, self.half / u)
+        best = box_maximum(w, self.half / u)
         form = self.image.form(w, u)
         if form is None:
             return best

@@ -26,8 +26,9 @@ from __future__ import annotations
 import math
 from typing import Annotated, NamedTuple
 
-from gpcert.numerics.arrays import Array, PerRow, PerVector, Reals, Rows, Vectors, namespace
+from gpcert.numerics.arrays import Array, PerRow, Reals, Rows, namespace
 from gpcert.numerics.rounding import TINY, U, down, dual_exponent, nonnegative, norm, norm_upper, up
+from gpcert.regions.cells import box_maximum
 
 STEPS = 50
 """Bisections of `log2 mu` in [-60, 40], which leaves a relative error of 1e-13 in mu."""
@@ -72,18 +73,6 @@ class BoxAndBall(NamedTuple):
     def half(self) -> Rows:
         """Half-widths of the symmetric box about c that holds the cell."""
         return namespace(self.low).maximum(-self.low, self.high)
-
-
-def box_minimum(g: Vectors, half: Array) -> PerVector:
-    """Certified `-sum_j |g_j| half_j`, the minimum of `g.z` over `|z| <= half`.
-
-    Reason: a dot product of f terms carries f roundings, and all its terms have one sign.
-    """
-    xp = namespace(g, half)
-    f = int(g.shape[-1])
-    if f == 0:
-        return xp.zeros_like(xp.sum(g, axis=-1))
-    return -up(xp.sum(xp.abs(g) * half, axis=-1), f + 1)
 
 
 def cell_minimum(g: Rows, cells: BoxAndBall) -> PerRow:
@@ -190,15 +179,6 @@ def dual_vector(g: Rows, a: Rows, b: Rows, p: float) -> Rows:
 def _between(x: Array, low: Array, high: Array) -> Array:
     xp = namespace(x)
     return xp.minimum(xp.maximum(x, low), high)
-
-
-def box_maximum(weights: Array, half: Rows) -> PerRow:
-    """Certified `sum_j weights_j half_j^2`; each term carries two roundings, the sum f."""
-    xp = namespace(half)
-    f = int(half.shape[-1])
-    if f == 0:
-        return xp.sum(half, axis=-1)
-    return up(xp.sum(weights * half * half, axis=-1), f + 3)
 
 
 def hoelder_exponent(p: float) -> float:

@@ -31,7 +31,7 @@ from gpcert.numerics.rounding import (
     up,
 )
 from gpcert.regions import intersection
-from gpcert.regions.cells import Cells
+from gpcert.regions.cells import Cells, box_maximum
 from gpcert.regions.intersection import BoxAndBall, multiplier, response
 
 
@@ -139,7 +139,7 @@ class NormConstraint(NamedTuple):
         threshold (p <= 2) or at theta = weights (p > 2), triangle inequality; the latter two in the
         smallest unit, a ball having one for all features."""
         xp, w = namespace(cells.lower), weights
-        best = intersection.box_maximum(w, cells.half if unit is None else cells.half / unit)
+        best = box_maximum(w, cells.half if unit is None else cells.half / unit)
         both = self._box_and_ball(cells)
         with np.errstate(over="ignore", invalid="ignore"):
             if unit is not None and len(unit):

@@ -33,6 +33,10 @@ Places = list[tuple[np.ndarray, np.ndarray]]
 """Questions (n,) and points of them (n, f), goal by goal."""
 
 
+FEW_VALUES = 16
+"""Of the values at the centres of one question's boxes so many are certified."""
+
+
 class Bounding:
     """`state` is all that is known so far; every step puts a whole new record in its place."""
 
@@ -148,8 +152,9 @@ class Bounding:
         lower, axes, places = boxes.lower.copy(), boxes.axes.copy(), []
         center = part.wide(to_numpy(evaluation.cells.center), boxes.low)
         none, target = np.zeros_like(center), self.problem.stop.target
+        refined = not self.evaluator.backend.gpu  # sub-boxes take steps, which a GPU is slow at
         for g in goals:
-            evaluation.enough = self._enough(g, boxes.question, needed)
+            evaluation.enough = self._enough(g, boxes.question, needed) if refined else None
             bound = bound_of(self.problem.goals[g], evaluation, target)
             lower[:, g] = np.maximum(lower[:, g], to_numpy(bound.lower))
             if boxes.low.shape[1]:
@@ -189,6 +194,8 @@ class Bounding:
     ) -> None:
         """Keep the smallest values at those of the evaluated points that are inside."""
         inside = self.questions.contains(question, points)
+        alone = inside.all() and not np.any(question != question[0])
+        evaluation.few = FEW_VALUES if alone else None
         for g in goals if inside.any() else ():
             checkpoint()
             values = to_numpy(self.problem.goals[g].ceiling(evaluation))

@@ -33,7 +33,7 @@ from gpcert.search.questions import (
     StoppingRule,
     WithinTolerance,
 )
-from gpcert.search.region_evaluator import batch_size, bytes_per_cell
+from gpcert.search.region_evaluator import GPU_SHARE, batch_size, bytes_per_cell
 from gpcert.utils.processes import OutOfTime, checkpoint
 
 BATCH_BYTES = 5.0e8
@@ -42,10 +42,6 @@ BATCH_BYTES = 5.0e8
 NEAR_BYTES, FEW_CELLS = 2.0e8, 64
 """Its memory where that is not for fewer cells: much of it stays in the caches, and the steps of a
 batch cost little beside."""
-
-GPU_SHARE = 0.8
-"""Of what a GPU has left, by an estimate that is twice what is used: the larger its batches, the
-less its launches cost (half a million boxes at a time are four times as fast as 65,536)."""
 
 TRIAL_BOXES = 64
 """Boxes on which it is tried whether the optional bounds pay."""

@@ -38,7 +38,7 @@ from gpcert.search.questions import (
     WithinTolerance,
 )
 from gpcert.search.region_evaluator import RegionEvaluator, SliceEvaluator
-from gpcert.search.state import Branch, State, first_shrink
+from gpcert.search.state import Branch, State, Steps, first_shrink
 from gpcert.search.workers import Shares, Workers
 from gpcert.utils.processes import OutOfTime, effective_jobs, until
 
@@ -94,6 +94,7 @@ def _with_one_question(problem: Problem) -> BatchProblem:
         first_points=FirstPoints(region.center[None, free], np.zeros(1, dtype=int)),
         local_search=Descent(question, functions),
         passes=(True,),
+        steps=Steps.on(problem.backend),
         first_seconds=FIRST_BOX_SECONDS,
         record=problem.record,
         budget=problem.budget,
@@ -307,9 +308,9 @@ class _Search:
             return
         generator = np.random.default_rng()
         generator.bit_generator.state = self.state.generator
-        extra = search.random_starts(generator)
-        self.work.state = replace(self.state, generator=dict(generator.bit_generator.state))
         for g in np.flatnonzero(open_.any(axis=0)).tolist():
+            extra = search.random_starts(g, generator)
+            self.work.state = replace(self.state, generator=dict(generator.bit_generator.state))
             self.work.polish(g, np.unique(boxes.question[open_[:, g]]), extra)
 
     def _most_parents(self) -> int:
@@ -329,7 +330,8 @@ class _Search:
         branch = Branch.most_urgent(boxes, self._open(needed), needed, most)
         before, times = self.state.incumbents, np.ones(len(branch.boxes), dtype=int)
         if self.problem.budget.boxes is None:  # more of that budget never proves less
-            times = branch.times(before, needed, self.state.shrink, 2 * most)
+            steps = self.problem.steps
+            times = branch.times(before, needed, self.state.shrink, 2 * most, steps)
         parts, origin = branch.parts(times, self.problem.questions.halves)
         goals = np.flatnonzero(branch.open.any(axis=0)).tolist()
         inside = self.work.bound(branch.index, parts, needed, goals)

@@ -26,7 +26,7 @@ from gpcert.enclosures import Portfolio
 from gpcert.enclosures.evaluation import BoundHistory
 from gpcert.errors import CheckpointWarning, InputError
 from gpcert.search.problem import Resolution
-from gpcert.search.state import Boxes, Frontier, Incumbents, State
+from gpcert.search.state import Boxes, Frontier, Incumbents, PartitionState, State
 from gpcert.utils.archive import Kind, open_archive, packed, unpacked
 
 FORMAT = "gpcert-checkpoint-1"
@@ -39,7 +39,16 @@ WRITING = 20.0
 
 KINDS = {
     cls.__name__: Kind.of(cls)
-    for cls in (State, Frontier, Boxes, Incumbents, Resolution, Portfolio, BoundHistory)
+    for cls in (
+        State,
+        PartitionState,
+        Frontier,
+        Boxes,
+        Incumbents,
+        Resolution,
+        Portfolio,
+        BoundHistory,
+    )
 }
 """What the state of a search is made of."""
 

@@ -143,7 +143,7 @@ def set_shares(
     """Bounds of the share of each set in the volume of the box `whole`, which the cells cover
     (Statement 21.2); the sets are those of `CutCells.shares`."""
     least, most = cell_shares(cells.low, cells.high, whole)
-    parts, found = cells.shares(classes), []
+    parts, shares = cells.shares(classes), []
     for k in range(parts.shape[1]):
         others = np.delete(parts, k, axis=1)
         rest = np.clip(up(1.0 - down(others.sum(axis=1), parts.shape[1]), 1), 0.0, 1.0)
@@ -153,8 +153,8 @@ def set_shares(
         lower = np.where(parts[:, k] > 0, down(least * parts[:, k], 1), 0.0)
         upper = np.where(nothing, 0.0, up(most * rest, 1))
         ends = _total(np.maximum(lower, 0.0), -math.inf), _total(upper, math.inf)
-        found.append((max(ends[0], 0.0), min(ends[1], 1.0)))
-    return found
+        shares.append((max(ends[0], 0.0), min(ends[1], 1.0)))
+    return shares
 
 
 def _total(values: PerRow, towards: float) -> float:

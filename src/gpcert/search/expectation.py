@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from gpcert.regions import Box
 from gpcert.search.partition import Contributions, PartitionProblem
 from gpcert.search.problem import Budget, Progress, bound_of
 from gpcert.search.region_evaluator import RegionEvaluator
+from gpcert.utils.archive import digest
 
 Found = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Bounds of the quantity's mean given each cell, and what halving each axis may gain."""
@@ -50,9 +52,13 @@ class Expected:
     backend: Backend
 
     def problem(
-        self, enough: Callable[[float, float], bool], budget: Budget, progress: Progress
+        self,
+        enough: Callable[[float, float], bool],
+        budget: Budget,
+        progress: Progress,
+        about: Any = None,
     ) -> PartitionProblem:
-        """What `partition` is asked."""
+        """What `partition` is asked; `about` tells it from the same with another `enough`."""
         evaluator, free = self._evaluator, self.region.free
         low, high = self.region.lower[None, free], self.region.upper[None, free]
         return PartitionProblem(
@@ -64,6 +70,7 @@ class Expected:
             evaluator.bytes_per_box,
             budget=budget,
             progress=progress,
+            key=digest("mean", self.model, self.region, self.law, list(self.goals), about),
         )
 
     @cached_property

@@ -93,9 +93,9 @@ def kept_inside(cells: GridCells, images: Images) -> tuple[PerCell, PerCell]:
     those that are left, in exact comparisons.
     """
     first, last, usable = _numbers(cells, images)
-    kept = np.ones(len(cells), dtype=bool)
+    inside = np.ones(len(cells), dtype=bool)
     while True:
-        outside = ~cells.take(kept).painted()
+        outside = ~cells.take(inside).painted()
         holes = outside.astype(np.int64)
         for axis in range(cells.n):
             holes = np.cumsum(holes, axis=axis)
@@ -106,12 +106,12 @@ def kept_inside(cells: GridCells, images: Images) -> tuple[PerCell, PerCell]:
             sign = (-1) ** (cells.n - sum(at))
             count += sign * holes[tuple(np.moveaxis(corner, -1, 0))]
         good = usable & (count == 0)
-        again = kept & good.any(axis=1)
-        if np.array_equal(again, kept):
+        again = inside & good.any(axis=1)
+        if np.array_equal(again, inside):
             rank = np.cumsum(good, axis=1)
             middle = good & (rank == (rank[:, -1:] + 1) // 2)
-            return kept, np.where(kept, middle.argmax(axis=1), -1)
-        kept = again
+            return inside, np.where(inside, middle.argmax(axis=1), -1)
+        inside = again
 
 
 def _numbers(

@@ -18,8 +18,9 @@ from gpcert.utils.processes import checkpoint
 if TYPE_CHECKING:
     from gpcert.search.questions import ManyBoxes, OneRegion
 
-RANDOM_STARTS = 2
-"""Random starting points of the local search in one region, beside the best point known."""
+RANDOM_STARTS, SAMPLE = 2, 100
+"""Starting points of the local search in one region, beside the best point known, and of how many
+random ones they are the best."""
 
 JUMPS = 6
 """Most jumps from vertex to vertex in search of a small value."""
@@ -28,8 +29,8 @@ JUMPS = 6
 class LocalSearch(Protocol):
     """Finds points of questions with small values of a goal; they need not be any good."""
 
-    def random_starts(self, generator: np.random.Generator) -> Rows:
-        """Points (s, f) from which the first search begins as well."""
+    def random_starts(self, g: int, generator: np.random.Generator) -> Rows:
+        """Points (s, f) from which the first search for goal g begins as well."""
         ...
 
     def improved(self, g: int, question: Index, points: Rows) -> Rows:
@@ -44,10 +45,13 @@ class Descent:
     place: OneRegion
     functions: Sequence[PlainFunction]
 
-    def random_starts(self, generator: np.random.Generator) -> Rows:
-        """A few points of the region."""
+    @np.errstate(all="ignore")  # far away a function may leave float64: such points are not taken
+    def random_starts(self, g: int, generator: np.random.Generator) -> Rows:
+        """The best of some points of the region."""
         region = self.place.region
-        return region.sample(RANDOM_STARTS, generator)[:, region.free]
+        points = region.sample(SAMPLE, generator)
+        order = np.argsort(self.functions[g](points)[0], kind="stable")
+        return points[order[:RANDOM_STARTS]][:, region.free]
 
     def improved(self, g: int, question: Index, points: Rows) -> Rows:
         """Where each descent ends."""
@@ -70,9 +74,9 @@ class Jumps:
     free: np.ndarray
     centers: np.ndarray
 
-    def random_starts(self, generator: np.random.Generator) -> Rows:
+    def random_starts(self, g: int, generator: np.random.Generator) -> Rows:
         """None."""
-        del generator
+        del g, generator
         return np.empty((0, len(self.free)))
 
     @np.errstate(all="ignore")  # far away a function may leave float64: such points are not taken

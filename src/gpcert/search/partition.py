@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 
 from gpcert.numerics.arrays import Rows
 from gpcert.numerics.rounding import gamma, up_float
+from gpcert.search.checkpoints import JOURNAL, Kept
 from gpcert.search.problem import (
     Budget,
     Clock,
@@ -23,7 +24,7 @@ from gpcert.search.problem import (
     StopReason,
     check_bounds,
 )
-from gpcert.search.state import HALVINGS, Boxes, split_order
+from gpcert.search.state import HALVINGS, Boxes, PartitionState, split_order
 from gpcert.utils.processes import OutOfTime, checkpoint, until
 
 FEW_CELLS = 64
@@ -74,6 +75,20 @@ class PartitionProblem:
     """Whether the result has the decided cells, too; they count towards the budget's memory."""
     budget: Budget = field(default_factory=Budget)
     progress: Progress = field(default_factory=Progress)
+    key: str = ""
+    """The same for the same question, for a checkpoint; empty where it is not to be saved."""
+    hints: Hints | None = None
+    """What `evaluate` remembers besides: a checkpoint holds it, so that a run goes on as it was."""
+
+
+class Hints(Protocol):
+    """What evaluating cells remembers of those before; bounds do not rest on it."""
+
+    def remembered(self) -> Any:
+        """All of it, for a file."""
+
+    def recall(self, remembered: Any) -> None:
+        """Go on with what a file had."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +129,11 @@ def partition(problem: PartitionProblem) -> PartitionResult:
     Those that have not been evaluated contribute anything. As in `solve_batch`, the state is
     replaced as a whole, and a batch that a deadline or an interrupt ends is dropped.
     """
-    search = _PartitionSearch(problem)
+    journal = JOURNAL.get()
+    kept = journal.kept(problem.key) if journal is not None and problem.key else None
+    search = _PartitionSearch(problem, kept)
+    if kept is not None and kept.ended in FINAL:
+        return search.result(StopReason[kept.ended])
     try:
         with until(search.clock.end):
             reason = search.run()
@@ -122,48 +141,39 @@ def partition(problem: PartitionProblem) -> PartitionResult:
         reason = StopReason.TIME
     except KeyboardInterrupt:
         reason = StopReason.INTERRUPTED
+    search.save(reason.name)
     return search.result(reason)
 
 
-@dataclass(frozen=True, eq=False)
-class _State:
-    """All that is known: open cells, whose `lower` (n, 2) holds the lower bound of the contribution
-    and minus the upper one; their data; sums of the decided cells, and they themselves, in
-    batches."""
-
-    open: Boxes
-    data: np.ndarray
-    unevaluated: int
-    """How many of the open cells, in front, have not been evaluated."""
-    settled: tuple[float, float] = (0.0, 0.0)
-    best: tuple[float, float] = (-math.inf, math.inf)
-    """The best bounds of the sum so far."""
-    decided: tuple[tuple[Boxes, np.ndarray], ...] = ()
-    boxes: int = 0
-
-    @property
-    def bytes(self) -> float:
-        """Memory that the cells hold."""
-        pairs = ((self.open, self.data), *self.decided)
-        return float(sum(boxes.bytes + data.nbytes for boxes, data in pairs))
+FINAL = {"CONVERGED", "RESOLUTION"}
+"""Why a partition ends that a larger budget would not bring further."""
 
 
 class _PartitionSearch:
     """The driver: `state` is replaced as a whole at every step."""
 
-    def __init__(self, problem: PartitionProblem) -> None:
-        self.problem = problem
-        self.clock = Clock(problem.budget, problem.progress.start)
+    state: PartitionState
+
+    def __init__(self, problem: PartitionProblem, kept: Kept | None = None) -> None:
+        self.problem, self.kept = problem, kept
+        before = 0.0 if kept is None else kept.seconds
+        self.clock = Clock(problem.budget, problem.progress.start, before)
+        if kept is not None and kept.state is not None:
+            self.state, remembered = kept.state
+            if problem.hints is not None:
+                problem.hints.recall(remembered)
+            return
         n = len(problem.low)
         unknown = np.full((n, 2), -np.inf)
         axes = np.zeros((n, 1, HALVINGS), dtype=np.int32)
         cells = Boxes(np.zeros(n, dtype=np.int32), problem.low, problem.high, unknown, axes)
-        self.state = _State(cells, np.tile(problem.data, (n, 1)), n)
+        self.state = PartitionState(cells, np.tile(problem.data, (n, 1)), n)
 
     def run(self) -> StopReason:
         """Evaluate the first cells, then halve the open ones until the bounds are near enough."""
         problem = self.problem
         while self.state.unevaluated:
+            self.save()
             count = min(self.state.unevaluated, problem.batch_size)
             first = np.arange(count)
             self._replace(first, self.state.open.take(first), first)
@@ -171,6 +181,7 @@ class _PartitionSearch:
             if reason is not None and self.state.unevaluated:
                 return reason
         while True:
+            self.save()
             if problem.enough(*self.state.best):
                 return StopReason.CONVERGED
             splittable = np.flatnonzero(self.state.open.splittable())
@@ -180,6 +191,13 @@ class _PartitionSearch:
             if reason is not None:
                 return reason
             self._split(splittable)
+
+    def save(self, ended: str = "") -> None:
+        """Tell a checkpoint what is known, between two batches."""
+        if self.kept is not None:
+            hints = self.problem.hints
+            state = (self.state, None if hints is None else hints.remembered())
+            self.kept.put(state, self.clock.seconds, ended)
 
     def _split(self, splittable: np.ndarray) -> None:
         """Halve the cells whose bounds are farthest apart, and evaluate the parts."""
@@ -234,7 +252,7 @@ class _PartitionSearch:
         best = max(state.best[0], lower), min(state.best[1], upper)
         check_bounds(*map(np.array, best))
         boxes = state.boxes + len(parts)
-        self.state = _State(cells, data, unevaluated, settled, best, decided, boxes)
+        self.state = PartitionState(cells, data, unevaluated, settled, best, decided, boxes)
         report = self.problem.progress.report
         if report is not None:
             ends = np.array([best[0]]), np.array([best[1]])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from gpcert.regions import Box
 from gpcert.search.partition import CellData, Contributions, PartitionProblem
 from gpcert.search.problem import Budget, Progress, bound_of
 from gpcert.search.region_evaluator import RegionEvaluator
+from gpcert.utils.archive import digest
 
 OPEN, BELOW, ABOVE = 0, 1, 2
 """What a cell's data says: the threshold lies between its values, above them or not above them."""
@@ -58,8 +60,9 @@ class BelowThreshold:
         budget: Budget,
         progress: Progress,
         record: bool = False,
+        about: Any = None,
     ) -> PartitionProblem:
-        """What `partition` is asked."""
+        """What `partition` is asked; `about` tells it from the same with another `enough`."""
         evaluator = RegionEvaluator(self.model, self.region, self.goals, self.backend)
         free = self.region.free
         return PartitionProblem(
@@ -73,7 +76,14 @@ class BelowThreshold:
             record=record,
             budget=budget,
             progress=progress,
+            key=digest("below", self._asked, record, about),
         )
+
+    @property
+    def _asked(self) -> tuple[Any, ...]:
+        """The question."""
+        event = (self.threshold, self.exact)
+        return (self.model, self.region, self.law, list(self.goals), *event)
 
     def _contributions(self, evaluator: RegionEvaluator, low: Rows, high: Rows) -> Contributions:
         """Statement 22.4: decided cells count whole or not at all; of others the share is bounded

@@ -30,7 +30,7 @@ from gpcert.regions.base import NormConstraint
 from gpcert.search.local_search import LocalSearch
 from gpcert.search.problem import Budget, Progress, StopReason, Tolerance
 from gpcert.search.region_evaluator import SliceEvaluator
-from gpcert.search.state import Halve, Leaves, QuestionsAndFeatures
+from gpcert.search.state import STEPS, Halve, Leaves, QuestionsAndFeatures, Steps
 from gpcert.search.workers import Workers
 from gpcert.utils.archive import digest
 
@@ -247,6 +247,8 @@ class BatchProblem:
     budget: Budget = field(default_factory=Budget)
     progress: Progress = field(default_factory=Progress)
     random_state: int | None = 0
+    steps: Steps = STEPS
+    """How boxes are halved more than once."""
     slices: SliceEvaluator | None = None
     """How boxes whose categories are decided are bounded, where there is a cheaper way."""
     workers: Workers | None = None

@@ -31,7 +31,7 @@ from gpcert.regions import Cells, OneHot, Region
 from gpcert.regions.held import Slices
 from gpcert.search.state import Boxes, split_order
 
-LARGEST_BATCH = 8192
+LARGEST_BATCH = 4096
 """Boxes at a time; matrix products no longer gain beyond it on a CPU."""
 
 LARGEST_WORK = 2.0e10
@@ -43,18 +43,28 @@ PASSES = 2.5e4
 derivatives, where that is many passes over arrays: of all kernels but squared exponentials, once
 for each that a sum or product is made of (measured: 0.4 to 0.9 microseconds)."""
 
-GPU_SPEED = 64
+GPU_SPEED = 128
 """How many times more a GPU takes in its stride."""
 
-HOST_SHARE = 0.5
-"""Of a CPU's batch: how many boxes a search has bounded before it moves to a GPU."""
+GPU_BATCH = 65536
+"""Boxes that a search gives a GPU at a time: what best-first order saves is lost beyond."""
+
+GPU_SHARE = 0.8
+"""Of what a GPU has left, by an estimate that is twice what is used: the larger its batches, the
+less its launches cost (half a million boxes at a time are four times as fast as 65,536)."""
+
+HOST_SHARE = 1.0 / 8.0
+"""Of a CPU's batch: smaller ones stay on the CPU where a GPU could bound them."""
+
+HOST_BYTES = 2000.0
+"""Memory of the host for a box that is bounded on a GPU, about."""
 
 
 class RegionEvaluator:
     """Boxes of one region; a `BatchEvaluator`.
 
-    It moves to the GPU, if that is the backend, once half a batch of a CPU is done: thousands of
-    launches take a quarter of a second whatever they compute. Single points stay on the CPU.
+    Where the backend is a GPU it takes the large batches: thousands of launches take a twentieth
+    of a second whatever they compute. Small batches and single points stay on the CPU.
     """
 
     def __init__(
@@ -62,15 +72,23 @@ class RegionEvaluator:
     ) -> None:
         self.model, self.region, self.goals = model, region, goals
         self.wanted = backend
-        self.backend = Backend() if backend.gpu else backend
-        self.bytes_per_box = bytes_per_cell(model, len(region.free))
-        self._boxes = 0
-        self._moved: LocalModel | None = None
+        self.backend = self._host_backend
+        self._bytes = bytes_per_cell(model, len(region.free))
+        self._on_host = batch_size(model, len(region.free), goals, self._host_backend)
+
+    @property
+    def bytes_per_box(self) -> float:
+        """Memory of the host for one box while it is bounded."""
+        return HOST_BYTES if self.wanted.gpu else self._bytes
 
     @property
     def batch_size(self) -> int:
-        """Boxes of one batch where they are bounded now."""
-        return batch_size(self.model, len(self.region.free), self.goals, self.backend)
+        """Boxes of one batch."""
+        if not self.wanted.gpu:
+            return self._on_host
+        size = batch_size(self.model, len(self.region.free), self.goals, self.wanted)
+        room = GPU_SHARE * self.wanted.free_bytes / self._bytes
+        return max(2, int(min(size, GPU_BATCH, room)))
 
     def evaluation(
         self,
@@ -89,9 +107,9 @@ class RegionEvaluator:
             place = self._host_backend.asarray
             cells = Cells(self.region, place(points), place(points))
             return Evaluation(self._host, cells, optional, portfolio)
-        self._move()
-        self._boxes += len(low)
-        local = self._host if self._moved is None else self._moved
+        large = not self.wanted.gpu or len(low) >= HOST_SHARE * self._on_host
+        self.backend = self.wanted if large else self._host_backend
+        local = self._moved if self.backend.gpu else self._host
         cells = Cells(self.region, self.backend.asarray(low), self.backend.asarray(high))
         if choice is not None:
             cells = replace(cells, choice=cells.placed(choice))
@@ -106,13 +124,14 @@ class RegionEvaluator:
         """The model bound to the region where the search begins."""
         return self._local(self._host_backend)
 
+    @cached_property
+    def _moved(self) -> LocalModel:
+        """The same on the GPU."""
+        return self._local(self.wanted)
+
     def _local(self, backend: Backend) -> LocalModel:
         variance = any(goal.needs_variance for goal in self.goals)
         return local_model(self.model, self.region, backend, variance)
-
-    def _move(self) -> None:
-        if self.backend != self.wanted and self._boxes >= HOST_SHARE * self.batch_size:
-            self._moved, self.backend = self._local(self.wanted), self.wanted
 
 
 def bytes_per_cell(model: Model, f: int) -> float:

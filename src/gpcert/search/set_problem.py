@@ -45,6 +45,7 @@ from gpcert.search.partition import (
 )
 from gpcert.search.problem import Budget, Progress, bound_of
 from gpcert.search.region_evaluator import RegionEvaluator
+from gpcert.utils.archive import digest
 
 MAX_CORNERS = 12
 """Free features up to which it is asked whether all corners of a cell are in a region."""
@@ -106,7 +107,7 @@ def find_sets(problem: SetProblem) -> tuple[CutCells, PartitionResult]:
     search = _CellWork(problem)
     whole, free = search.hull, search.hull.free
     data = search.packed(np.zeros(1), nowhere(1, len(problem.conditions), len(free)))[0]
-    found = partition(
+    result = partition(
         PartitionProblem(
             whole.lower[None, free],
             whole.upper[None, free],
@@ -118,12 +119,14 @@ def find_sets(problem: SetProblem) -> tuple[CutCells, PartitionResult]:
             record=True,
             budget=problem.budget,
             progress=problem.progress,
+            key=search.key,
+            hints=search,
         )
     )
-    assert found.decided is not None, "they are recorded"
-    parts = [search.cut_cells(each) for each in (found.open, found.decided)]
+    assert result.decided is not None, "they are recorded"
+    parts = [search.cut_cells(each) for each in (result.open, result.decided)]
     columns = zip(*(vars(part).values() for part in parts), strict=True)
-    return CutCells(*map(np.concatenate, columns)), found
+    return CutCells(*map(np.concatenate, columns)), result
 
 
 class _CellWork:
@@ -142,6 +145,22 @@ class _CellWork:
         room = max(64, int(MIDDLE_BYTES / self.bytes_per_cell))
         self.batch_size = max(2, min(sizes if problem.backend.gpu else [*sizes, room]))
         self.shape = (len(problem.conditions), 2, len(self.hull.free) + 1)
+
+    @property
+    def key(self) -> str:
+        """The same for the same question, whatever it may cost."""
+        asked = self.problem
+        how = (asked.classes, asked.tol, asked.planes)
+        return digest("sets", asked.region, list(asked.conditions), *how)
+
+    def remembered(self) -> tuple[Portfolio, ...]:
+        """Which optional bounds pay."""
+        return tuple(group.portfolio for group in self.groups)
+
+    def recall(self, remembered: tuple[Portfolio, ...]) -> None:
+        """Go on with these."""
+        for group, portfolio in zip(self.groups, remembered, strict=True):
+            group.portfolio = portfolio
 
     def __call__(self, low: Rows, high: Rows, data: CellData) -> Contributions:
         """Contributions of cells to the volume of the set."""

@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from gpcert.enclosures import Portfolio
-from gpcert.numerics.arrays import Index, PerRow, Rows
+from gpcert.numerics.arrays import Backend, Index, PerRow, Rows
 from gpcert.regions.base import Halves
 from gpcert.search.problem import Resolution
 
@@ -329,12 +329,24 @@ class State:
         )
 
 
-HOPELESS = 6.0
-"""Halves are halved at once where their gaps are expected to exceed so many times what is allowed:
-bounding them first would only add boxes."""
+class Steps(NamedTuple):
+    """How boxes are halved more than once before their parts are bounded."""
 
-SMALL_BATCH = 256
-"""That is done up to so many boxes at a time: of more, the bounds in between are worth knowing."""
+    hopeless: float = 6.0
+    """Halves are halved at once where their gaps are expected to exceed so many times what is
+    allowed: bounding them first would only add boxes."""
+    parts: int = 256
+    """That is done up to so many boxes at a time: of more, the bounds in between are worth
+    knowing."""
+
+    @staticmethod
+    def on(backend: Backend) -> Steps:
+        """A GPU's batches take about as long whatever is in them: few large ones are faster."""
+        return Steps(0.0, 16384) if backend.gpu else STEPS
+
+
+STEPS = Steps()
+"""On a CPU."""
 
 STEEPEST = 6.0
 """Before anything is known, gaps are expected to fall like this power of the width."""
@@ -384,7 +396,12 @@ class Branch:
         return self.boxes.parts(axes, times, halve)
 
     def times(
-        self, known: Incumbents, needed: QuestionsAndGoals, shrink: float, fit: int
+        self,
+        known: Incumbents,
+        needed: QuestionsAndGoals,
+        shrink: float,
+        fit: int,
+        steps: Steps = STEPS,
     ) -> Annotated[np.ndarray, "n"]:
         """How often to halve each of the boxes, `fit` being how many fit a batch.
 
@@ -395,9 +412,9 @@ class Branch:
         with np.errstate(divide="ignore", invalid="ignore"):
             allowed = value - needed[self.boxes.question, self.goal]
             gaps = value - self.boxes.lower[np.arange(n), self.goal]
-            steps = np.log(gaps / (HOPELESS * allowed)) / -math.log(shrink)
-            more = np.clip(np.nan_to_num(np.ceil(steps) - 1.0, nan=0.0), 0, HALVINGS - 1)
-        most = max(2, min(fit, SMALL_BATCH) // n)
+            halvings = np.log(gaps / (steps.hopeless * allowed)) / -math.log(shrink)
+            more = np.clip(np.nan_to_num(np.ceil(halvings) - 1.0, nan=0.0), 0, HALVINGS - 1)
+        most = max(2, min(fit, steps.parts) // n)
         return np.minimum(1 + more.astype(int), most.bit_length() - 1)
 
     def shrink(
@@ -414,3 +431,25 @@ class Branch:
             return None
         ratio = np.maximum(new[seen] / old[seen], 1e-3) ** (1.0 / times[origin[seen]])
         return min(float(np.median(ratio)), SLOWEST)
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionState:
+    """All that a partition knows: open cells, whose `lower` (n, 2) holds the lower bound of the
+    contribution and minus the upper one; their data (n, k); how many of them, in front, are
+    `unevaluated`; sums of the decided cells, and they themselves, in batches with their data."""
+
+    open: Boxes
+    data: np.ndarray
+    unevaluated: int
+    settled: tuple[float, float] = (0.0, 0.0)
+    best: tuple[float, float] = (-math.inf, math.inf)
+    """The best bounds of the sum so far."""
+    decided: tuple[tuple[Boxes, np.ndarray], ...] = ()
+    boxes: int = 0
+
+    @property
+    def bytes(self) -> float:
+        """Memory that the cells hold."""
+        pairs = ((self.open, self.data), *self.decided)
+        return float(sum(boxes.bytes + data.nbytes for boxes, data in pairs))

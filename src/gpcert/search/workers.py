@@ -39,25 +39,25 @@ class Shares:
     def share(self, number: int) -> State:
         """A share to be searched, with all that is known beside."""
         frontier = self.dealt.frontier
-        own = Frontier(
+        part = Frontier(
             frontier.boxes.take(self._boxes[number]),
             np.full_like(frontier.settled, np.inf),
             None if frontier.closed is None else (),
         )
-        return replace(self.dealt, frontier=own)
+        return replace(self.dealt, frontier=part)
 
     def put_back(self, number: int, share: State) -> State:
         """The search's state once this share has been searched."""
-        state, kept = self.state, self._home != number
+        state, outside = self.state, self._home != number
         before, after = state.frontier, share.frontier
         closed = None if before.closed is None else (*before.closed, *(after.closed or ()))
         frontier = Frontier(
-            Boxes.concatenate([before.boxes.take(kept), after.boxes]),
+            Boxes.concatenate([before.boxes.take(outside), after.boxes]),
             np.minimum(before.settled, after.settled),
             closed,
         )
         seen = np.minimum(state.resolution.seen, share.resolution.seen)
-        self._home = np.concatenate([self._home[kept], np.full(len(after.boxes), -1)])
+        self._home = np.concatenate([self._home[outside], np.full(len(after.boxes), -1)])
         self.state = replace(
             state,
             frontier=frontier,

@@ -16,6 +16,7 @@ from functools import singledispatch
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from array_api_compat import device
 
 from gpcert.attacks.functions import PlainFunction, plain_function
 from gpcert.enclosures.evaluation import Evaluation
@@ -291,7 +292,15 @@ def output_at_center(quantity: OutputQuantity, evaluation: Evaluation) -> PerCel
         q = high if quantity.sign > 0 else -low
     if quantity.by_variance:
         v_low, v_high = evaluation.variance(c).output_at_center
-    return quantity.highest(q, v_low, v_high)
+    most = evaluation.few
+    if most is None or len(q) <= most or not quantity.by_variance:
+        return quantity.highest(q, v_low, v_high)
+    # certified where it is least in plain floating point
+    xp = namespace(q)
+    index = xp.argsort(quantity.value(q, v_high), stable=True)[:most]
+    highest = xp.full_like(q, quantity.known[1])
+    highest[index] = quantity.highest(q[index], v_low[index], v_high[index])
+    return highest
 
 
 class _Line(NamedTuple):
@@ -355,9 +364,9 @@ class _Joint:
         if enough is not None and bool(xp.any(lower < enough)) and evaluation.wants(name):
 
             def with_line(q: Array, rows: Array) -> Array:
-                some = [(line.take(rows).alpha(q), beta[rows])]
-                some += [(a[rows], b[rows]) for a, b in lines]
-                return xp.max(self._by_lines(some, *(end[rows] for end in v_ends)), axis=1)
+                by_line = [(line.take(rows).alpha(q), beta[rows])]
+                bound = self._by_lines(by_line, *(end[rows] for end in v_ends))[:, 0]
+                return xp.maximum(bound, lower[rows])
 
             # raised where sub-boxes prove the level from which they are enough
             raised = Level(with_line, line.model, best).reached(lower, enough)
@@ -368,19 +377,22 @@ class _Joint:
         point = xp.where(joint, geometry.unscaled(best.point), least.point)
         return GoalBound(lower, point, geometry.split_scores())
 
-    def _line(self, beta: Array, near: Array | None = None) -> _Line:
-        """The line of slope beta.
+    def _line(self, beta: Array, near: Array | None = None, rows: Index | None = None) -> _Line:
+        """The line of slope beta, on some of the cells.
 
         A displacement `near` the minimum, if known, gives a level that needs no second step.
         """
-        units, variance = self.mean.units.signed(self.quantity.sign), self.variance
+        units, variance = self.mean.units.signed(self.quantity.sign), self.variance.units
+        mean = self.signed_mean
+        if rows is not None:
+            units, variance, mean = units.take(rows), variance.take(rows), mean.take(rows)
         beta = given(beta)
-        slope = given(unit_slope(units, variance.units, beta))
-        model = self.signed_mean + variance.times(-slope)
+        slope = given(unit_slope(units, variance, beta))
+        model = mean + self.variance.times(-slope, rows)
         level = None if near is None else model.value_at(near)
         # the rounding (and underflow) of the slope itself acts on a variance of at most gain s^2
-        cost = up((abs(slope) * gamma(8) + TINY) * variance.largest, 4)
-        shift = up(beta * variance.units.shift, 1)
+        cost = up((abs(slope) * gamma(8) + TINY) * self.variance.largest, 4)
+        shift = up(beta * variance.shift, 1)
         return _Line(model, model.minimum(level), units, cost, shift)
 
     def _further_lines(
@@ -397,8 +409,12 @@ class _Joint:
         q = xp.clip(q_low, -LARGEST_SEGMENT, LARGEST_SEGMENT)
         slopes = [self.quantity.level_slope(q, v) for v in self.quantity.corners(*v_ends)]
         slopes = [self._usable_slope(slope) for slope in slopes]
-        lines = (self._line(slope, near) for slope in slopes)
-        return [(line.alpha(line.best.lower), s) for line, s in zip(lines, slopes, strict=True)]
+        count, B = len(slopes), len(q)
+        # in one batch
+        rows = xp.arange(count * B, device=device(q)) % B
+        line = self._line(xp.concat(slopes, axis=0), near[rows], rows)
+        alpha = xp.reshape(line.alpha(line.best.lower), (count, B))
+        return [(alpha[k], slope) for k, slope in enumerate(slopes)]
 
     def _by_lines(self, lines: list[tuple[Array, Array]], v_low: Array, v_high: Array) -> Array:
         """(B, lines): bounds of G by each line on the range of v."""

@@ -24,7 +24,7 @@ from gpcert.enclosures.polynomials import Minimum
 from gpcert.kernels.expansions.base import reach
 from gpcert.numerics.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.numerics.rounding import down, gamma, given, nonnegative, norm_upper, up
-from gpcert.quantities import Deviation, LeastMeans, WeightedMeans
+from gpcert.quantities import Deviation, LeastMeans, SameDecision, WeightedMeans
 from gpcert.quantities.compound import row_sum
 from gpcert.regions.scaled import ScaledCells
 
@@ -121,6 +121,34 @@ def _least_means(quantity: LeastMeans, evaluation: Evaluation, target: float | N
             least = replace(least, lower=xp.maximum(least.lower, joint.lower), point=joint.point)
         bounds.append(least)
     return worst_of(bounds)
+
+
+@lower_bound.register(SameDecision)
+@np.errstate(over="ignore", invalid="ignore")
+def _same_decision(
+    quantity: SameDecision, evaluation: Evaluation, target: float | None
+) -> GoalBound:
+    """The better of the ranges and, for the class that is best by these on a cell, of one joint
+    model for each of its rows (any class would be valid)."""
+    apart = compound_bound(quantity, evaluation, target)
+    xp = namespace(apart.lower)
+    if target is not None and bool(xp.all(apart.lower > target)):
+        return apart
+    margins = xp.stack(quantity.margins(*ranges(evaluation, quantity)), axis=1)
+    best, lower, point = xp.argmax(margins, axis=1), apart.lower, apart.point
+    for c in range(len(quantity.rows)):
+        mine = best == c
+        if not bool(xp.any(mine)):
+            continue
+        bounds = []
+        for row in quantity.of_class(c):
+            weights = [None if w == 0 else xp.full_like(lower, w) for w in row]
+            joint = least_sum(evaluation, weights)
+            bounds.append(replace(apart, lower=joint.lower, point=joint.point))
+        worst = worst_of(bounds)
+        lower = xp.where(mine, xp.maximum(lower, worst.lower), lower)
+        point = xp.where(mine[:, None], worst.point, point)
+    return replace(apart, lower=lower, point=point)
 
 
 @lower_bound.register(Deviation)
