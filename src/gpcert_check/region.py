@@ -258,6 +258,7 @@ def _one_hot(record: dict[str, Any]) -> Region:
     whole, groups = read_region(record["region"]), record["groups"]
     columns = [j for group in groups for j in group]
     known = all(type(j) is int and 0 <= j < whole.dim for j in columns)
+    known = known and "dropped" not in record
     if not known or len(set(columns)) < len(columns) or not all(groups):
         raise BadFile("region: expected groups of different features of the model")
     return _within(whole, partial(categories, groups))

@@ -129,6 +129,49 @@ def test_ball_minimum(seed, p, kind):
         below(lower, quadratic(g, H, d), "ball")
 
 
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    kind=st.sampled_from(["convex", "concave", "cancelling", "plain", "huge", "hard"]),
+    several=st.booleans(),
+)
+def test_a_round_ball_is_minimised_exactly(seed, kind, several):
+    """Statement 5.13: never above the quadratic, and hardly below it at the proposed point, where
+    the cell is the ball; cells inside it are bounded, too."""
+    rng = np.random.default_rng(seed)
+    f = int(rng.integers(2, 6))
+    g, H = random_quadratic(rng, f, "plain" if kind == "hard" else kind)
+    if kind == "hard":  # no slope along the least eigenvector
+        vector = np.linalg.eigh(H)[1][:, 0]
+        g = g - vector * (vector @ g)
+    radius = 10.0 ** rng.uniform(-2.0, 1.0, f if several else None)
+    region, lengths = Ball(rng.normal(size=f), radius, norm=2), 10.0 ** rng.uniform(-1.0, 1.0, f)
+    geometry = geometry_of(region, lengths)
+    result = quadratic_minimum(geometry, g[None], H[None])
+    points = [*region.sample(10, rng), region.linear_minimizer(g / lengths)]
+    points.append(region.project(region.center + result.point[0] * lengths))
+    scale, values = radius * np.ones(f), []
+    for x in points:
+        pairs = zip(exact(x), exact(region.center), exact(lengths), strict=True)
+        d = [(a - c) / b for a, c, b in pairs]
+        below(float(result.lower[0]), quadratic(g, H, d), "round ball")
+        values.append(float(quadratic(g, H, d)))
+    size = np.linalg.norm(H * np.outer(scale / lengths, scale / lengths))
+    size += np.linalg.norm(g * scale / lengths)
+    assert values[-1] - float(result.lower[0]) <= 1e-9 * size
+    low, high = region.lower.copy(), region.upper.copy()
+    low[0] = region.center[0]
+    part = region.root().with_ends(low[None], high[None])
+    kernel = SquaredExponential(lengths)
+    local = kernel.localize(np.zeros((1, f)), region, Backend()).geometry(part)
+    lower = quadratic_minimum(local, g[None], H[None]).lower[0]
+    for x in region.sample(40, rng):
+        if x[0] >= low[0]:
+            d = (x - part.center[0]) / lengths
+            value = g @ d + 0.5 * d @ H @ d
+            assert lower <= value + 1e-12 * (abs(value) + size * (1.0 + abs(d).max()) ** 2)
+
+
 @settings(max_examples=examples(60))
 @given(
     seed=st.integers(0, 2**32 - 1),

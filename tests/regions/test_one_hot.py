@@ -190,8 +190,7 @@ def test_records_names_and_refusals():
         OneHot(Polytope((np.zeros(7), np.ones(7)), ({0: 1, 1: 1, 2: 1}, "<=", 0.5)), GROUPS)
     X, y = data(0)
     model = GPRegressor(KERNELS["se"], max_epochs=0).fit(X, y)
-    with pytest.raises(InputError, match="proof"):
-        gpcert.maximize(model, region, proof=True)
+    assert gpcert.maximize(model, region, tol=0.5, proof=True).proof is not None
 
 
 def test_categories_by_their_names():
@@ -245,3 +244,83 @@ def test_a_narrow_peak_of_one_combination_is_not_missed(nu):
     assert best.bound >= 1.5
     assert np.allclose(best.x, peak, atol=0.01)
     assert values(model, "mean", region.sample(20_000, 0)).max() < 1.3
+
+
+def with_dropped(groups, dropped, d):
+    """Every combination of categories, those without a column too."""
+    each = [
+        [*group, None] if none else list(group) for group, none in zip(groups, dropped, strict=True)
+    ]
+    return np.array(
+        [np.isin(np.arange(d), [j for j in c if j is not None]) for c in itertools.product(*each)]
+    ).astype(float)
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=examples(100), deadline=None)
+def test_bounds_over_categories_without_a_column(seed):
+    """Lines and distances over cells, at every point of them; halves hold every point."""
+    rng, groups, dropped = (
+        np.random.default_rng(seed),
+        [[0, 2, 5], [1, 4], [3]],
+        [True, False, True],
+    )
+    region = OneHot(cube(6), groups, dropped)
+    upper = np.ones((1, 6))
+    upper[0, rng.permutation(6)[: rng.integers(0, 4)]] = 0.0
+    cells, empty = Cells(region, np.zeros((1, 6)), upper).contract()
+    points = with_dropped(groups, dropped, 6)
+    points = points[np.all(points <= upper, axis=1)]
+    assert bool(empty[0]) == (len(points) == 0)
+    if not len(points):
+        return
+    assert np.all(region.contains(points))
+    assert np.all((points >= cells.lower) & (points <= cells.upper))
+    g, w = rng.normal(size=(1, 6)), rng.uniform(0.1, 2.0, 6)
+    away = points - cells.center
+    assert float(region.linear_minimum(cells, g)[0]) <= (away @ g[0]).min()
+    assert float(region.squared_norm_maximum(cells, w, None)[0]) >= (away**2 @ w).max() * (
+        1 - 1e-15
+    )
+    wide = np.flatnonzero(cells.upper[0] > cells.lower[0])
+    if len(wide):
+        first, second, last = region.halves(cells.lower, cells.upper, rng.choice(wide, 1))
+        for x in points:
+            left = np.all((x >= cells.lower[0]) & (x <= first[0]))
+            assert left or np.all((x >= second[0]) & (x <= last[0]))
+        assert np.any(first < cells.upper)
+        assert np.any(second > cells.lower) or np.any(last < cells.upper)
+    least = region.linear_minimizer(g[0])
+    assert bool(region.contains(least))
+
+
+@pytest.mark.parametrize("quantity", ["mean", "ucb"])
+def test_a_mixed_space_whose_first_categories_are_dropped(quantity):
+    X, y = data(3)
+    keep = [1, 2, 4, 5, 6]
+    kernel = SquaredExponential([1.0, 2.0, 0.9, 0.4, 0.5])
+    model = GPRegressor(kernel, noise=1e-3, max_epochs=0).fit(X[:, keep], y)
+    region = OneHot(cube(5), [[0, 1], [2]], dropped=True)
+    best = gpcert.maximize(model, region, quantity, tol=1e-3)
+    assert best.converged
+    assert bool(region.contains(best.x))
+    each = []
+    for row in with_dropped([[0, 1], [2]], [True, True], 5):
+        high = row.copy()
+        high[3:] = 1.0
+        each.append(gpcert.maximize(model, Box(row, high), quantity, tol=1e-3))
+    assert len(each) == 6
+    assert max(one.value for one in each) <= best.bound
+    assert best.value <= max(one.bound for one in each)
+    again = region_from_dict(region.describe())
+    assert again.groups.dropped == (True, True)
+    with pytest.raises(InputError, match="proof"):
+        gpcert.maximize(model, region, quantity, tol=1e-3, proof=True)
+
+
+def test_what_dropped_may_be():
+    for wrong in ("first", [True], [True, 1.0], 3):
+        with pytest.raises(InputError, match="dropped: expected"):
+            OneHot(cube(), GROUPS, dropped=wrong)
+    with pytest.raises(InputError, match="two or more"):
+        OneHot(cube(), [[0], [1]])

@@ -55,7 +55,8 @@ def _with_fixed(model: Model, region: Region, fixed: Mapping[Any, Any]) -> Regio
     whole = Box(*ends)
     if not isinstance(region, OneHot):
         return whole
-    return OneHot(whole, [group.tolist() for group in region.groups.columns])
+    groups = [group.tolist() for group in region.groups.columns]
+    return OneHot(whole, groups, region.groups.dropped)
 
 
 def _box(model: Model, bounds: Any) -> Region:

@@ -202,7 +202,7 @@ def _known(region: dict[str, Any]) -> bool:
     if kind == "union":
         return all(map(_known, region["parts"]))
     if kind in ("discrete", "one_hot"):
-        return _known(region["region"])
+        return "dropped" not in region and _known(region["region"])
     return kind in ("box", "polytope") or (kind == "ball" and region["norm"] in NORMS)
 
 

@@ -30,6 +30,8 @@ def category_minimum(
     if not isinstance(region, OneHot) or cells.choice is not None:
         return None
     xp, groups = namespace(gradient), region.free_groups
+    if any(groups.dropped):  # bounded on the box
+        return None
     f = gradient.shape[1]
     rest = np.setdiff1d(np.arange(f), groups.every)
     may = [groups.allowed(cells.lower, cells.upper, group) for group in groups.columns]

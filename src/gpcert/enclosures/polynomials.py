@@ -5,7 +5,7 @@ No solver: the bilinear terms are relaxed around a local minimum, where the rela
 enclosure says what lies below `exp(rate |d|^2) q`; a level is subtracted from q, so the weight
 multiplies it too (`QuadraticLowerModel.minimum` has statement and reason).
 
-Proofs: docs/mathematics.md, statements 5.1, 5.2, 5.3 and 5.9.
+Proofs: docs/mathematics.md, statements 5.1, 5.2, 5.3, 5.9 and 5.13.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from gpcert.kernels.expansions.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.kernels.nodes.base import CubicPart
+from gpcert.kernels.sizes import euclidean, frobenius
 from gpcert.numerics.arrays import (
     Array,
     Index,
@@ -31,7 +32,17 @@ from gpcert.numerics.arrays import (
     namespace,
     products,
 )
-from gpcert.numerics.rounding import EXP_ULPS, U, down, gamma, given, nonnegative, root, up
+from gpcert.numerics.rounding import (
+    EXP_ULPS,
+    TINY,
+    U,
+    down,
+    gamma,
+    given,
+    nonnegative,
+    root,
+    up,
+)
 from gpcert.regions.scaled import ScaledCells
 
 DESCENT_STEPS = 2
@@ -80,7 +91,12 @@ def quadratic_minimum(
         return Minimum(lower, quadratic.point @ xp.matrix_transpose(source.matrix))
     quadratic = box_minimum(geometry.half, gradient, hessian)
     lower = _ball_improvement(geometry, gradient, hessian, quadratic.lower)
-    return Minimum(lower, quadratic.point)
+    round_ = _ball_minimum(geometry, gradient, hessian)
+    if round_ is None:
+        return Minimum(lower, quadratic.point)
+    better = (round_.lower > lower)[:, None]
+    point = xp.where(better, round_.point, quadratic.point)
+    return Minimum(xp.maximum(lower, round_.lower), point)
 
 
 @fused
@@ -165,6 +181,74 @@ def _ball_improvement(
     bend = xp.minimum(smallest_eigenvalue(hessian), xp.zeros_like(lower))
     curved = geometry.least(gradient) - 0.5 * up(-bend * geometry.rho2, 4)
     return xp.maximum(lower, curved - gamma(8) * xp.abs(curved))
+
+
+SECULAR_STEPS = 8
+"""Newton's, from below: each squares the error. Any multiplier would be valid."""
+
+ORDINARY = (1e-100, 1e100)
+"""Radii whose products with coefficients neither vanish nor overflow."""
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def _ball_minimum(geometry: ScaledCells, gradient: Array, hessian: PerCellMatrix) -> Minimum | None:
+    """Lower bound of `g.d + d^T H d / 2` over the Euclidean ball that cells lie in, which is its
+    minimum up to rounding where a cell is the ball; None where there is no such ball.
+
+    With y = d / e, |y| <= rho, and any lambda >= 0 and p: for `A = E H E + lambda I`,
+    `r = E g + A p`, `q >= p.E g + p^T A p / 2 - |r| R + min(lambda_min(A), 0) R^2 / 2 - lambda
+    rho^2 / 2`, R = rho + |p| (Statement 5.13). lambda and p are those of the trust-region problem,
+    from the eigenvectors of E H E.
+    """
+    ball = geometry.cells.ball
+    plain = geometry.is_plain and geometry.columns is None and geometry.inverse_length.ndim == 1
+    if ball is None or ball.p != 2.0 or not plain:
+        return None
+    xp, f = namespace(gradient), gradient.shape[1]
+    radii = np.full(f, ball.radius) if ball.unit is None else ball.unit
+    e = geometry.cells.placed(radii) * geometry.inverse_length
+    if not bool(xp.all((e > ORDINARY[0]) & (e < ORDINARY[1]))):
+        return None
+    weights = up(geometry.squared_lengths / (e * e), 4)
+    rho2 = geometry.cells.squared_norm_maximum(weights, geometry.unit)
+    rho = up(xp.sqrt(rho2), 2)
+    # roundings of g, H, A and of the sums with them are counted in `sizes`
+    g, H = given(gradient * e), given(hessian * (e[:, None] * e[None, :]))
+    fine = xp.all(xp.isfinite(H), axis=(1, 2)) & xp.all(xp.isfinite(g), axis=1) & (rho > 0)
+    g = xp.where(fine[:, None], g, xp.zeros_like(g))
+    H = xp.where(fine[:, None, None], H, xp.zeros_like(H))
+    try:
+        L, V = xp.linalg.eigh(H)
+    except (np.linalg.LinAlgError, RuntimeError):  # torch's error is a RuntimeError
+        return None
+    least = nonnegative(-xp.min(L, axis=1))
+    along = apply(xp.matrix_transpose(V), g)
+    reach = xp.where(fine, rho, xp.ones_like(rho))
+    tiny = 1e-14 * (xp.max(xp.abs(L), axis=1) + euclidean(g)) + TINY
+    shift = xp.maximum(xp.max(xp.abs(along) / reach[:, None] - L, axis=1), least + tiny)
+    for _ in range(SECULAR_STEPS):
+        stiff = xp.maximum(L + shift[:, None], tiny[:, None])
+        p = given(-along / stiff)
+        length = euclidean(p)
+        bent = xp.sum(p * p / stiff, axis=1)
+        step = length**2 * (length - reach) / xp.where(bent > 0, bent * reach, xp.ones_like(bent))
+        step = xp.where((bent > 0) & xp.isfinite(step), step, xp.zeros_like(step))
+        shift = xp.maximum(shift + step, least)
+    shift = given(xp.where(fine, shift, xp.zeros_like(shift)))
+    p = given(apply(V, -along / xp.maximum(L + shift[:, None], tiny[:, None])))
+    A = given(add_identity(H, shift))
+    bend = given(apply(A, p))
+    size, wide = euclidean(p), frobenius(H) + shift
+    value = given(xp.sum(p * (g + 0.5 * bend), axis=1))
+    off = up(euclidean(given(g + bend)), f + 4)
+    far = up(rho + size, 4)
+    curved = nonnegative(-smallest_eigenvalue(A))
+    lower = value - 0.5 * shift * rho2 - off * far - 0.5 * curved * far * far
+    sizes = (euclidean(g) + wide * far) * far + shift * rho2
+    lower = down(lower - gamma(4 * f + 64) * 4.0 * sizes - TINY * (1.0 + far) ** 2, 8)
+    lower = xp.where(fine & xp.isfinite(lower), lower, xp.full_like(lower, -math.inf))
+    point = xp.minimum(xp.maximum(p * e, -geometry.half), geometry.half)
+    return Minimum(lower, point)
 
 
 def smallest_eigenvalue(hessian: PerCellMatrix) -> PerCell:

@@ -80,6 +80,10 @@ class Linear(Kernel):
         slopes = self.weights * (Y - self.center)
         return np.broadcast_to(slopes, (len(X), *slopes.shape)).copy()
 
+    def gradient_product(self, X: Inputs, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """One matrix product: the slopes do not depend on x."""
+        return C @ (self.weights * (Y - self.center))
+
     def typical_lengths(self, d: int) -> PerFeature:
         """`1 / sqrt(w_j)`: the unit of the feature map."""
         with np.errstate(divide="ignore"):

@@ -51,10 +51,11 @@ class Slices(Region):
 
     @staticmethod
     def of(whole: OneHot) -> Slices | None:
-        """Those of a region; None where it is no box, or nothing else is free."""
+        """Those of a region; None where it is no box, nothing else is free, or a category has no
+        column."""
         base, columns = whole.region, whole.groups.every
         box = base.region if isinstance(base, Discrete) else base
-        if type(box) is not Box:
+        if type(box) is not Box or any(whole.groups.dropped):
             return None
         lower, upper = box.lower.copy(), box.upper.copy()
         lower[columns] = upper[columns] = whole.center[columns]

@@ -1,4 +1,5 @@
-"""Groups of one-hot columns: exactly one column of each group is 1, the others are 0.
+"""Groups of one-hot columns: exactly one column of each group is 1, the others are 0; or all are 0
+for a category whose column was dropped.
 
 A cell holds a set of categories of each group, those whose columns may be 1 in it. Over them linear
 functions and weighted squared distances are bounded category by category, which is exact up to
@@ -9,7 +10,7 @@ Proofs: docs/mathematics.md, statement 13.15.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -40,6 +41,8 @@ class OneHotGroups:
     """Groups of columns, by their numbers among those of the arrays that the methods take."""
 
     columns: tuple[np.ndarray, ...]
+    dropped: tuple[bool, ...]
+    """Whether all columns of a group may be 0: one of its categories has none."""
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -54,34 +57,47 @@ class OneHotGroups:
         left out, and so are groups that have none there."""
         place = {int(j): k for k, j in enumerate(features)}
         groups = [[place[int(j)] for j in group if int(j) in place] for group in self.columns]
-        return OneHotGroups(tuple(np.array(group) for group in groups if group))
+        left = [pair for pair in zip(groups, self.dropped, strict=True) if pair[0]]
+        return OneHotGroups(tuple(np.array(g) for g, _ in left), tuple(each for _, each in left))
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, bool]]:
+        """Columns of every group, and whether all may be 0."""
+        return zip(self.columns, self.dropped, strict=True)
 
     # ---- points
 
     def holds(self, points: Inputs) -> Annotated[np.ndarray, "n"]:
-        """Whether each point (n, d) has exactly one 1, and else 0, in every group."""
+        """Whether each point (n, d) has exactly one 1, and else 0, in every group; or none."""
         inside = np.ones(len(points), dtype=bool)
-        for group in self.columns:
+        for group, dropped in self:
             x = points[:, group]
-            inside &= np.all((x == 0.0) | (x == 1.0), axis=1) & (np.sum(x, axis=1) == 1.0)
+            ones = np.sum(x, axis=1)
+            inside &= np.all((x == 0.0) | (x == 1.0), axis=1)
+            inside &= (ones == 1.0) | (dropped & (ones == 0.0))
         return inside
 
     def settled(self, points: Inputs, upper: Annotated[np.ndarray, "d"]) -> Inputs:
-        """Points (n, d) at the category, of those that `upper` allows, with the largest entry."""
+        """Points (n, d) at the category, of those that `upper` allows, with the largest entry; at
+        the one without a column, if there is one, where no entry is above 1/2."""
         points, rows = points.copy(), np.arange(len(points))
-        for group in self.columns:
+        for group, dropped in self:
             score = np.where(upper[group] >= 1.0, points[:, group], -np.inf)
             best = np.argmax(score, axis=1)
             points[:, group] = 0.0
-            points[rows, group[best]] = 1.0
+            points[rows, group[best]] = np.where(dropped & (score[rows, best] <= 0.5), 0.0, 1.0)
         return points
 
     def least(self, x: Inputs, g: Inputs, upper: Annotated[np.ndarray, "d"]) -> Inputs:
         """Points x (n, d) with the categories of least g (n, d); where all have the same, that of x
         stays."""
         x = x.copy()
-        for group in self.columns:
+        for group, dropped in self:
             slope = np.where(upper[group] >= 1.0, g[:, group], np.inf)
+            if dropped:  # whose slope is 0
+                least = np.minimum(slope.min(axis=1), 0.0)[:, None]
+                moves = np.any(slope != 0.0, axis=1)[:, None]
+                x[:, group] = np.where(moves, (slope == least) & (least < 0.0), x[:, group])
+                continue
             moves = slope.min(axis=1) < np.max(np.where(np.isinf(slope), -np.inf, slope), axis=1)
             x[:, group] = np.where(moves[:, None], -slope, x[:, group])
         return self.settled(x, upper)
@@ -105,6 +121,15 @@ class OneHotGroups:
         missed = xp.sum(xp.astype(~others, lower.dtype), axis=1)[:, None]
         return possible & (missed - xp.astype(~others, lower.dtype) == 0.0)
 
+    def without(
+        self, lower: PerCellAndFeature, upper: PerCellAndFeature, group: Index, dropped: bool
+    ) -> PerCell:
+        """Whether the category without a column, if the group has one, has its point in
+        [lower, upper] (B, f)."""
+        xp = namespace(lower)
+        zero = xp.all((lower[:, group] <= 0.0) & (upper[:, group] >= 0.0), axis=1)
+        return zero & dropped
+
     def contract(
         self, lower: PerCellAndFeature, upper: PerCellAndFeature
     ) -> tuple[PerCellAndFeature, PerCellAndFeature, PerCell]:
@@ -112,9 +137,10 @@ class OneHotGroups:
         xp = namespace(lower)
         lower, upper = 1.0 * lower, 1.0 * upper
         empty = xp.zeros_like(xp.sum(lower, axis=-1)) > 0
-        for group in self.columns:
+        for group, dropped in self:
             may = xp.astype(self.allowed(lower, upper, group), lower.dtype)
-            count = xp.sum(may, axis=1)
+            zero = self.without(lower, upper, group, dropped)
+            count = xp.sum(may, axis=1) + xp.astype(zero, lower.dtype)
             none = count == 0.0
             only = (count == 1.0)[:, None]
             lower[:, group] = xp.where(none[:, None], lower[:, group], xp.where(only, may, 0 * may))
@@ -125,9 +151,10 @@ class OneHotGroups:
     def centers(self, cells: Cells, centers: PerCellAndFeature) -> PerCellAndFeature:
         """Centres (B, f) with the mean of the categories in the groups' columns."""
         xp, centers = namespace(centers), 1.0 * centers
-        for group in self.columns:
+        for group, dropped in self:
             may = xp.astype(self.allowed(cells.lower, cells.upper, group), centers.dtype)
-            count = xp.sum(may, axis=1)[:, None]
+            zero = self.without(cells.lower, cells.upper, group, dropped)
+            count = (xp.sum(may, axis=1) + xp.astype(zero, centers.dtype))[:, None]
             mean = may / xp.maximum(count, xp.ones_like(count))
             centers[:, group] = xp.where(count > 0.0, mean, centers[:, group])
         return centers
@@ -142,11 +169,13 @@ class OneHotGroups:
         xp = namespace(g)
         many, g = g.ndim == 3, (g if g.ndim == 3 else g[:, None, :])
         total, rest = xp.zeros_like(g[..., 0]), 1.0 * g
-        for group in self.columns:
+        for group, dropped in self:
             slopes, c = g[..., group], cells.center[:, None, group]
             may = self.allowed(cells.lower, cells.upper, group)[:, None, :]
+            zero = self.without(cells.lower, cells.upper, group, dropped)[:, None]
             along = xp.sum(slopes * c, axis=-1)
-            least = xp.min(xp.where(may, slopes, xp.full_like(slopes, xp.inf)), axis=-1) - along
+            least = xp.min(xp.where(may, slopes, xp.full_like(slopes, xp.inf)), axis=-1)
+            least = xp.where(zero & (least > 0.0), 0.0 * along, least) - along
             size = xp.max(xp.abs(slopes), axis=-1) + xp.sum(xp.abs(slopes) * c, axis=-1)
             n = len(group)
             exact = least - up(gamma(n + 4) * size, n + 4)
@@ -169,15 +198,18 @@ class OneHotGroups:
         xp = namespace(cells.center)
         scale = weights if unit is None else weights / unit / unit
         total = xp.zeros_like(cells.center[:, 0])
-        for group in self.columns:
+        for group, dropped in self:
             c, w, n = cells.center[:, group], scale[group], len(group)
             may = self.allowed(cells.lower, cells.upper, group)
+            zero = self.without(cells.lower, cells.upper, group, dropped)
             near, far = w * c * c, w * (1.0 - c) * (1.0 - c)
             whole = xp.sum(near, axis=1)[:, None]
             each = (whole - near) + far + gamma(n + 8) * (whole + near + far)
             most = xp.max(xp.where(may, each, 0.0 * each), axis=1)
+            alone = whole[:, 0] * (1.0 + gamma(n + 8))
+            most = xp.where(zero & (alone > most), alone, most)
             box = up(xp.sum(w * cells.half[:, group] ** 2, axis=1), n + 6)
-            known = xp.any(may, axis=1) & ~xp.isnan(most)
+            known = (xp.any(may, axis=1) | zero) & ~xp.isnan(most)
             total = total + xp.where(known, xp.minimum(up(most, n + 8), box), box)
         return up(total, len(self) + 1)
 
@@ -187,9 +219,10 @@ class OneHotGroups:
         self, low: Rows, high: Rows, axis: Annotated[np.ndarray, "n"], halves: Halves
     ) -> Halves:
         """Of boxes [low, high] (n, f) that are divided along a group's column: half of the group's
-        categories in either part, whose other columns are 0."""
+        categories in either part, whose other columns are 0. The one without a column lies in
+        both; beside a single other one it is a part of its own."""
         first, second, last = halves[0], halves[1], 1.0 * high
-        for group in self.columns:
+        for group, dropped in self:
             rows = np.flatnonzero(np.isin(axis, group))
             may = self.allowed(low[rows], high[rows], group)
             order = np.cumsum(may, axis=1)
@@ -198,29 +231,44 @@ class OneHotGroups:
             first[block] = np.where(early, high[block], np.minimum(high[block], 0.0))
             last[block] = np.where(may & ~early, high[block], np.minimum(high[block], 0.0))
             second[block] = low[block]
+            one = dropped & (np.sum(may, axis=1) == 1)
+            alone = np.ix_(rows[one], group)
+            first[alone], last[alone] = np.minimum(high[alone], 0.0), high[alone]
+            second[alone] = np.where(may[one], high[alone], low[alone])
         return first, second, last
 
 
-def read_groups(groups: Any, d: int) -> OneHotGroups:
-    """Groups as given: lists of at least two distinct columns each, no column in two."""
+def read_groups(groups: Any, d: int, dropped: Any = False) -> OneHotGroups:
+    """Groups as given: lists of at least two distinct columns each, no column in two; of one at
+    least where a category has none."""
     if isinstance(groups, str | bytes) or not isinstance(groups, Sequence | np.ndarray):
         raise InputError(f"groups: expected a list of lists of columns, got {groups!r}")
+    each = [dropped] * len(groups) if isinstance(dropped, bool) else dropped
+    flags = isinstance(each, Sequence | np.ndarray) and all(
+        isinstance(flag, bool | np.bool_) for flag in each
+    )
+    if not flags or len(each) != len(groups):
+        raise InputError(
+            f"dropped: expected True, False or one of them for each of {len(groups)} groups, got "
+            f"{dropped!r}"
+        )
     read, seen = [], set()
-    for group in groups:
+    for group, none in zip(groups, each, strict=True):
+        least, wanted = (1, "one") if none else (2, "two")
         try:
             columns = [int(j) for j in group if not isinstance(j, bool)]
-            whole = len(columns) >= 2 and columns == list(group)
+            whole = len(columns) >= least and columns == list(group)
         except (TypeError, ValueError):
             columns, whole = [], False
         if not whole or min(columns) < 0 or max(columns) >= d:
             raise InputError(
-                f"groups: expected lists of two or more columns in 0..{d - 1}, got {group!r}"
+                f"groups: expected lists of {wanted} or more columns in 0..{d - 1}, got {group!r}"
             )
         if len(set(columns)) < len(columns) or seen & set(columns):
             raise InputError(f"groups: expected every column once, got {group!r}")
         seen |= set(columns)
         read.append(np.array(sorted(columns)))
-    return OneHotGroups(tuple(read))
+    return OneHotGroups(tuple(read), tuple(bool(flag) for flag in each))
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -235,6 +283,8 @@ class OneHot(Within):
     Args:
         region: any other region, a `Discrete` one too; bounds of 0 exclude a category.
         groups: lists of columns, e.g. `[[0, 1, 2], [3, 4]]`.
+        dropped: True, or one of True and False for every group, where a category has no column and
+            all columns are 0 for it, as by `OneHotEncoder(drop="first")`.
 
     >>> from gpcert.regions import Box
     >>> mixed = OneHot(Box([0, 0, 0, 5.0], [1, 1, 1, 6.0]), [[0, 1, 2]])
@@ -248,13 +298,13 @@ class OneHot(Within):
 
     groups: OneHotGroups
 
-    def __init__(self, region: Region, groups: Any) -> None:
+    def __init__(self, region: Region, groups: Any, dropped: Any = False) -> None:
         if not isinstance(region, Region) or isinstance(region, OneHot):
             raise InputError(
                 f"region: expected a region without groups of its own, got {region!r}; list all "
                 "groups in one OneHot"
             )
-        read = read_groups(groups, region.dim)
+        read = read_groups(groups, region.dim, dropped)
         self._set(region=region, groups=read, names=region.names)
         lower, upper, empty = read.contract(region.lower[None], region.upper[None])
         if bool(empty[0]):
@@ -268,12 +318,17 @@ class OneHot(Within):
 
     @classmethod
     def from_record(cls, **fields: Any) -> OneHot:
-        return cls(fields["region"], [[int(j) for j in group] for group in fields["groups"]])
+        groups = [[int(j) for j in group] for group in fields["groups"]]
+        dropped = fields.get("dropped", [0] * len(groups))
+        return cls(fields["region"], groups, [bool(each) for each in dropped])
 
     def describe(self) -> dict[str, Any]:
-        """`{"kind": "one_hot", "region", "groups"}`."""
+        """`{"kind": "one_hot", "region", "groups"}`, and "dropped" where a category has no
+        column."""
         groups = [group.tolist() for group in self.groups.columns]
-        return {"kind": self.kind, "region": self.region.describe(), "groups": groups}
+        whole = {"kind": self.kind, "region": self.region.describe(), "groups": groups}
+        dropped = [int(each) for each in self.groups.dropped]
+        return whole | ({"dropped": dropped} if any(dropped) else {})
 
     def summary(self) -> str:
         count = len(self.groups)
@@ -285,7 +340,7 @@ class OneHot(Within):
             return self
         place = [list(names).index(name) for name in self.names]
         groups = [[place[j] for j in group] for group in self.groups.columns]
-        return OneHot(self.region.renamed(names), groups)
+        return OneHot(self.region.renamed(names), groups, self.groups.dropped)
 
     @property
     def bounds_cells(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
