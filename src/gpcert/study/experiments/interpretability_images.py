@@ -217,6 +217,10 @@ VARIANTS = {"scripts": {"train": 500}}
 REASONS = {
     f"{name} over-estimates": "Effects one by one are no good order for many pixels (8 to 32)."
     for name in LIMES
+} | {
+    "LIME (package) needs more pixels": "At two garments one pixel is enough by either order.",
+    "LIME (scripts) needs more pixels": "At the five the first four pixels by effects do not flip "
+    "the decision, the first four by LIME do.",
 }
 CAPTIONS = {
     "budgets": "Pixels, the most important first by each ranking: proved not to flip the "
