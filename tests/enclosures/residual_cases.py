@@ -22,9 +22,10 @@ from gpcert.enclosures import LocalPosterior
 from gpcert.enclosures.precision import CenterVariance, Degree
 from gpcert.enclosures.residual import ResidualPrecision, Weights
 from gpcert.enclosures.square import pair_counts
+from gpcert.enclosures.weight_basis import WeightBasis
 from gpcert.kernels import Kernel
 from gpcert.model.posterior import Posterior
-from gpcert.numerics.arrays import Array, Backend
+from gpcert.numerics.arrays import Array, Backend, to_numpy
 from gpcert.numerics.pairs import Pair
 from gpcert.numerics.spectral import absolute_norm
 from gpcert.numerics.triangular import is_triangular
@@ -179,10 +180,16 @@ class FeatureCase:
             return np.array([float(y) for y in self.truth.solved(exact(self.row(vector)))])
 
     def precision(
-        self, gram: np.ndarray, exact_sums: bool, backend: Backend, row: np.ndarray | None = None
+        self,
+        gram: np.ndarray,
+        exact_sums: bool,
+        backend: Backend,
+        row: np.ndarray | None = None,
+        directions: np.ndarray | None = None,
     ) -> RecordingPrecision:
         """That of a computed K, whose entries are off by as much as is said; so are those of a row
-        that the kernel gives for the centre."""
+        that the kernel gives for the centre. Weights out of `directions` (N, m) if there are
+        some."""
         A, known = self.factor, self.points
 
         class Known:
@@ -210,6 +217,11 @@ class FeatureCase:
         built = ResidualPrecision.build(unit, 0, backend)
         assert (built.gram.high is not None) == exact_sums
         parts = {field.name: getattr(built, field.name) for field in fields(built)}
+        parts["basis"] = None
+        if directions is not None:
+            noise, roots, seen = map(to_numpy, (built.noise, built.roots, built.seen))
+            known = (built.gram, built.gram_error, noise, roots)
+            parts["basis"] = WeightBasis.of(seen[:, None] * directions, *known, backend)
         return RecordingPrecision(**parts)
 
     def degrees(self, rows: np.ndarray, true: np.ndarray, backend: Backend) -> list[Degree]:
@@ -232,8 +244,10 @@ def length_up(often: np.ndarray, rows: np.ndarray) -> np.ndarray:
 class RecordingPrecision(ResidualPrecision):
     """Keeps the weights of the last call."""
 
-    def weights(self, rows: Array, exact: bool = True, low: Array | None = None) -> Weights:
-        found = super().weights(rows, exact, low)
+    def weights(
+        self, rows: Array, exact: bool = True, low: Array | None = None, few: bool = False
+    ) -> Weights:
+        found = super().weights(rows, exact, low, few)
         vars(self)["kept"] = found
         return found
 

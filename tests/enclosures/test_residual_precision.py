@@ -69,7 +69,8 @@ def center_of(case: FeatureCase, precision: Any, row: np.ndarray, backend: Backe
     sizes = [np.linalg.norm(each) * (1.0 + 1e-14) for each in (row, row - case.row(case.center))]
     numbers = tuple(backend.asarray(np.nextafter([size], np.inf)) for size in sizes)
     local: Any = SimpleNamespace(row_sizes=lambda expansion, order: numbers)
-    expansion: Any = SimpleNamespace(K=backend.asarray(row[None]))
+    geometry = SimpleNamespace(rho2=backend.asarray(np.zeros(1)))
+    expansion: Any = SimpleNamespace(K=backend.asarray(row[None]), geometry=geometry)
     found = precision.center(local, expansion, case.center[None])
     return found._replace(
         **{name: to_numpy(getattr(found, name)) for name in found._fields if name != "residual"}
@@ -179,36 +180,75 @@ def test_forms_with_the_largest_errors(case: FeatureCase, errors: Errors, exactl
     check_forms(case, errors, exactly, Backend())
 
 
-def check_forms(case: FeatureCase, errors: Errors, exactly: bool, backend: Backend) -> None:
+DIRECTIONS = ("anything", "the best", "one of them", "zero", "large and small")
+
+
+def directions_of(case: FeatureCase, kind: str) -> np.ndarray:
+    """Columns, of which weights are made."""
+    rng, N = case.rng, len(case.points)
+    columns = rng.normal(size=(N, int(rng.integers(1, N + 1))))
+    if kind in ("the best", "one of them"):
+        roots = 1.0 / np.sqrt(case.noise)
+        columns = roots[:, None] * np.linalg.eigh(roots[:, None] * case.gram * roots)[1]
+    if kind == "one of them":
+        columns = columns[:, -1:]
+    if kind == "large and small":
+        columns = columns * 10.0 ** rng.uniform(-20.0, 20.0, columns.shape[1])
+    return 0.0 * columns if kind == "zero" else columns
+
+
+@settings(max_examples=examples(200, quick=50))
+@given(
+    case=feature_cases(6),
+    errors=LARGEST_ERRORS,
+    exactly=st.booleans(),
+    kind=st.sampled_from(DIRECTIONS),
+)
+def test_forms_of_weights_out_of_any_directions(
+    case: FeatureCase, errors: Errors, exactly: bool, kind: str
+) -> None:
+    check_forms(case, errors, exactly, Backend(), directions_of(case, kind))
+
+
+def check_forms(
+    case: FeatureCase,
+    errors: Errors,
+    exactly: bool,
+    backend: Backend,
+    directions: np.ndarray | None = None,
+) -> None:
     """`k_a.S k_b` for sums of rows of degree 1 and 2, and what their weights make of the residual
     at the centre."""
     with precisely():
         vectors, truth = case.vectors, case.truth
         gram, row, rows = computed(case, errors, vectors)
-        precision = case.precision(gram, exactly, backend, nearer(case, errors))
+        row_anew = nearer(case, errors)
+        precision = case.precision(gram, exactly, backend, row_anew, directions)
         center = center_of(case, precision, row, backend)
         true = np.array([case.row(vector) for vector in vectors])
         degrees = case.degrees(rows, true, backend)
         forms = precision.explained_forms(backend.asarray(rows[None]), degrees, center)
-        weights, matrix = to_numpy(precision.kept.value), to_numpy(forms.matrix)[0]
+        matrix = to_numpy(forms.matrix)[0]
         w = exact(to_numpy(center.weights)[0])
         k = exact(case.row(case.center))
         r = truth.residual(w, k)
         sums: list[tuple[Any, ...]] = []
         for degree in degrees:
             e = unit_vector(case.rng, to_numpy(degree.often))
-            sums.append((e, combined(e, true[degree.rows]), combined(e, weights[degree.rows])))
-        for n, (_, _, own) in enumerate(sums):
-            at_most(abs(dot(own, r)), float(forms.crossed[n][0]), "crossed")
+            sums.append((e, combined(e, true[degree.rows])))
+            if directions is None:
+                own = combined(e, to_numpy(precision.kept.value)[degree.rows])
+                crossed = float(forms.crossed[len(sums) - 1][0])
+                at_most(abs(dot(own, r)), crossed, "crossed")
         for a, b in forms.errors:
-            (e, first, _), (g, second, _) = sums[a], sums[b]
+            (e, first), (g, second) = sums[a], sums[b]
             part = matrix[degrees[a].rows, degrees[b].rows]
             left = truth.form(first, second) - dot(e, [dot(exact(line), g) for line in part])
             error, missed = (arb(float(x[a, b][0])) for x in (forms.errors, forms.missed))
             at_most(left, error + missed, f"{a}, {b} from above")
             at_most(-left, error + (0 if a == b else missed), f"{a}, {b} from below")
         # of the centre and degree one together: what the upper bound of the variance rests on
-        e, first, _ = sums[0]
+        e, first = sums[0]
         whole = [a + b for a, b in zip(k, first, strict=True)]
         part = matrix[degrees[0].rows, degrees[0].rows]
         least = explained_of(center, 0) - float(center.error[0]) + 2 * dot(w, first)
@@ -229,6 +269,8 @@ def test_residuals_on_every_backend(backend: Backend) -> None:
         for exactly in (False, True):
             check_feature_center(case, Errors(1e-9, 1e-9), exactly, backend)
             check_forms(case, Errors(1e-9, 1e-9), exactly, backend)
+            columns = directions_of(case, "the best")
+            check_forms(case, Errors(1e-9, 1e-9), exactly, backend, columns)
 
 
 @settings(max_examples=examples(200, quick=40))

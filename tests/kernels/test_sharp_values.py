@@ -149,3 +149,9 @@ def test_pairs_are_no_worse_where_points_are_far_or_nearly_equal() -> None:
             check(kernel, scale * points[:5])
             sharp = kernel.sharp_values(scale * points, scale * points)[1]
             assert np.all(kernel.pair_values(scale * points, scale * points)[1] <= sharp)
+
+
+@pytest.mark.parametrize("kernel", [SquaredExponential([0.5, 0.7], 3.0), Matern(0.7, 2.5)])
+def test_pairs_of_points_far_from_the_origin(kernel: Kernel) -> None:
+    """Scaled coordinates err there by more than exp does."""
+    check(kernel, 1e5 + np.random.default_rng(0).uniform(size=(8, 2)))

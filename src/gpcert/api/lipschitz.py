@@ -124,8 +124,8 @@ def _range(
 ) -> tuple[float, float]:
     """Proved ends of a variance or standard deviation."""
     asked = (QuantityRequest(quantity), owners_of(model)[index].label, "both")
-    (found,) = ranges_over(model, region, asked, Accuracy(None, 0.1), settings)
-    return found.minimum.lower, found.maximum.upper
+    (known,) = ranges_over(model, region, asked, Accuracy(None, 0.1), settings)
+    return known.minimum.lower, known.maximum.upper
 
 
 def steepest_quotient(
@@ -149,8 +149,8 @@ def steepest_quotient(
     best = np.argsort(-np.abs(values[0] - values[1]) / lengths)[:TRIED]
     pairs = np.stack([x[best], y[best]], axis=1)
     flat, limits = pairs.reshape(-1, model.dim), Budget(seconds=10.0)
-    found = bound_boxes(model, flat, flat, quantity=quantity, budget=limits, progress=False)
-    ends = found[quantity][:, column].reshape(-1, 2, 2)
+    bounds = bound_boxes(model, flat, flat, quantity=quantity, budget=limits, progress=False)
+    ends = bounds[quantity][:, column].reshape(-1, 2, 2)
     gaps = np.maximum(ends[:, 0, 0] - ends[:, 1, 1], ends[:, 1, 0] - ends[:, 0, 1])
     gaps = np.maximum(down(np.where(np.isfinite(gaps), gaps, 0.0), 1), 0.0)
     quotients = down(gaps / lengths[best], 1)

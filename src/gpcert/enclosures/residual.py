@@ -25,6 +25,7 @@ import numpy as np
 from array_api_compat import is_numpy_namespace
 
 from gpcert.enclosures.precision import (
+    CACHE_NUMBERS,
     NEAR_NUMBERS,
     CenterVariance,
     Degree,
@@ -34,6 +35,7 @@ from gpcert.enclosures.precision import (
     through_factor,
 )
 from gpcert.enclosures.split_gram import SplitGram
+from gpcert.enclosures.weight_basis import Met, WeightBasis
 from gpcert.kernels import Kernel
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.model.unit_form import UnitForm
@@ -47,7 +49,7 @@ LARGEST_NOISE = 2.0**200
 
 REFINED = 1e11
 """`|| |A| ||^2`, about 1 / noise, from which the weights are refined once: below, their error is
-far below the rounding of the result already."""
+far below the rounding of the result already, unless kernel values are sums of two floats."""
 
 EXPECTED_SUM = 32.0
 """About |w|_1^2: says only when sums are to be exact."""
@@ -59,6 +61,14 @@ the smallest variance at the points."""
 
 PAIRS = 1e-2
 """Kernel values are sums of two floats where single ones may cost a larger part of that."""
+
+
+WIDE_COST = 20.0
+"""Over cells over which the variance changes much, sums and kernel values may cost so many times as
+much as elsewhere."""
+
+MET = ("rounding", "error", "far", "noisy")
+"""Of the `Sizes` at the centres, what weights of other rows meet."""
 
 
 class Weights(NamedTuple):
@@ -114,6 +124,8 @@ class ResidualPrecision(Precision):
     """All of them, where sums are exact and the largest is felt."""
     pairs: bool
     """Whether kernel values are sums of two floats."""
+    pair_gain: float
+    """About what single ones may cost, as a part of the smallest variance."""
     noise: Annotated[Array, "N"]
     """Zero where there is no observation."""
     roots: Annotated[Array, "N"]
@@ -126,6 +138,8 @@ class ResidualPrecision(Precision):
     """About what sums in plain floats cost a variance, and what they may."""
     kernel: Kernel
     points: np.ndarray
+    basis: WeightBasis | None = None
+    """Where few directions of weights are about as good as all."""
 
     stretches: ClassVar[bool] = True
 
@@ -161,12 +175,17 @@ class ResidualPrecision(Precision):
         allowed = EXACT_SUMS * unit.smallest_variances[index]
         exact = plain > allowed
         smallest, low, largest = unit.smallest_variances[index], None, float(errors.max())
-        pairs = exact and 4.0 * EXPECTED_SUM * largest > PAIRS * smallest
+        pair_gain = 4.0 * EXPECTED_SUM * largest / smallest if smallest > 0.0 else math.inf
+        pairs = exact and pair_gain > PAIRS
         if pairs:
             values, errors = unit.kernel.pair_values(unit.points, unit.points)
             K, low = values.high, values.low
         gram = SplitGram.of(K, exact, backend, low)
         largest = up_float(float(errors.max()) + (gram.rest_error if pairs else 0.0), 1)
+        directions, basis = WeightBasis.directions_of(K, np.where(seen, roots, 0.0)), None
+        if directions is not None:
+            known = (gram, largest, noise, roots)
+            basis = WeightBasis.of(directions, *known, backend)
         felt = exact and 4.0 * EXPECTED_SUM * largest > 0.1 * PAIRS * smallest
         return ResidualPrecision(
             backend.asarray(A),
@@ -175,13 +194,15 @@ class ResidualPrecision(Precision):
             largest,
             backend.asarray(errors) if felt else None,
             pairs,
+            pair_gain,
             backend.asarray(noise),
             backend.asarray(roots),
             backend.asarray(seen.astype(np.float64)),
-            1 if size * size > REFINED else 0,
+            1 if pairs or size * size > REFINED else 0,
             (plain, allowed),
             unit.kernel,
             unit.points,
+            basis,
         )
 
     @cached_property
@@ -195,14 +216,22 @@ class ResidualPrecision(Precision):
         return float(namespace(self.roots).max(self.roots))
 
     def weights(
-        self, rows: Annotated[Array, "n N"], exact: bool = True, low: Array | None = None
+        self,
+        rows: Annotated[Array, "n N"],
+        exact: bool = True,
+        low: Array | None = None,
+        few: bool = False,
     ) -> Weights:
         """About S times the rows, and the residuals of what that is; with `exact` refined, and by
-        exact sums, where that is felt at the centres. Rows are `rows + low`."""
+        exact sums, where that is felt at the centres. Rows are `rows + low`; with `few`, directions
+        that are known to do may be enough."""
         xp, N = namespace(rows), rows.shape[1]
-        W = self._solved(rows)
-        for _ in range(self.steps if exact else 0):
-            W = W - self._solved(self._residual(W, rows, low, exact)[0])
+        if few and self.basis is not None:
+            W = self.basis.solved(rows)
+        else:
+            W = self._solved(rows)
+            for _ in range(self.steps if exact else 0):
+                W = W - self._solved(self._residual(W, rows, low, exact)[0])
         W = xp.where(xp.isfinite(W), W, xp.zeros_like(W))
         R, plain = self._residual(W, rows, low, exact)
         one, two, noisy, left = _weight_sizes(W, R, self.noise, self.roots, N)
@@ -268,17 +297,47 @@ class ResidualPrecision(Precision):
     ) -> CenterVariance:
         """See `Precision`: `P e0 = p + Phi S r` for p = k(., c) - sum w_i k(., z_i), and
         `|Phi S r| <= |Sigma^-1/2 r| / 2`; `|p|^2 = J(w) - w.Sigma w` (Statement 6.12)."""
-        xp, N = namespace(expansion.K), expansion.K.shape[1]
-        rows, (length, error) = expansion.K, local.row_sizes(expansion, 0)
+        xp, (B, N) = namespace(expansion.K), expansion.K.shape
+        sizes = local.row_sizes(expansion, 0)
+        wide = self.basis is not None and self._are_wide(expansion)
+        plain, allowed = self.plain_error
+        exact = plain > (WIDE_COST if wide else 1.0) * allowed
+        anew = exact and self.gram.high is not None and is_numpy_namespace(xp)
+        most = max(1, CACHE_NUMBERS // (2 * N)) if is_numpy_namespace(xp) else max(1, B)
+        blocks = []
+        for start in range(0, max(1, B), most):
+            part = slice(start, start + most)
+            own = points[part] if anew and points is not None else None
+            lengths = sizes[0][part], sizes[1][part]
+            blocks.append(self._center(expansion.K[part], lengths, own, exact, wide))
+        return blocks[0] if len(blocks) == 1 else _joined(blocks)
+
+    def _are_wide(self, expansion: Expansion) -> bool:
+        """Whether the remainder of degree one is larger than the smallest standard deviations on
+        every cell: what they prove is looser than weights that are nearly the best, or not."""
+        rho2 = expansion.geometry.rho2
+        smallest = self.plain_error[1] / EXACT_SUMS
+        return bool(namespace(rho2).all(rho2 * rho2 > smallest))
+
+    def _center(
+        self,
+        rows: Annotated[Array, "B N"],
+        row_sizes: tuple[PerRow, PerRow],
+        points: np.ndarray | None,
+        exact: bool,
+        wide: bool,
+    ) -> CenterVariance:
+        """Of a block of cells; kernel values are asked for anew where there are points."""
+        xp, N, (length, error) = namespace(rows), rows.shape[1], row_sizes
         errors, low = None, None
-        if points is not None and self.gram.high is not None and is_numpy_namespace(xp):
-            if self.pairs:
+        if points is not None:
+            if self.pairs and not (wide and self.pair_gain <= WIDE_COST * PAIRS):
                 values, errors = self.kernel.pair_values(points, self.points)
                 rows, low = values.high, values.low
             else:
                 rows, errors = self.kernel.sharp_values(points, self.points)
             error = up(_lengths(errors), N + 8)
-        weights = self.weights(rows, True, low)
+        weights = self.weights(rows, exact, low, wide)
         sizes = self._sizes(weights, Degree(slice(0, 1), 1.0 + 0.0 * self.noise[:1], length, error))
         lost, miss = self._lost(sizes, sizes), self._miss(sizes)
         if errors is not None:
@@ -293,9 +352,9 @@ class ResidualPrecision(Precision):
             off = up(_lengths(self.roots * off), N + 8)
             miss = up(sizes.left + off + gamma(8) * (sizes.left + sizes.noisy), 16)
         w, r = weights.value[:, None, :], weights.residual[:, None, :]
-        first, more, first_error = self.gram.dots(rows[:, None, :], w)
-        second, less, second_error = self.gram.dots(r, w)
-        plain = self.gram.high is None
+        first, more, first_error = self.gram.dots(rows[:, None, :], w, exact)
+        second, less, second_error = self.gram.dots(r, w, exact)
+        plain = not exact or self.gram.high is None
         rest = (more - second) - less
         rounding = gamma(8) * (xp.abs(first if plain else more + rest) + xp.abs(second))
         rounding = (rounding + first_error + second_error)[:, 0, 0]
@@ -307,7 +366,12 @@ class ResidualPrecision(Precision):
         error = up(lost + rounding + gamma(2) * xp.abs(rest), 8)
         noisy = sizes.noisy * (1.0 - gamma(16 * N + 256))  # `up` adds four for one
         missed = up(miss * miss, 1)
-        parts = (weights.value, 0.5 * miss, first[:, 0, 0], error, missed, noisy * noisy)
+        first = first[:, 0, 0]
+        # weights may leave float64 where the factor belongs to another model
+        finite = xp.isfinite(first - rest) & xp.isfinite(error)
+        first, rest = (xp.where(finite, part, xp.zeros_like(part)) for part in (first, rest))
+        error = xp.where(finite, error, xp.full_like(error, math.inf))
+        parts = (weights.value, 0.5 * miss, first, error, missed, noisy * noisy)
         return CenterVariance(*parts, (weights.residual, sizes), rest)
 
     def derivative_covariance(
@@ -361,6 +425,8 @@ class ResidualPrecision(Precision):
         """See `Precision`: `k.w' - w.r' = k.S k' - r.S r'`, and `|r.S r'|` is at most
         `|Sigma^-1/2 r| |Sigma^-1/2 r'|` (Statement 6.12)."""
         xp, (B, c, N) = namespace(rows), rows.shape
+        if self.basis is not None:
+            return self._by_basis(self.basis, rows, degrees, center, cells)
         plain, allowed = self.plain_error
         exact = plain * reach2 > allowed
         weights = self.weights(xp.reshape(rows, (B * c, N)), exact)
@@ -391,6 +457,50 @@ class ResidualPrecision(Precision):
             crossed.append(up(length + error, c + 16))
         matrix = 0.5 * (explained + xp.matrix_transpose(explained))
         return ExplainedForms(matrix, errors, missed, crossed)
+
+    def _by_basis(
+        self,
+        basis: WeightBasis,
+        rows: Annotated[Array, "B c N"],
+        degrees: Sequence[Degree],
+        center: CenterVariance,
+        cells: slice,
+    ) -> ExplainedForms:
+        """In blocks that a cache holds."""
+        xp, (B, c, N) = namespace(rows), rows.shape
+        residual, sizes = center.residual
+        start, most = cells.indices(len(residual))[0], B
+        if is_numpy_namespace(xp):
+            most = max(1, CACHE_NUMBERS // max(1, c * N))
+        blocks = []
+        for i in range(0, max(1, B), max(1, most)):
+            part = slice(start + i, start + min(B, i + most))
+            met = Met(residual[part], *(getattr(sizes, name)[part] for name in MET))
+            own = slice(i, i + most)
+            each = [d._replace(size=d.size[own], error=d.error[own]) for d in degrees]
+            blocks.append(basis.forms(rows[own], each, met))
+        if len(blocks) == 1:
+            return blocks[0]
+        pairs = blocks[0].errors
+        return ExplainedForms(
+            xp.concat([block.matrix for block in blocks], axis=0),
+            {k: xp.concat([block.errors[k] for block in blocks]) for k in pairs},
+            {k: xp.concat([block.missed[k] for block in blocks]) for k in pairs},
+            [
+                xp.concat([block.crossed[n] for block in blocks if block.crossed is not None])
+                for n in range(len(degrees))
+            ],
+        )
+
+
+def _joined(blocks: list[CenterVariance]) -> CenterVariance:
+    """One batch of cells from its blocks."""
+    xp = namespace(blocks[0].weights)
+    own = [(*block[:6], block.rest) for block in blocks]
+    *parts, rest = (xp.concat(each, axis=0) for each in zip(*own, strict=True))
+    residuals, sizes = zip(*(block.residual for block in blocks), strict=True)
+    joined = Sizes._make(xp.concat(each, axis=0) for each in zip(*sizes, strict=True))
+    return CenterVariance._make((*parts, (xp.concat(residuals, axis=0), joined), rest))
 
 
 def _lengths(rows: Array) -> Array:

@@ -48,10 +48,10 @@ def _block(kernel: RadialKernel, X: np.ndarray, Z: np.ndarray) -> tuple[np.ndarr
     An error E of r^2 moves log F_0 by at most `F_1(0) E / 2`, or by the steepness times E / r
     (Statement 16.14).
     """
-    value, error = kernel.sharp_values(X, Z)
     squares = _squares(np.broadcast_to(kernel.length_scale, (X.shape[1],)), X, Z)
     shape = None if squares is None else kernel.profile.pair_at_squares(squares[0])
     if squares is None or shape is None:
+        value, error = kernel.sharp_values(X, Z)
         return value, np.zeros_like(value), error
     r2, (constant, rate) = squares
     change = constant + rate * r2.high
@@ -63,6 +63,9 @@ def _block(kernel: RadialKernel, X: np.ndarray, Z: np.ndarray) -> tuple[np.ndarr
         change *= kernel.profile.steepness(0, r, r) / r
     pair, relative = shape[0] * Pair.of(kernel.variance), 1.1 * change + shape[1] + PAIR_ERROR
     smaller = up(relative * pair.high, 12) + TINY * max(1.0, kernel.variance)
+    if np.all((relative <= U) & np.isfinite(smaller)):
+        return given(pair.high), given(pair.low), smaller
+    value, error = kernel.sharp_values(X, Z)
     better = (relative < FAR_BELOW) & (smaller < error)
     high, low = np.where(better, pair.high, value), np.where(better, pair.low, 0.0)
     return given(high), given(low), np.where(better, smaller, error)
