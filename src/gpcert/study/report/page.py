@@ -25,10 +25,10 @@ from gpcert.utils.archive import to_json
 FORMATS = {"html": "report.html", "markdown": "report.md"}
 """The formats, and the name of the file in the results' folder."""
 
-REPORT_ROWS = 60
+REPORT_ROWS = 40
 """Rows of a table that a page shows; all are in its CSV file."""
 
-LARGEST_CSV = 20_000
+LARGEST_CSV = 10_000
 """Bytes of a table that a page holds whole; larger ones stay in the results' folder."""
 
 TITLE = "Adversarial robustness guarantees for Gaussian processes: the experiments"
