@@ -30,7 +30,7 @@ def test_a_page_has_every_figure_table_claim_and_command(tmp_path):
     assert page.count("data:image/svg+xml") == 3
     assert NASTY not in page
     assert page.count("<script>") == 1
-    assert "The first 60 of 250 rows" in page
+    assert "The first 40 of 250 rows" in page
     # nothing is loaded: no address but those within the page and its data
     addresses = re.findall(r'(?:src|href)="([^"]*)"', page)
     assert addresses
