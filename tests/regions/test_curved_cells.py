@@ -183,13 +183,7 @@ def test_errors() -> None:
         LinearMap(MIXED).then(LinearMap(np.eye(2), curves={0: Curve((Round(),))}))
 
 
-def test_the_checker_says_that_it_does_not_cover_them(tmp_path) -> None:
-    checker = pytest.importorskip("gpcert_check.questions")
-    container = pytest.importorskip("gpcert_check.container")
-    verdicts = pytest.importorskip("gpcert_check.verdicts")
+def test_a_proof_that_the_checker_does_not_cover_is_refused_before_the_search() -> None:
     model = posterior(np.eye(3), SquaredExponential)
-    found = gpcert.prediction_range(model, [0.7, 0.5, 0.5], 0.1, proof=True, budget=SMALL)
-    found.save(tmp_path / "range.cert")
-    content = (tmp_path / "range.cert").read_bytes()
-    with pytest.raises(verdicts.NotCovered, match="functions of inputs"):
-        next(checker.certificates(*container.unpack(content)))
+    with pytest.raises(InputError, match="does not cover a model behind functions of its inputs"):
+        gpcert.prediction_range(model, [0.7, 0.5, 0.5], 0.1, proof=True, budget=SMALL)

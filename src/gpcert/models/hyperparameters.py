@@ -113,9 +113,9 @@ class Search:
     logarithmic: np.ndarray
     max_epochs: int
     n_restarts: int = 0
-    optimizer: str = "l-bfgs-b"
     random: Any = None
     report: Callable[[float], None] | None = None
+    optimizer: str = "l-bfgs-b"
 
 
 @dataclass(frozen=True, eq=False)

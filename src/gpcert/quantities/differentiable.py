@@ -126,6 +126,7 @@ class LinkedMean(Differentiable):
     """G = F(mu, V) of the likelihood of two classes: `F = sum_i c_i Phi(mu / sqrt(r_i + V))`, up to
     an error of the link; `F_V = F_mumu / 2`, and all derivatives follow from those in mu.
 
+    >>> import numpy as np
     >>> from gpcert.likelihoods import Probit
     >>> [round(float(s), 4) for s in LinkedMean(Probit()).slopes(np.array(1.0), np.array(1.0))]
     [0.2197, -0.0549]
