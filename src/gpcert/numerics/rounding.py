@@ -331,12 +331,13 @@ def _roundings(x: Array) -> int:
 
 
 def norm_upper(x: Vectors, p: float, roundings: int = 0) -> PerVector:
-    """A number >= `||x||_p`, where x itself carries so many relative roundings; 0 for x = 0."""
+    """A number >= `||x||_p`, where x itself carries so many relative roundings; 0 for x = 0, and
+    infinite where an entry is, or is no number."""
     xp = namespace(x)
     value = norm(x, p)
-    some = xp.max(xp.abs(x), axis=-1) > 0
-    slack = value * (4.0 * (_roundings(x) + roundings) * U) + SMALLEST
-    return xp.where(some, value + slack, xp.zeros_like(value))
+    upper = value + (value * (4.0 * (_roundings(x) + roundings) * U) + SMALLEST)
+    upper = xp.where(xp.isnan(upper), xp.full_like(upper, math.inf), upper)
+    return xp.where(xp.all(x == 0, axis=-1), xp.zeros_like(upper), upper)
 
 
 def norm_lower(x: Vectors, p: float, roundings: int = 0) -> PerVector:
