@@ -82,6 +82,22 @@ def test_variances_in_float64_lie_within_their_error(kernel, factored, noise):
             assert np.sqrt(value) <= most.sqrt() + spread
 
 
+def test_a_factor_of_another_noise_counts():
+    """The variance by the factor is far from that by the noise, and both are meant."""
+    exact = regression(KERNELS[0], 0.1, False)
+    K = exact.kernel.value(exact.points, exact.points) + 0.1001 * np.eye(15)
+    factor = np.linalg.inv(np.linalg.cholesky(K))
+    model = gpcert.Posterior(
+        exact.kernel, exact.points, exact.weights, factor=factor, training_noise=0.1
+    )
+    x = np.array([0.3, 0.0])
+    error = variance_error(model, 0, x, x)
+    least, most = exact_variance(model, x)
+    value = model.predict(x[None])[1][0, 0]
+    assert value > most + 1e-6
+    assert least - error <= value <= most + error
+
+
 @pytest.mark.parametrize("quantity", ["variance", "std", "lcb", "band"])
 @pytest.mark.parametrize("factored", [False, True])
 def test_claims_about_variances_in_float64_are_checked(quantity, factored, tmp_path):
