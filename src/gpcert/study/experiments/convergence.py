@@ -150,7 +150,9 @@ def draw(tables: Tables) -> Figure:
             # thin lines at the quartiles: areas would hide each other and the medians
             for quartile in (low, high):
                 ax.plot(budgets, quartile, line, color=colour, linewidth=0.6, alpha=0.7)
-            ax.plot(budgets, middle, line, color=colour, marker=marker, markersize=4, label=method)
+            fewer = len(values) < len(gaps.distinct("point"))
+            label = f"{method} ({len(values)} points)" if fewer else method
+            ax.plot(budgets, middle, line, color=colour, marker=marker, markersize=4, label=label)
         logarithmic(ax, np.unique(gaps.numbers("allowed")))
         ax.set_xlabel("boxes allowed")
         ax.set_ylabel("attained less proved minimum")
