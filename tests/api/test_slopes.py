@@ -231,6 +231,18 @@ def test_deviations_of_a_linear_function_with_unknown_weights():
         gpcert.lipschitz(model, box, of="std", rtol=0.1)
 
 
+def test_deviations_and_probabilities_of_a_linear_classifier():
+    """Without a search: the least constant of the probability stays below what is proved."""
+    model = gpcert.Posterior(
+        gpcert.kernels.Linear(1.0), [[1.0, 1.0]], [3.0], likelihood=Probit(), classes=("a", "b")
+    )
+    box = gpcert.Box([-0.2, -0.2], [0.2, 0.2])
+    X = np.random.default_rng(0).uniform(box.lower, box.upper, (200, 2))
+    steps = 1e-5 * np.array([[1.0, 1.0]]) / np.sqrt(2.0)
+    steepest = np.max(np.abs(model.prediction(X + steps) - model.prediction(X))) / 1e-5
+    assert 1.0 < steepest <= gpcert.lipschitz(model, box, of="probability").upper < 3.0
+
+
 def test_boxes_of_slopes():
     model = model_of(KERNELS[0], 2)
     low = np.array([[-0.5, -0.3], [0.1, 0.2]])
