@@ -116,6 +116,15 @@ def test_the_record(tmp_path):
     assert np.all(frame["total lower"] <= frame["total upper"])
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_coarse_sums_of_gaussians_hold_what_fine_ones_do(seed):
+    rough = fitted(Matern(LENGTHS, nu=0.5, variance=1.0), 20, 1e-2 * (1 + seed))
+    coarse, fine = (gpcert.sobol_indices(rough, LAWS, tol=tol, budget=20.0) for tol in (0.99, 0.05))
+    assert fine.variance.width < coarse.variance.width
+    assert coarse.variance.lower <= fine.variance.upper
+    assert fine.variance.lower <= coarse.variance.upper
+
+
 def test_what_is_not_known_is_open():
     rough = fitted(Matern(LENGTHS, nu=0.5, variance=50.0), 30, 1e-3)
     found = gpcert.sobol_indices(rough, LAWS, tol=1e-12, budget=0.3)

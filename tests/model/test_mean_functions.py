@@ -73,6 +73,22 @@ MODELS = {
 }
 
 
+def test_one_box_of_a_parabola():
+    """Beside a mean of 0 the bound is that of the parabola alone: it must reach its corner."""
+    model = gpcert.Posterior(
+        SquaredExponential(1.0), [[0.0]], [0.0], mean_function=PolynomialMean([[2]], [-1.0])
+    )
+    least = gpcert.prediction_range(
+        model,
+        gpcert.Box([0.5], [1.5]),
+        quantity="mean",
+        sides="minimum",
+        tol=1e-9,
+        budget=gpcert.Budget(boxes=1),
+    ).minimum
+    assert -3.25 - 1e-9 <= least.lower <= -2.25
+
+
 @drawn(300, quick=60)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_ranges_of_polynomials(seed):
