@@ -53,8 +53,9 @@ def test_both_ends_of_a_classifier(classifier, norm):
 
 
 def test_radius_of_a_hole_hidden_from_every_attack(monkeypatch):
-    """A plateau with a narrow hole at distance 0.3, and no local search: only proofs count."""
-    length, hole = 0.03, 0.8
+    """A plateau with a hole at distance 0.3 that random points miss, and no local search: only
+    proofs count."""
+    length, hole = 0.002, 0.8
     grid = np.arange(-0.3, 1.3, length)
     points = np.append(grid, hole)[:, None]
     weights = np.append(np.full(len(grid), 1 / np.sqrt(2 * np.pi)), -1.01)
