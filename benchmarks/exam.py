@@ -239,7 +239,8 @@ class Count:
             "decided.",
             "A certificate counts for each kernel, region, ... that it is about. All forgeries "
             "claim what is false, or are no file of the format; none may be accepted.",
-            "Wrong: " + ("; ".join(self.wrong) if self.wrong else "none") + ".",
+            # the last line of a trace, which names no folder
+            f"Wrong: {'; '.join(t.strip().splitlines()[-1] for t in self.wrong) or 'none'}.",
         ]
         return section
 
